@@ -1,0 +1,53 @@
+"""Consensus clustering for millions of objects.
+
+People have M clusterings of the same N objects and want the one partition that the ensemble supports.
+``import gpuens as ge`` is cheap: every name below is loaded when it is first used.
+
+>>> import gpuens as ge
+>>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]  # three clusterings of six objects
+>>> ge.consensus(labels, n_clusters=2, method="eac").tolist()
+[0, 0, 1, 1, 1, 1]
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# public name -> the module that holds it; None marks a module that is itself the public name
+_PUBLIC: dict[str, str | None] = {
+    "Ensemble": "ensemble",
+    "Reduction": "reduction",
+    "CoreGroups": "reduction",
+    "consensus": "methods",
+    "methods": "methods",
+    "EAC": "methods",
+    "HBGF": "methods",
+    "LWEA": "methods",
+    "LWGP": "methods",
+    "contingency": None,
+    "datasets": None,
+    "generate": None,
+    "io": None,
+    "metrics": None,
+    "partition": None,
+    "plotting": None,
+    "reduction": None,
+    "similarity": None,
+}
+
+__all__ = [*sorted(_PUBLIC), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'gpuens' has no attribute {name!r}")
+    home = _PUBLIC[name]
+    module = import_module(f"gpuens.{home or name}")
+    value = module if home is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,161 @@
+"""Where the work is done: choice of device, transfers, threads and the memory budget.
+
+The only module that names cupy. "device" says where, never which method. ``"auto"`` follows the input.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+DEVICES = ("auto", "cpu", "cuda", "emulated")
+
+
+# --- whose array is it ------------------------------------------------------------------------------------------------
+
+
+def kind_of(array: Any) -> str:
+    """Return "cuda" for an array in GPU memory, "cpu" for one in host memory or anything that is no array."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return "cuda"
+    if hasattr(array, "__dlpack_device__") and not isinstance(array, np.ndarray):
+        device_type = int(array.__dlpack_device__()[0])
+        return "cuda" if device_type in (2, 13) else "cpu"  # kDLCUDA, kDLCUDAManaged
+    return "cpu"
+
+
+def common_kind(arrays: list) -> str:
+    """Return the device that all arrays share; mixing devices is a TypeError."""
+    kinds = {kind_of(array) for array in arrays}
+    if len(kinds) > 1:
+        raise TypeError(
+            "labels mix arrays in GPU memory with arrays in host memory; move them all to one device first "
+            "(cupy.asarray or cupy.asnumpy)."
+        )
+    return kinds.pop() if kinds else "cpu"
+
+
+def to_host(array: Any) -> np.ndarray:
+    """Return any array (NumPy, CuPy, ``__cuda_array_interface__``, DLPack, a nested list) as a NumPy array."""
+    if isinstance(array, np.ndarray):
+        return array
+    if kind_of(array) == "cuda":
+        cupy = _cupy()
+        if hasattr(array, "__cuda_array_interface__"):
+            return cupy.asnumpy(cupy.asarray(array))
+        return cupy.asnumpy(cupy.from_dlpack(array))
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return np.from_dlpack(array)
+    return np.asarray(array)
+
+
+def from_host(array: np.ndarray, kind: str) -> Any:
+    """Return a NumPy array on the device that ``kind`` (see `kind_of`) names: results go back where labels came from."""
+    return _cupy().asarray(array) if kind == "cuda" else array
+
+
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            "labels are in GPU memory, but CuPy is not installed: pip install 'gpuens[cu12]' or 'gpuens[cu13]'."
+        ) from error
+    return cupy
+
+
+# --- where to work ----------------------------------------------------------------------------------------------------
+
+
+def resolve(device: str) -> str:
+    """Return where to work ("cpu") for what the caller asked, or refuse it in one sentence.
+
+    The primitives have CPU versions only so far, so "auto" is the CPU whatever the input, and a result goes back to
+    where the labels came from.
+    """
+    if device not in DEVICES:
+        raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, not {device!r}.")
+    if device in ("cuda", "emulated"):
+        raise ValueError(
+            f"device={device!r} cannot run in this version, which has no CUDA kernels yet; use device='auto' or 'cpu' "
+            "(labels in GPU memory are accepted, and results go back there)."
+        )
+    return "cpu"
+
+
+@cache
+def describe() -> list[dict[str, Any]]:
+    """Return what `gpuens info` prints about devices: the CPU, and each GPU that CuPy can see."""
+    found: list[dict[str, Any]] = [{"device": "cpu", "threads": n_threads(), "memory": total_memory()}]
+    try:
+        import cupy
+
+        for index in range(cupy.cuda.runtime.getDeviceCount()):
+            properties = cupy.cuda.runtime.getDeviceProperties(index)
+            found.append(
+                {"device": f"cuda:{index}", "name": properties["name"].decode(), "memory": properties["totalGlobalMem"]}
+            )
+    except Exception:  # no CuPy, no driver, no device: all of them mean that there is no GPU to describe
+        pass
+    return found
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def n_threads() -> int:
+    """Return how many threads the CPU path uses: GPUENS_THREADS, else the processors this process may use."""
+    setting = os.environ.get("GPUENS_THREADS", "")
+    if setting:
+        if not setting.isdigit() or int(setting) < 1:
+            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 on, not {setting!r}.")
+        return int(setting)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list:
+    """Call ``work(start, stop)`` on pieces of range(n), in threads, and return what the calls returned, in order.
+
+    ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
+    not depend on the number of threads. ``grain`` is the smallest piece worth a thread; pieces outnumber threads so
+    that unequal ones even out.
+    """
+    threads = n_threads()
+    pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
+    bounds = [n * i // pieces for i in range(pieces + 1)]
+    ranges = list(zip(bounds[:-1], bounds[1:], strict=True))
+    if pieces == 1:
+        return [work(0, n)] if n else []
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda piece: work(*piece), ranges))
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def total_memory() -> int:
+    """Return the host's memory in bytes."""
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def memory_budget() -> int:
+    """Return how many bytes a run may take on the host: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
+    setting = os.environ.get("GPUENS_MEMORY", "")
+    if setting:
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)b?\s*", setting.lower())
+        if not match:
+            raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB', not {setting!r}.")
+        return int(float(match[1]) * _UNITS[match[2]])
+    import psutil
+
+    return int(0.8 * psutil.virtual_memory().available)

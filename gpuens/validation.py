@@ -1,0 +1,228 @@
+"""Every check of what a caller gave, and every sentence that refuses it.
+
+A refusal is one sentence: which argument, what was found, what to do instead. Wrong kinds of things raise
+``TypeError``; right kinds with wrong values raise ``ValueError``.
+"""
+
+import numbers
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+MISSING = -1  # how callers and results write a missing label
+
+
+# --- label matrices ---------------------------------------------------------------------------------------------------
+
+
+def label_matrix_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) -> None:
+    """Refuse label matrices that are not (n_objects, n_clusterings) with at least one of each.
+
+    ``columns_are_clusterings`` is True where the caller said which way round the labels are (a DataFrame, a list of
+    arrays); only then can there be more clusterings than objects.
+    """
+    if len(shape) != 2:
+        raise ValueError(
+            f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; for a single clustering pass "
+            "labels.reshape(-1, 1)."
+        )
+    n_objects, n_clusterings = shape
+    if n_objects == 0 or n_clusterings == 0:
+        raise ValueError(
+            f"labels are empty: {n_objects} sample(s) and {n_clusterings} clustering(s) (shape={shape}) while a "
+            "minimum of 1 is required of each."
+        )
+    if n_clusterings > n_objects and not columns_are_clusterings:
+        raise ValueError(
+            f"labels have shape {shape}, more clusterings than objects, as if transposed: rows are objects and columns "
+            "are base clusterings, so pass labels.T (or a list of columns, if there really are so few objects)."
+        )
+
+
+def columns_of_one_length(lengths: Iterable[int]) -> None:
+    """Refuse lists of columns whose lengths differ."""
+    lengths = list(lengths)
+    for position, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise ValueError(
+                f"labels: every base clustering must label the same objects, but clustering 0 has {lengths[0]} labels "
+                f"and clustering {position} has {length}."
+            )
+
+
+def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
+    """Return float labels as integers with ``MISSING`` for NaN; refuse complex, infinite and fractional labels."""
+    if column.dtype.kind == "c":
+        raise ValueError(
+            f"labels of clustering {name!r} are complex numbers: Complex data not supported; labels are integers or "
+            "strings."
+        )
+    missing = np.isnan(column)
+    known = column[~missing]
+    if np.isinf(known).any():
+        raise ValueError(
+            f"labels of clustering {name!r} contain infinity; labels are integers or strings, and NaN means missing."
+        )
+    if known.size and (known != np.floor(known)).any():
+        example = float(known[known != np.floor(known)][0])
+        raise ValueError(
+            f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
+            "feature values."
+        )
+    if known.size and np.abs(known).max() > 2.0**53:
+        raise ValueError(
+            f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are no longer told apart; pass "
+            "integers or strings."
+        )
+    whole = np.full(column.shape, MISSING, dtype=np.int64)
+    whole[~missing] = known.astype(np.int64)
+    return whole
+
+
+def non_negative(smallest: int, name: object) -> None:
+    """Refuse integer labels below ``MISSING``."""
+    if smallest < MISSING:
+        raise ValueError(
+            f"labels of clustering {name!r} contain {smallest}: integer labels are >= 0, and -1 alone means missing."
+        )
+
+
+def hashable_labels(error: Exception, name: object) -> TypeError:
+    """Return the refusal of labels that cannot be told apart (lists, dicts, …)."""
+    return TypeError(f"labels of clustering {name!r} must be integers or strings ({error}).")
+
+
+def clusterings_say_something(n_clusters: np.ndarray, names: list) -> None:
+    """Refuse clusterings with no label at all; warn of those that put every object into one cluster."""
+    for name, k in zip(names, n_clusters, strict=True):
+        if k == 0:
+            raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    constant = [str(name) for name, k in zip(names, n_clusters, strict=True) if k == 1]
+    if constant and len(constant) < len(names):
+        warnings.warn(
+            f"constant clusterings tell nothing apart: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
+            f"({len(constant)} of {len(names)}) put every object into one cluster.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def objects_are_labelled(unlabelled: np.ndarray) -> None:
+    """Refuse objects whose label is missing in every clustering; ``unlabelled`` is a mask over objects."""
+    if unlabelled.any():
+        raise ValueError(
+            f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
+            f"{int(unlabelled.argmax())}; leave them out."
+        )
+
+
+def not_nothing(labels: object) -> None:
+    """Refuse things that are no label matrix at all."""
+    if labels is None or isinstance(labels, (str, bytes, dict, set, frozenset)) or np.isscalar(labels):
+        raise TypeError(
+            f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
+            f"{type(labels).__name__}."
+        )
+
+
+def dense(labels: Any) -> None:
+    """Refuse sparse matrices."""
+    if hasattr(labels, "tocsr"):
+        raise TypeError(
+            "labels are a sparse matrix, but Sparse data was passed where dense cluster labels are needed; pass "
+            "labels.toarray()."
+        )
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+def integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) -> int:
+    """Return ``value`` as an int within its bounds, or refuse it."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, not {value!r}.")
+    if value < minimum or (maximum is not None and value > maximum):
+        limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {value}.")
+    return int(value)
+
+
+def real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
+    """Return ``value`` as a finite float in (above, at_most], or refuse it."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}.")
+    if not np.isfinite(value) or value <= above or value > at_most:
+        limit = "" if at_most == np.inf else f" and at most {at_most:g}"
+        raise ValueError(f"{name} must be above {above:g}{limit}, but is {value}.")
+    return float(value)
+
+
+def choice(value: Any, name: str, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``allowed``, or refuse it and list them."""
+    allowed = list(allowed)
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
+    return value
+
+
+def n_clusters(value: Any, n_distinct: int) -> int:
+    """Return the number of clusters wanted, or refuse one that ``n_distinct`` distinct label rows cannot give."""
+    if value is None:
+        raise ValueError("n_clusters is not given, and this method has no rule to choose it; pass n_clusters=….")
+    k = integer(value, "n_clusters", minimum=1)
+    if k > n_distinct:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} distinct label row(s): objects with equal labels cannot be "
+            "told apart, so ask for fewer clusters or add clusterings."
+        )
+    return k
+
+
+def row_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
+    """Return object indices as int64 (all of them for None), or refuse those that are out of range."""
+    if indices is None:
+        return np.arange(n_objects)
+    if isinstance(indices, slice):
+        return np.arange(n_objects)[indices]
+    array = np.asarray(indices)
+    if array.dtype == bool and array.shape == (n_objects,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be None, a slice, a mask over objects or a 1-D array of object indices.")
+    array = array.astype(np.int64)
+    if array.size and (array.min() < -n_objects or array.max() >= n_objects):
+        raise ValueError(f"{name} contains an index outside 0 … {n_objects - 1}.")
+    return np.where(array < 0, array + n_objects, array)
+
+
+def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
+    """Return one positive finite weight a row (int64 where whole numbers were given, else float64), or refuse them."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be {n} numbers, one a row, but have shape {array.shape} and dtype {array.dtype}.")
+    array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+    if not np.isfinite(array).all() or (array <= 0).any():
+        raise ValueError(f"{name} must be positive and finite.")
+    return array
+
+
+def fits(needed: int, budget: int, what: str, instead: str) -> None:
+    """Refuse work whose memory (bytes) is above the budget, before it starts."""
+    if needed > budget:
+        raise MemoryError(
+            f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
+            "(GPUENS_MEMORY=… sets another limit)."
+        )
+
+
+def human_bytes(n: float) -> str:
+    """Return a number of bytes as people write it: '1.6 GB'."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if n < 1000 or unit == "TB":
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
