@@ -1,0 +1,78 @@
+"""Progress bars for long work: on a terminal or where they are asked for, and nothing anywhere else."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+def bar(
+    over: Iterable | int | None = None, description: str = "", *, total: int | None = None, show: bool | str = "auto"
+) -> Any:
+    """Return a progress bar to iterate over, or to count up in a ``with`` block.
+
+    Parameters
+    ----------
+    over : iterable or int, optional
+        What to iterate over, or how much there is to count.
+    description : str
+        What is being done, in a word or two.
+    total : int, optional
+        How much there is to count, where ``over`` does not say.
+    show : {"auto", True, False}
+        "auto" shows the bar when stderr is a terminal; GPUENS_PROGRESS=0 or 1 decides instead where it is set.
+
+    Returns
+    -------
+    bar
+        Iterable, a context manager, and with ``update(n)``: tqdm's bar on stderr, or one that shows nothing.
+
+    Examples
+    --------
+    >>> [m for m in bar(range(3), "clusterings", show=False)]
+    [0, 1, 2]
+    >>> with bar(100, "objects", show=False) as b:
+    ...     b.update(60)
+    ...     b.update(40)
+    """
+    if isinstance(over, int):
+        over, total = None, over
+    if not _shown(show):
+        return _Nothing(over)
+    from tqdm import tqdm
+
+    return tqdm(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
+
+
+def _shown(show: bool | str) -> bool:
+    if isinstance(show, bool):
+        return show
+    if show != "auto":
+        raise ValueError(f"progress must be 'auto', True or False, not {show!r}.")
+    setting = os.environ.get("GPUENS_PROGRESS", "")
+    if setting not in ("", "0", "1"):
+        raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")
+    # stderr is None under pythonw
+    return setting == "1" if setting else sys.stderr is not None and sys.stderr.isatty()
+
+
+class _Nothing:
+    """A bar that shows nothing."""
+
+    def __init__(self, over: Iterable | None) -> None:
+        self._over = over
+
+    def __iter__(self) -> Iterator:
+        return iter(() if self._over is None else self._over)
+
+    def __enter__(self) -> "_Nothing":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def update(self, n: float = 1) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
