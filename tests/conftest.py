@@ -1,0 +1,137 @@
+"""What all tests share: ensembles to test with, the data directory, and the rule for tests that need a GPU."""
+
+import os
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# --- ensembles --------------------------------------------------------------------------------------------------------
+
+
+def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=None, missing=0.0, seed=0):
+    """Return structureless labels (n_objects, n_clusterings) int64, -1 = missing, every object labelled somewhere.
+
+    ``n_clusters`` is one k or the bounds (both included) of a different k for each clustering. ``distinct``: draw the
+    rows from that many (repeated rows). ``missing``: share of labels taken away.
+    """
+    rng = np.random.default_rng(seed)
+    low, high = (n_clusters, n_clusters) if np.isscalar(n_clusters) else n_clusters
+    k = rng.integers(low, high, size=n_clusterings, endpoint=True)
+    labels = rng.integers(0, k, size=(distinct or n_objects, n_clusterings))
+    if distinct:
+        labels = np.concatenate([labels, labels[rng.integers(0, distinct, size=n_objects - distinct)]])
+        rng.shuffle(labels)
+    return without(labels, missing, rng)
+
+
+def structured_labels(n_objects=60, n_clusterings=6, n_classes=4, *, noise=0.2, split=2, missing=0.0, seed=0):
+    """Return (labels, truth): noisy copies of a truth, the shape that real ensembles have.
+
+    In every clustering each class is cut into 1 … ``split`` parts, and a share ``noise`` of the objects is put
+    anywhere.
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, size=n_objects)
+    truth[:n_classes] = np.arange(n_classes)
+    columns = []
+    for _ in range(n_clusterings):
+        parts = rng.integers(1, split, size=n_classes, endpoint=True)
+        first = np.concatenate([[0], np.cumsum(parts)])
+        column = first[truth] + rng.integers(0, parts[truth])
+        strays = rng.random(n_objects) < noise
+        column[strays] = rng.integers(0, first[-1], size=strays.sum())
+        columns.append(column)
+    return without(np.stack(columns, axis=1), missing, rng), truth
+
+
+def without(labels, share, rng):
+    """Return labels with a share taken away, but never an object's last one and never a clustering's last one."""
+    labels = labels.copy()
+    kept = rng.integers(0, labels.shape[1], size=len(labels))  # one label of each object stays
+    kept[: labels.shape[1]] = np.arange(labels.shape[1])[: len(labels)]
+    gone = rng.random(labels.shape) < share
+    gone[np.arange(len(labels)), kept] = False
+    labels[gone] = -1
+    return labels
+
+
+def distinct_rows(labels):
+    """Return each different row once, in the order of first appearance."""
+    first = {tuple(row): i for i, row in reversed(list(enumerate(labels.tolist())))}
+    return labels[sorted(first.values())]
+
+
+MANY_SHAPES = {
+    "noise": lambda: random_labels(),
+    "few clusterings": lambda: random_labels(50, 2, (2, 5), seed=1),
+    "one clustering": lambda: random_labels(20, 1, 4, seed=2),
+    "unequal k": lambda: random_labels(60, 5, (2, 30), seed=3),
+    "repeated rows": lambda: random_labels(80, 5, (2, 5), distinct=15, seed=4),
+    "missing": lambda: random_labels(60, 6, (2, 6), missing=0.3, seed=5),
+    "missing, repeated rows": lambda: random_labels(80, 4, (2, 4), distinct=20, missing=0.2, seed=6),
+    "structured": lambda: structured_labels(80, 8, 4, seed=7)[0],
+    "structured, no noise": lambda: structured_labels(60, 5, 5, noise=0, split=3, seed=8)[0],
+    "structured, missing": lambda: structured_labels(60, 8, 3, missing=0.3, seed=9)[0],
+    "far apart": lambda: np.arange(24)[:, None] // np.array([3, 4, 6]),  # regions with nothing in common
+    "one row": lambda: np.zeros((5, 3), dtype=np.int64),
+}
+
+
+@pytest.fixture(params=list(MANY_SHAPES))
+def any_labels(request):
+    """A label matrix (N ≤ 80, M ≤ 8), -1 = missing; the test runs once with each of `MANY_SHAPES`."""
+    return MANY_SHAPES[request.param]()
+
+
+@pytest.fixture
+def table_one():
+    """The 16 objects and three clusterings behind Table I of the LWEC paper."""
+    columns = ["0000000011122222", "0011122200022222", "0000111100012222"]
+    return np.array([list(map(int, column)) for column in columns]).T
+
+
+# --- data sets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The directory of real data sets: GPUENS_DATA, else shared/data beside the checkout, else the test is skipped."""
+    setting = os.environ.get("GPUENS_DATA")
+    if setting:
+        if not Path(setting).is_dir():
+            pytest.fail(f"GPUENS_DATA={setting} is not a directory")
+        return Path(setting)
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not beside.is_dir():
+        pytest.skip("needs the data sets: set GPUENS_DATA to their directory")
+    return beside
+
+
+# --- GPU --------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def why_no_gpu():
+    """Return None where CuPy can compute on a device, else why it cannot."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning of CuPy's must not pass for a missing device
+            import cupy
+
+            if int(cupy.arange(4).sum()) != 6:
+                return "CuPy computes wrongly on this device"
+    except ImportError:
+        return "CuPy is not installed"
+    except Exception as error:  # no driver, no device, a driver too old: CuPy has many names for it
+        return f"no usable CUDA device ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else '-'})"
+    return None
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
+        if os.environ.get("GPUENS_REQUIRE_GPU") == "1":
+            pytest.fail(f"GPUENS_REQUIRE_GPU=1, but {reason}", pytrace=False)
+        pytest.skip(reason)
