@@ -14,12 +14,12 @@ class Ensemble:
     Parameters
     ----------
     labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
-        Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None and pandas.NA mean that
-        the label is missing. Labels may have gaps and mean something only within their own clustering. NumPy and CuPy
-        arrays, DLPack and ``__cuda_array_interface__`` are accepted; results go back where the labels came from.
-        In a list, each element is one base clustering (a column), whatever its own type.
-    names : sequence of str, optional
-        The names of the clusterings; a DataFrame brings its own.
+        Integers of any width, whole floats, booleans, strings or categories. -1 (the number), NaN, None, pandas.NA
+        and masked entries mean that the label is missing. Labels may have gaps and mean something only within their
+        own clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results go back
+        where the labels came from. In a list, each element is one base clustering (a column), whatever its own type.
+    names : sequence, optional
+        The names of the clusterings; a DataFrame brings its own, and elsewhere they are 0 … M - 1.
 
     Attributes
     ----------
@@ -68,30 +68,27 @@ class Ensemble:
         if isinstance(labels, Ensemble):
             self.__dict__.update(labels.__dict__)
             if names is not None:
-                self.names = _checked_names(names, self.n_clusterings)
+                self.names = validation.clustering_names(names, self.n_clusterings)
             return
         columns, found_names, self.device_kind = _columns(labels)
-        self.names = found_names if names is None else _checked_names(names, len(columns))
+        self.names = found_names if names is None else validation.clustering_names(names, len(columns))
         self.codes, self.categories = _encode(columns, self.names)
         n_clusters = np.array([len(c) for c in self.categories], dtype=np.int64)
         validation.clusterings_say_something(n_clusters, self.names)
         validation.objects_are_labelled(self._missing_everywhere())
         self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        self.sizes = np.concatenate(
-            [np.bincount(self.codes[:, m], minlength=k)[:k] for m, k in enumerate(n_clusters)]
-        ).astype(np.int64)
+        self.sizes = _sizes(self.codes, n_clusters)
 
-    def take(self, rows: np.ndarray) -> "Ensemble":
-        """Return the ensemble of some of the objects, with this one's cluster numbering (clusters may become empty)."""
+    def take(self, rows: Any) -> "Ensemble":
+        """Return the ensemble of some of the objects, with this one's cluster numbering (clusters may become empty).
+
+        ``rows`` is a 1-D array of object indices, a mask over objects or a slice.
+        """
+        rows = validation.row_indices(rows, self.n_objects, "rows")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
         subset.codes = np.asfortranarray(self.codes[rows])
-        subset.sizes = np.concatenate(
-            [
-                np.bincount(subset.codes[:, m], minlength=len(categories))[: len(categories)]
-                for m, categories in enumerate(self.categories)
-            ]
-        ).astype(np.int64)
+        subset.sizes = _sizes(subset.codes, np.diff(self.offsets))
         return subset
 
     def to_array(self) -> np.ndarray:
@@ -143,35 +140,46 @@ def _columns(labels: Any) -> tuple[list, list, str]:
     validation.not_nothing(labels)
     validation.dense(labels)
     if hasattr(labels, "columns") and hasattr(labels, "shape"):  # a DataFrame: pandas, polars, cuDF
-        names = list(labels.columns)
-        columns = [labels.iloc[:, m] if hasattr(labels, "iloc") else labels[name] for m, name in enumerate(names)]
+        kind = "cpu"
+        if hasattr(labels, "to_pandas") and hasattr(labels, "iloc"):  # cuDF, whose strings no array interface carries
+            labels, kind = labels.to_pandas(), "cuda"
         validation.label_matrix_shape(tuple(labels.shape), columns_are_clusterings=True)
-        return columns, names, device.common_kind(columns)
+        names = list(labels.columns)  # which may repeat in pandas, so columns are taken by position there
+        columns = [labels.iloc[:, m] if hasattr(labels, "iloc") else labels[name] for m, name in enumerate(names)]
+        return columns, names, kind
     if isinstance(labels, (list, tuple)):
-        columns = list(labels)
-        if not columns or any(np.ndim(c) != 1 if not _is_array(c) else len(c.shape) != 1 for c in columns):
-            validation.label_matrix_shape(np.shape(columns), columns_are_clusterings=False)
-            raise ValueError("labels: in a list every element is one base clustering, a 1-D column of labels.")
-        kind = device.common_kind(columns)
-        validation.columns_of_one_length(len(c) for c in columns)
-        nested = all(isinstance(c, (list, tuple)) for c in columns)
-        validation.label_matrix_shape((len(columns[0]), len(columns)), columns_are_clusterings=not nested)
+        kind = device.common_kind(list(labels))
+        columns = [_as_column(c) for c in labels]
+        validation.list_of_columns([c.shape for c in columns])
+        if all(isinstance(c, (list, tuple)) for c in labels):
+            validation.columns_not_rows(len(columns), len(columns[0]))
         return columns, list(range(len(columns))), kind
     kind = device.kind_of(labels)
     matrix = device.to_host(labels)
     validation.label_matrix_shape(matrix.shape, columns_are_clusterings=False)
+    if isinstance(matrix, np.matrix):  # its columns would stay 2-D
+        matrix = np.asarray(matrix)
     return [matrix[:, m] for m in range(matrix.shape[1])], list(range(matrix.shape[1])), kind
 
 
-def _is_array(column: Any) -> bool:
-    return hasattr(column, "shape")
+def _as_column(column: Any) -> Any:
+    """Return one element of a list as an array on the host, or as the pandas Series that it is."""
+    if _is_pandas(column):
+        return column
+    if not isinstance(column, (list, tuple)):
+        return device.to_host(column)
+    try:
+        array = np.asarray(column)
+    except ValueError:  # a list of unequal lists
+        array = np.empty(len(column), dtype=object)
+        array[:] = column
+        return array
+    # NumPy would write None and NaN among strings as strings, and round large integers among floats
+    return np.array(column, dtype=object) if array.dtype.kind in "USf" else array
 
 
-def _checked_names(names: Sequence, n_clusterings: int) -> list:
-    names = list(names)
-    if len(names) != n_clusterings:
-        raise ValueError(f"names: {len(names)} were given for {n_clusterings} clusterings.")
-    return names
+def _is_pandas(column: Any) -> bool:
+    return hasattr(column, "iloc")
 
 
 # --- from columns to codes --------------------------------------------------------------------------------------------
@@ -201,25 +209,40 @@ def _dtype_for(n_clusters: int) -> type:
 
 
 def _widen(codes: np.ndarray, dtype: type) -> np.ndarray:
-    wide = codes.astype(dtype, order="F")
+    wide: np.ndarray = codes.astype(dtype, order="F")
     wide[codes == np.iinfo(codes.dtype).max] = np.iinfo(dtype).max
     return wide
 
 
+def _sizes(codes: np.ndarray, n_clusters: np.ndarray) -> np.ndarray:
+    """Count the objects of each cluster, all clusterings in one array."""
+    # missing codes are brought down to k first: the largest uint32 would ask for a table of 32 GB
+    counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
+    return np.concatenate(counts).astype(np.int64)
+
+
 def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     """Return int64 codes (-1 = missing) numbered by ascending label value, and the label values."""
-    values = column if hasattr(column, "cat") else device.to_host(column)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fc":
+    if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
+        return _encode_objects(column, name)
+    values = device.to_host(column)
+    if isinstance(values, np.ma.MaskedArray):
+        known = ~np.ma.getmaskarray(values)
+        codes = np.full(values.shape, validation.MISSING, dtype=np.int64)
+        codes[known], categories = _encode_column(values.data[known], name)
+        return codes, categories
+    if values.dtype.kind in "fc":
         values = validation.numeric_column(values, name)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
-        return _encode_integers(values, name)
+    if values.dtype.kind in "iub":
+        return _encode_integers(np.asarray(values), name)
     return _encode_objects(values, name)
 
 
 def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.ndarray]:
-    if values.dtype.kind == "b":
+    dtype = values.dtype
+    if dtype.kind == "b":
         values = values.view(np.uint8)
-    smallest, largest = int(values.min()), int(values.max())
+    smallest, largest = int(values.min(initial=0)), int(values.max(initial=0))
     validation.non_negative(smallest, name)
     if largest > 4 * values.size + 1024:  # too sparse for a table of the label values
         found, codes = np.unique(values, return_inverse=True)
@@ -232,32 +255,38 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
     present = np.bincount(shifted, minlength=largest + 2) > 0
     present[0] = True
     code_of = np.cumsum(present) - 2
-    return code_of[shifted], (np.flatnonzero(present)[1:] - 1).astype(values.dtype)
+    return code_of[shifted], (np.flatnonzero(present)[1:] - 1).astype(dtype)
 
 
 def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
-    """Strings, categories and mixed objects; numbers hidden in an object column are treated as numbers."""
+    """Strings, categories and mixed objects; numbers among them mean what they mean in a column of numbers."""
     import pandas as pd
 
-    series = pd.Series(values)
     try:
-        codes, found = pd.factorize(series)
+        codes, distinct = pd.factorize(values.astype(object) if values.dtype.kind in "SUT" else values)
+    except (TypeError, ValueError) as error:  # lists, records, …
+        raise validation.hashable_labels(error, name) from None
+    found = list(np.asarray(distinct))
+    validation.numeric_column(np.array([v for v in found if isinstance(v, (float, np.floating))], dtype=float), name)
+    keys = [_sort_key(value) for value in found]
+    whole = [value for kind, _, value in keys if kind == 0]
+    validation.non_negative(min(whole, default=0), name)
+    try:
+        ordered = sorted(set(keys) - {_sort_key(validation.MISSING)})
     except TypeError as error:
         raise validation.hashable_labels(error, name) from None
-    found = np.asarray(found)
-    if len(found) and all(isinstance(v, (int, float, np.number, bool, np.bool_)) for v in found):
-        numbers = np.full(len(codes), np.nan)
-        if any(isinstance(v, (int, np.integer)) and abs(int(v)) > 2**53 for v in found):
-            return _ranked(codes, found)
-        numbers[codes >= 0] = found.astype(np.float64)[codes[codes >= 0]]
-        return _encode_integers(validation.numeric_column(numbers, name), name)
-    return _ranked(codes, found)
+    code_of = {key: code for code, key in enumerate(ordered)}
+    code_of_found = np.array([code_of.get(key, validation.MISSING) for key in keys] + [validation.MISSING])
+    labels = [value for _, _, value in ordered]
+    numeric = all(kind == 0 for kind, _, _ in ordered)
+    categories = np.array(labels or [0])[: len(labels)] if numeric else np.fromiter(labels, object, len(labels))
+    return code_of_found[codes], categories
 
 
-def _ranked(codes: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Renumber first-seen codes by ascending value, so that the order of the objects cannot matter."""
-    order = np.array(sorted(range(len(found)), key=lambda i: (type(found[i]).__name__, found[i])), dtype=np.int64)
-    rank = np.empty(len(found) + 1, dtype=np.int64)
-    rank[order] = np.arange(len(found))
-    rank[-1] = validation.MISSING
-    return rank[codes], found[order]
+def _sort_key(value: Any) -> tuple[int, str, Any]:
+    """Order labels of all kinds by value, numbers first, so that the order of the objects cannot matter."""
+    if isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        return 0, "", int(value)
+    if isinstance(value, str):
+        return 1, "", str(value)
+    return 2, type(value).__name__, value

@@ -71,7 +71,7 @@ def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
             f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
             "feature values."
         )
-    if known.size and np.abs(known).max() > 2.0**53:
+    if known.size and float(np.abs(known).max()) > 2.0**53:
         raise ValueError(
             f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are no longer told apart; pass "
             "integers or strings."
@@ -134,6 +134,77 @@ def dense(labels: Any) -> None:
             "labels are a sparse matrix, but Sparse data was passed where dense cluster labels are needed; pass "
             "labels.toarray()."
         )
+
+
+def list_of_columns(shapes: list[tuple[int, ...]]) -> None:
+    """Refuse lists whose elements are not 1-D columns of one length, with at least one label each."""
+    if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
+        label_matrix_shape((len(shapes), *shapes[0]) if shapes else (0, 0), columns_are_clusterings=True)
+    for position, shape in enumerate(shapes):
+        if len(shape) != 1:
+            raise ValueError(
+                "labels: in a list every element is one base clustering, a 1-D column of labels, but element "
+                f"{position} is {'no column' if not shape else f'{len(shape)}-D'}."
+            )
+    columns_of_one_length(shape[0] for shape in shapes)
+    label_matrix_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
+
+
+def columns_not_rows(n_columns: int, length: int) -> None:
+    """Refuse nested lists with more clusterings than objects, where rows were most likely meant."""
+    if n_columns > length:
+        raise ValueError(
+            f"labels are a list of {n_columns} lists of {length} label(s), and in a list each element is one base "
+            "clustering, so this looks transposed: pass numpy.array(labels) if each element is an object (or a list of "
+            "arrays, if there really are so few objects)."
+        )
+
+
+def clustering_names(names: Any, n_clusterings: int) -> list:
+    """Return the names as a list, or refuse them if they are not one for each clustering."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list with one name for each clustering, not {names!r}.")
+    names = list(names)
+    if len(names) != n_clusterings:
+        raise ValueError(f"names must be one for each clustering, but {len(names)} were given for {n_clusterings}.")
+    return names
+
+
+# --- label vectors ----------------------------------------------------------------------------------------------------
+
+
+def label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:
+    """Refuse things (of type ``kind``) that are not one label for each of at least one object."""
+    if len(shape) == 0:
+        raise TypeError(f"{name} must be a list, array or Series of labels, one an object, not {kind}.")
+    if len(shape) != 1:
+        raise ValueError(f"{name} must be 1-D, one label an object, but has shape {shape}; pass one column of it.")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty; pass the labels of at least one object.")
+
+
+def vectors_of_one_length(lengths: list[int], names: list) -> None:
+    """Refuse label vectors of different lengths."""
+    for name, length in zip(names, lengths, strict=True):
+        if length != lengths[0]:
+            raise ValueError(
+                f"labelings must label the same objects, but {names[0]} has {lengths[0]} labels and {name} has "
+                f"{length}; pass labelings of one length, with -1 or None where a label is missing."
+            )
+
+
+def labelled_in_common(n_objects: int, a: object, b: object) -> None:
+    """Refuse to compare two labelings that label no object in common."""
+    if n_objects == 0:
+        raise ValueError(
+            f"{a} and {b} cannot be compared: no object has a label in both; -1, NaN and None mean that it is missing."
+        )
+
+
+def enough_labelings(n: int) -> None:
+    """Refuse to compare a single labeling with itself."""
+    if n < 2:
+        raise ValueError(f"labelings: {n} was given, and at least 2 are needed for a comparison; pass those of more runs.")
 
 
 # --- single values ----------------------------------------------------------------------------------------------------
@@ -208,6 +279,12 @@ def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
     if not np.isfinite(array).all() or (array <= 0).any():
         raise ValueError(f"{name} must be positive and finite.")
     return array
+
+
+def one_per_row(values: np.ndarray, n: int, name: str) -> None:
+    """Refuse arrays that do not hold one value a row."""
+    if values.ndim != 1 or len(values) != n:
+        raise ValueError(f"{name} must hold one value for each of the {n} row(s), but have shape {values.shape}.")
 
 
 def fits(needed: int, budget: int, what: str, instead: str) -> None:

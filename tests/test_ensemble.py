@@ -1,0 +1,526 @@
+"""The label matrix: every kind of input becomes the same compact codes, and what is missing stays missing."""
+
+import sys
+import time
+import types
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuens as ge
+from gpuens import device
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+def naive_codes(column):
+    """Number the labels of one column by ascending value, -1 where missing: the slow, obvious way."""
+    missing = [v is None or v is pd.NA or (isinstance(v, float) and v != v) or v == -1 for v in column]
+    distinct = sorted({v for v, gone in zip(column, missing, strict=True) if not gone})
+    return [-1 if gone else distinct.index(v) for v, gone in zip(column, missing, strict=True)], distinct
+
+
+def check(ensemble, columns):
+    """Compare an ensemble with the slow numbering of its columns, given as lists of Python values."""
+    expected = [naive_codes(column) for column in columns]
+    assert ensemble.to_array().tolist() == [list(row) for row in zip(*(codes for codes, _ in expected), strict=True)]
+    assert [c.tolist() for c in ensemble.categories] == [distinct for _, distinct in expected]
+    counts = [[codes.count(code) for code in range(len(distinct))] for codes, distinct in expected]
+    assert ensemble.sizes.tolist() == [count for of_one in counts for count in of_one]
+    assert ensemble.offsets.tolist() == np.cumsum([0] + [len(distinct) for _, distinct in expected]).tolist()
+    assert (ensemble.n_objects, ensemble.n_clusterings) == (len(columns[0]), len(columns))
+    assert ensemble.n_clusters == sum(len(distinct) for _, distinct in expected)
+    assert ensemble.has_missing == any(-1 in codes for codes, _ in expected)
+    assert ensemble.offsets.dtype == ensemble.sizes.dtype == np.int64
+    assert ensemble.codes.flags.f_contiguous
+
+
+# --- kinds of labels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, ">i4", "float16", "float32", "float64", "longdouble"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_numbers_of_every_width(dtype, order):
+    columns = [[3, 0, 3, 100, 7], [9, 9, 9, 2, 2]]
+    check(ge.Ensemble(np.array(columns, dtype=dtype).T.copy(order=order)), columns)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32", "float64"])
+def test_minus_one_is_missing(dtype):
+    columns = [[3, -1, 3, 0], [-1, 5, 5, 6]]
+    check(ge.Ensemble(np.array(columns, dtype=dtype).T), columns)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_the_largest_unsigned_value_is_a_label(dtype):
+    largest = int(np.iinfo(dtype).max)
+    columns = [[largest, 0, largest, 1], [0, 1, largest - 1, largest]]
+    check(ge.Ensemble(np.array(columns, dtype=dtype).T), columns)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_huge_values_with_gaps(dtype):
+    largest = int(np.iinfo(dtype).max)
+    columns = [[largest, 10**15, largest, 0, 10**15 + 1], [1, 2**53, 2**53 + 1, 2**53, 2**53]]
+    check(ge.Ensemble(np.array(columns, dtype=dtype).T), columns)
+
+
+def test_huge_values_and_missing():
+    columns = [[2**62, -1, 2**62 + 1, -1], [-1, 0, 10**12, 10**12]]
+    check(ge.Ensemble(np.array(columns).T), columns)
+
+
+def test_either_side_of_the_switch_from_table_to_sorting():
+    for top in (4 * 6 + 1023, 4 * 6 + 1024, 4 * 6 + 1025):
+        columns = [[top, -1, 3, 3, 0, top - 1], [0, 1, 2, top, top, -1]]
+        check(ge.Ensemble(np.array(columns).T), columns)
+
+
+def test_booleans():
+    columns = [[True, False, True], [False, False, True]]
+    ens = ge.Ensemble(np.array(columns).T)
+    check(ens, columns)
+    assert ens.categories[0].dtype == bool
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_nan_is_missing(dtype):
+    columns = [[3.0, float("nan"), 0.0, 3.0], [1.0, 1.0, 2.0, float("nan")]]
+    ens = ge.Ensemble(np.array(columns, dtype=dtype).T)
+    check(ens, columns)
+    assert ens.categories[0].dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["U3", "O", "S3"])
+def test_strings(dtype):
+    columns = [["b", "a", "ccc", "b"], ["10", "9", "9", "10"]]
+    ens = ge.Ensemble(np.array(columns, dtype=dtype).T)
+    if dtype == "S3":
+        columns = [[v.encode() for v in column] for column in columns]
+    check(ens, columns)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1 has no StringDType")
+def test_numpy_variable_strings():
+    columns = [["b", "a", "ccc", "b"], ["x", "y", "y", "x"]]
+    check(ge.Ensemble(np.array(columns, dtype=np.dtypes.StringDType()).T), columns)
+    matrix = np.array([["b", "x"], [None, "x"]], dtype=np.dtypes.StringDType(na_object=None))
+    assert ge.Ensemble(list(matrix.T)).to_array().tolist() == [[0, 0], [-1, 0]]
+
+
+def test_the_string_minus_one_is_a_label():
+    assert ge.Ensemble([["-1", "0", "0"], [0, 1, -1]]).to_array().tolist() == [[0, 0], [1, 1], [1, -1]]
+
+
+def test_objects_with_none_nan_and_na():
+    columns = [["b", None, "a", "b"], [3, 3, pd.NA, 4], ["x", float("nan"), "x", "y"]]
+    check(ge.Ensemble(np.array(columns, dtype=object).T), columns)
+
+
+def test_numbers_among_objects_are_numbers():
+    columns = [[10, 9, None, -1], [2.0, 3, 2, float("nan")], [True, False, None, True]]
+    check(ge.Ensemble(np.array(columns, dtype=object).T), columns)
+
+
+def test_huge_numbers_among_objects():
+    columns = [[2**63, 2**63 + 1, -1, None], [2**70, 5, 5, 2**70 + 1], [2**62, -1, None, 2**62 + 1]]
+    check(ge.Ensemble(columns), columns)
+    assert ge.Ensemble(columns).categories[0].dtype == np.uint64
+
+
+def test_strings_and_numbers_in_one_column():
+    ens = ge.Ensemble([["a", 2, -1, 10, "2"], [0, 0, 1, 1, 1]])
+    assert ens.categories[0].tolist() == [2, 10, "2", "a"]
+    assert ens.to_array()[:, 0].tolist() == [3, 0, -1, 1, 2]
+
+
+def test_equal_labels_of_different_types_are_one_cluster():
+    a, b = [1, 1.0, "s", np.str_("s"), np.int8(2), 2], [2, np.int8(2), np.str_("s"), "s", 1.0, 1]
+    for column, expected in ((a, [0, 0, 2, 2, 1, 1]), (b, [1, 1, 2, 2, 0, 0])):
+        matrix = np.empty((6, 1), dtype=object)
+        matrix[:, 0] = column
+        assert ge.Ensemble(matrix).to_array()[:, 0].tolist() == expected
+
+
+def test_tuples_and_dates_are_labels_too():
+    days = np.array(["2024-01-03", "NaT", "2024-01-02", "2024-01-03"], dtype="datetime64[ns]")
+    pairs = np.empty(4, dtype=object)
+    pairs[:] = [(1, 2), (0, 9), (1, 2), None]
+    ens = ge.Ensemble([days, pairs, [Fraction(1, 2), Fraction(1, 3), Fraction(1, 2), None]])
+    assert ens.to_array().tolist() == [[1, 1, 1], [-1, 0, 0], [0, 1, 1], [1, -1, -1]]
+    assert list(ens.categories[1]) == [(0, 9), (1, 2)]
+
+
+def test_masked_entries_are_missing():
+    labels = np.ma.masked_equal(np.array([[4, 2], [-999, 2], [5, -999], [4, 3]]), -999)
+    check(ge.Ensemble(labels), [[4, None, 5, 4], [2, 2, None, 3]])
+    check(ge.Ensemble(np.ma.array([[4, 2], [5, 3]])), [[4, 5], [2, 3]])
+
+
+def test_numpy_matrix():
+    with pytest.warns(PendingDeprecationWarning):
+        labels = np.matrix([[0, 1], [0, 2], [1, 2]])
+    check(ge.Ensemble(labels), [[0, 0, 1], [1, 2, 2]])
+
+
+def test_memory_mapped(tmp_path):
+    columns = [[3, 0, 3, 100, 7], [9, 9, -1, 2, 10**9]]
+    np.save(tmp_path / "labels.npy", np.array(columns).T)
+    ens = ge.Ensemble(np.load(tmp_path / "labels.npy", mmap_mode="r"))
+    check(ens, columns)
+    assert not any(isinstance(array, np.memmap) for array in [ens.codes, *ens.categories])
+
+
+def test_the_caller_s_array_is_left_alone():
+    for labels in (np.array([[1, 2], [-1, 2], [3, 4]]), np.array([[1, 2], [np.nan, 2], [3, 4]])):
+        before = labels.copy()
+        labels.flags.writeable = False
+        ge.Ensemble(labels)
+        np.testing.assert_array_equal(labels, before)
+
+
+# --- kinds of containers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_nested_lists_are_columns(kind):
+    columns = [[0, 0, 1, 2], ["a", None, "b", "b"], [5.0, float("nan"), 5.0, 7.0]]
+    check(ge.Ensemble(kind(kind(column) for column in columns)), columns)
+
+
+def test_missing_values_in_lists_of_strings_do_not_become_strings():
+    columns = [["a", float("nan"), "b"], [None, "a", "c"], ["x", pd.NA, "y"]]
+    check(ge.Ensemble(columns), columns)
+
+
+def test_columns_of_different_types():
+    columns = [[0, 1, 2, 300], ["b", "a", "a", "b"], [1, None, 1, 0], ["u", "v", None, "u"], [True, False, True, True]]
+    ens = ge.Ensemble(
+        [
+            np.array(columns[0], dtype=np.uint16),
+            columns[1],
+            pd.Series(columns[2], index=[9, 9, 8, 7]),
+            pd.Categorical(columns[3]),
+            np.array(columns[4]),
+        ]
+    )
+    check(ens, columns)
+
+
+def test_a_list_of_arrays_may_have_more_clusterings_than_objects():
+    columns = [[0, 1], [1, 0], [5, 6]]
+    check(ge.Ensemble([np.array(column) for column in columns]), columns)
+
+
+def test_one_object():
+    assert ge.Ensemble(np.array([[7]])).n_clusters == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", ["category", "Int64", "Int8", "UInt16", "Float64", "string", "boolean", "int64[pyarrow]", "object"]
+)
+def test_pandas_dtypes(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    numbers = dtype not in ("category", "string", "object", "boolean")
+    if dtype == "boolean":
+        columns = [[True, False, None, True], [False, False, True, True]]
+    elif numbers:
+        columns = [[3, 100, None, 3], [2, 2, 7, 7]]
+    else:
+        columns = [["b", "a", None, "b"], ["x", "y", "y", "x"]]
+    frame = pd.DataFrame({"p": pd.Series(columns[0], dtype=dtype), "q": pd.Series(columns[1], dtype=dtype)})
+    ens = ge.Ensemble(frame)
+    check(ens, columns)
+    assert ens.names == ["p", "q"]
+
+
+def test_minus_one_in_nullable_integers():
+    columns = [[3, -1, None, 4], [-1, 5, 6, 6]]
+    check(ge.Ensemble(pd.DataFrame(dict(zip("ab", columns, strict=True)), dtype="Int64")), columns)
+
+
+def test_categories_are_ordered_by_value_and_unused_ones_are_left_out():
+    column = pd.Categorical(["lo", "hi", "lo", None], categories=["lo", "never", "hi"], ordered=True)
+    numbers = pd.Categorical([7, -1, 5, 7], categories=[9, 7, 5, -1])
+    ens = ge.Ensemble(pd.DataFrame({"text": column, "number": numbers}))
+    check(ens, [["lo", "hi", "lo", None], [7, -1, 5, 7]])
+    check(ge.Ensemble([column, numbers]), [["lo", "hi", "lo", None], [7, -1, 5, 7]])
+
+
+def test_intervals_as_categories():
+    ens = ge.Ensemble(pd.DataFrame({"bin": pd.cut([1.0, 9.0, 5.0, np.nan], 2), "other": [0, 1, 1, 0]}))
+    assert ens.to_array()[:, 0].tolist() == [0, 1, 0, -1]
+
+
+def test_frame_with_repeated_names_and_mixed_types():
+    frame = pd.DataFrame([[0, "a", None], [1, "b", 2.0], [1, "a", 2.0], [5, "b", 4.0]], columns=["x", "x", "y"])
+    ens = ge.Ensemble(frame)
+    check(ens, [[0, 1, 1, 5], ["a", "b", "a", "b"], [None, 2.0, 2.0, 4.0]])
+    assert ens.names == ["x", "x", "y"]
+
+
+def test_frame_may_have_more_clusterings_than_objects():
+    check(ge.Ensemble(pd.DataFrame([[0, 1, 2], [1, 1, 3]], columns=list("abc")).drop(columns="b")), [[0, 1], [2, 3]])
+    check(ge.Ensemble(pd.DataFrame([[0, 1, 2], [1, 0, 3]])), [[0, 1], [1, 0], [2, 3]])
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    columns = [[3, None, 0, 3], ["b", "a", None, "a"], ["u", "v", "v", "u"]]
+    frame = polars.DataFrame(
+        {"n": columns[0], "s": columns[1], "c": polars.Series(columns[2], dtype=polars.Categorical)}
+    )
+    ens = ge.Ensemble(frame)
+    check(ens, columns)
+    assert ens.names == ["n", "s", "c"]
+    check(ge.Ensemble([frame["n"], frame["s"]]), columns[:2])
+
+
+class OnlyDLPack:
+    """An array that speaks nothing but DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **arguments):
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+class OnlyArrayInterface:
+    """An array that speaks nothing but NumPy's array interface."""
+
+    def __init__(self, array):
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class OnlyArray:
+    """An array that speaks nothing but ``__array__``."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array.astype(dtype or self._array.dtype)
+
+
+@pytest.mark.parametrize("wrap", [OnlyDLPack, OnlyArrayInterface, OnlyArray])
+def test_array_protocols(wrap):
+    columns = [[3, 0, 3, 7], [-1, 9, 9, 2]]
+    matrix = np.array(columns).T.copy()
+    ens = ge.Ensemble(wrap(matrix))
+    check(ens, columns)
+    assert ens.device_kind == "cpu"
+    check(ge.Ensemble([wrap(np.array(column)) for column in columns]), columns)
+
+
+# --- arrays in GPU memory, with a stand-in for CuPy -------------------------------------------------------------------
+
+
+class OnGPU:
+    """What CuPy's arrays look like from outside: no ``__array__``, so that NumPy cannot read them by accident."""
+
+    def __init__(self, array):
+        self.hidden = np.asarray(array)
+        self.shape = self.hidden.shape
+        self.dtype = self.hidden.dtype
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (1 << 40, False), "version": 3}
+
+    def __len__(self):
+        return len(self.hidden)
+
+
+class OnGPUByDLPack:
+    def __init__(self, array):
+        self.hidden = np.asarray(array)
+
+    def __dlpack__(self, **arguments):
+        raise AssertionError("only CuPy may read this")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    module = types.ModuleType("cupy")
+    module.asarray = lambda array: array if isinstance(array, OnGPU) else OnGPU(array)
+    module.from_dlpack = lambda array: OnGPU(array.hidden)
+    module.asnumpy = lambda array: array.hidden.copy()
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+@pytest.mark.parametrize("wrap", [OnGPU, OnGPUByDLPack])
+def test_gpu_in_gpu_out(cupy, wrap):
+    columns = [[3, 0, 3, 7], [-1, 9, 9, 2]]
+    ens = ge.Ensemble(wrap(np.array(columns).T))
+    check(ens, columns)
+    assert ens.device_kind == "cuda"
+    check(ge.Ensemble([wrap(np.array(column)) for column in columns]), columns)
+    assert ge.Ensemble([wrap(np.array(column)) for column in columns]).device_kind == "cuda"
+    assert ge.Ensemble(ens).device_kind == ens.take([0, 1]).device_kind == "cuda"
+    result = device.from_host(np.arange(4), ens.device_kind)
+    assert isinstance(result, OnGPU)
+    assert device.to_host(result).tolist() == [0, 1, 2, 3]
+    assert device.from_host(np.arange(4), "cpu").tolist() == [0, 1, 2, 3]
+
+
+def test_frame_on_the_gpu():
+    class GPUFrame:
+        """What cuDF's frames look like from outside."""
+
+        columns, shape, iloc = ("a", "b"), (3, 2), None  # whose columns of strings cannot be read in GPU memory
+
+        def to_pandas(self):
+            return pd.DataFrame({"a": ["x", None, "y"], "b": [4, 4, 5]})
+
+    ens = ge.Ensemble(GPUFrame())
+    check(ens, [["x", None, "y"], [4, 4, 5]])
+    assert (ens.device_kind, ens.names) == ("cuda", ["a", "b"])
+
+
+# --- numbering --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "dtype"),
+    [(255, np.uint8), (256, np.uint16), (65_535, np.uint16), (65_536, np.uint32)],
+)
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_compact_dtype(n_clusters, dtype, missing, wide_first):
+    n = n_clusters + 3
+    many = np.arange(n) % n_clusters
+    few = np.arange(n) % 2
+    if missing:
+        many[-3], few[-2] = -1, -1
+    columns = [many, few, few] if wide_first else [few, few, many]
+    ens = ge.Ensemble(columns)
+    assert ens.codes.dtype == dtype
+    assert ens.missing_code == np.iinfo(dtype).max
+    np.testing.assert_array_equal(ens.to_array(), np.column_stack(columns))
+    assert ens.has_missing == missing
+    assert (ens.codes == ens.missing_code).sum() == 3 * missing
+    for m, column in enumerate(columns):
+        counts = np.bincount(column[column >= 0])
+        np.testing.assert_array_equal(ens.sizes[ens.offsets[m] : ens.offsets[m + 1]], counts)
+
+
+@pytest.mark.parametrize("kind", ["integers", "sparse integers", "strings", "objects", "categories"])
+def test_numbering_does_not_depend_on_the_order_of_the_objects(kind):
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 5, (40, 3))
+    columns = {
+        "integers": lambda c: c,
+        "sparse integers": lambda c: c * 10**12,
+        "strings": lambda c: np.array(list("edcba"))[c],
+        "objects": lambda c: np.array([10, "ten", None, 9, "nine"], dtype=object)[c],
+        "categories": lambda c: pd.Categorical(np.array(list("edcba"))[c], categories=list("cadbe")),
+    }
+    order = rng.permutation(len(labels))
+    ens = ge.Ensemble([columns[kind](column) for column in labels.T])
+    permuted = ge.Ensemble([columns[kind](column[order]) for column in labels.T])
+    np.testing.assert_array_equal(permuted.codes, ens.codes[order])
+    np.testing.assert_array_equal(permuted.sizes, ens.sizes)
+    assert [c.tolist() for c in permuted.categories] == [c.tolist() for c in ens.categories]
+
+
+def test_random_labels_against_the_slow_numbering():
+    rng = np.random.default_rng(0)
+    for n, m, k in [(1, 1, 3), (7, 3, 2), (50, 4, 60), (200, 5, 9)]:
+        labels = rng.integers(-1, k, (n, m)) * rng.choice([1, 3, 10**9], m)
+        labels[labels < 0] = -1
+        labels[0] = labels[labels[:, 0].argmax()] = np.abs(labels[0])  # every clustering and these objects have a label
+        labels[(labels == -1).all(axis=1)] = 0
+        columns = list(labels.T)
+        check(ge.Ensemble(columns), [column.tolist() for column in columns])
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ens():
+    return ge.Ensemble([["b", "a", "a", None], [3, 3, 7, 7], [0, 1, 2, 1]], names=["p", "q", "r"])
+
+
+@pytest.mark.parametrize(
+    "rows", [[3, 0], np.array([3, 0], dtype=np.uint8), [-1, 0], np.array([True, False, False, True]), slice(0, 4, 3)]
+)
+def test_take_keeps_the_numbering(ens, rows):
+    subset = ens.take(rows)
+    expected = ens.to_array()[rows]
+    np.testing.assert_array_equal(subset.to_array(), expected)
+    assert subset.n_objects == len(subset) == 2
+    assert subset.offsets.tolist() == ens.offsets.tolist()
+    assert [c.tolist() for c in subset.categories] == [c.tolist() for c in ens.categories]
+    assert subset.names == ["p", "q", "r"]
+    counted = [(expected[:, m] == code).sum() for m in range(3) for code in range(len(ens.categories[m]))]
+    assert subset.sizes.tolist() == counted
+    assert 0 in counted  # the point: an emptied cluster keeps its number
+    assert subset.has_missing
+    assert subset.codes.flags.f_contiguous
+    assert len(ens) == 4
+    assert ens.sizes.tolist() == [2, 1, 2, 2, 1, 2, 1]
+
+
+def test_take_nothing_and_everything(ens):
+    assert ens.take([]).n_objects == 0
+    assert ens.take([]).sizes.tolist() == [0] * ens.n_clusters
+    np.testing.assert_array_equal(ens.take(slice(None)).codes, ens.codes)
+    with pytest.raises(ValueError, match="rows contains an index outside 0 … 3"):
+        ens.take([4])
+    with pytest.raises(TypeError, match="rows must be"):
+        ens.take([0.5])
+
+
+def test_to_array_is_the_callers_to_change(ens):
+    array = ens.to_array()
+    assert array.dtype == np.int64
+    array[:] = 0
+    assert ens.to_array()[3, 0] == -1
+
+
+def test_to_array_reads_back(ens):
+    again = ge.Ensemble(ens.to_array())
+    np.testing.assert_array_equal(again.codes, ens.codes)
+    np.testing.assert_array_equal(again.sizes, ens.sizes)
+
+
+def test_an_ensemble_is_taken_as_it_is(ens):
+    again = ge.Ensemble(ens)
+    assert again.codes is ens.codes
+    assert again.names == ["p", "q", "r"]
+    renamed = ge.Ensemble(ens, names=["u", "v", "w"])
+    assert (renamed.names, ens.names) == (["u", "v", "w"], ["p", "q", "r"])
+
+
+def test_names():
+    assert ge.Ensemble([[0, 1], [1, 0]]).names == [0, 1]
+    assert ge.Ensemble([[0, 1], [1, 0]], names=("x", "y")).names == ["x", "y"]
+    assert ge.Ensemble(pd.DataFrame({"a": [0, 1], "b": [0, 1]}), names=["x", "y"]).names == ["x", "y"]
+
+
+def test_repr_and_length(ens):
+    assert repr(ens) == "Ensemble(n_objects=4, n_clusterings=3, n_clusters=7)"
+    assert len(ens) == 4
+
+
+def test_large_label_matrices_are_encoded_in_a_moment():
+    labels = np.random.default_rng(0).integers(0, 100, (581_012, 20), dtype=np.uint8)
+    start = time.perf_counter()
+    ens = ge.Ensemble(labels)
+    seconds = time.perf_counter() - start
+    assert ens.codes.dtype == np.uint8
+    np.testing.assert_array_equal(ens.codes, labels)
+    assert seconds < 3  # 0.06 s measured: this catches a loop over objects, not a busy machine

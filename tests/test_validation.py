@@ -1,0 +1,249 @@
+"""Every refusal is one sentence that names the argument; nothing wrong is let through silently."""
+
+import inspect
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import gpuens as ge
+from gpuens import validation
+
+
+def one_sentence(error):
+    """Return the message of an error or warning if it is exactly one sentence; fail if it is not."""
+    text = str(error.value if hasattr(error, "value") else error)
+    assert "\n" not in text, text
+    assert re.fullmatch(r"\S.*\S\.", text), f"not a sentence: {text}"
+    assert not re.search(r"[.!?]\s+[A-Z(]", text), f"more than one sentence: {text}"
+    return text
+
+
+def refused(call, kind, *mentioned):
+    """Call, and check that the refusal is of this kind, one sentence, and says what it must."""
+    with pytest.raises(kind) as error:
+        call()
+    assert error.type is kind
+    text = one_sentence(error)
+    for part in mentioned:
+        assert part in text, f"{part!r} is not in: {text}"
+    return text
+
+
+class OnGPU:
+    """What an array in GPU memory looks like from outside, CuPy not installed."""
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<i4", "data": (1 << 40, False), "version": 3}
+
+    def __len__(self):
+        return self.shape[0]
+
+
+# --- label matrices ---------------------------------------------------------------------------------------------------
+
+GOOD = np.array([[0, 1], [1, 0], [1, 1]])
+DATES = np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)])
+
+BAD_LABELS = {
+    "1-D": (np.array([0, 1, 1]), ValueError, ["2-D", "(3,)", "labels.reshape(-1, 1)"]),
+    "1-D list": ([0, 1, 1], ValueError, ["2-D", "(3,)"]),
+    "1-D series": (pd.Series([0, 1, 1]), ValueError, ["2-D", "(3,)"]),
+    "list of strings": (["aab", "abb"], ValueError, ["2-D", "(2,)"]),
+    "0-D": (np.array(5), ValueError, ["2-D", "()"]),
+    "3-D": (np.zeros((3, 2, 2), int), ValueError, ["2-D", "(3, 2, 2)"]),
+    "3-D list": ([[[0, 1], [1, 0]], [[0, 1], [1, 0]]], ValueError, ["2-D", "(2, 2, 2)"]),
+    "list of a matrix": ([GOOD], ValueError, ["2-D", "(1, 3, 2)"]),
+    "no objects": (np.zeros((0, 3), int), ValueError, ["0 sample(s)", "(0, 3)"]),
+    "no clusterings": (np.zeros((3, 0), int), ValueError, ["0 clustering(s)", "(3, 0)"]),
+    "empty list": ([], ValueError, ["empty"]),
+    "list of empty lists": ([[], []], ValueError, ["0 sample(s)"]),
+    "empty frame": (pd.DataFrame(), ValueError, ["empty"]),
+    "frame without rows": (pd.DataFrame({"a": []}), ValueError, ["0 sample(s)"]),
+    "transposed": (np.zeros((3, 16), int), ValueError, ["(3, 16)", "transposed", "labels.T"]),
+    "rows in a list": ([[0, 1, 2]] * 16, ValueError, ["16 lists of 3", "transposed", "numpy.array(labels)"]),
+    "fractions": (GOOD + 0.5, ValueError, ["clustering 0", "whole numbers", "0.5", "feature values"]),
+    "a fraction among objects": ([["a", 0.25, "b"], [0, 1, 1]], ValueError, ["clustering 0", "0.25"]),
+    "a fraction in a column": (pd.DataFrame({"u": [0, 1, 1], "v": [1, 1.5, 2]}), ValueError, ["clustering 'v'", "1.5"]),
+    "nullable fractions": (pd.DataFrame({"u": [0.5, None]}, dtype="Float64"), ValueError, ["clustering 'u'", "0.5"]),
+    "infinite": (np.array([[0.0, 1], [1, -np.inf]]), ValueError, ["clustering 1", "infinity"]),
+    "infinite among objects": ([["a", float("inf"), "b"], [0, 1, 1]], ValueError, ["clustering 0", "infinity"]),
+    "floats too large": (np.array([[2.0**54], [1.0]]), ValueError, ["clustering 0", "2**53"]),
+    "negative": (np.array([[0, 1], [-2, 0]]), ValueError, ["clustering 0", "-2", "-1 alone"]),
+    "very negative": (np.array([[0, 1], [np.iinfo(np.int64).min, 0]]), ValueError, ["-9223372036854775808"]),
+    "negative floats": (np.array([[0, 1], [0, -3.0]]), ValueError, ["clustering 1", "-3"]),
+    "negative among objects": ([["a", -7, None], [0, 1, 1]], ValueError, ["clustering 0", "-7"]),
+    "negative categories": ([pd.Categorical([1, -5, 2])], ValueError, ["clustering 0", "-5"]),
+    "complex": (GOOD * 1j, ValueError, ["clustering 0", "complex"]),
+    "columns of different length": ([np.arange(3), np.arange(4)], ValueError, ["clustering 1 has 4", "0 has 3"]),
+    "lists of different length": ([[0, 1, 1], [0, 1]], ValueError, ["clustering 0 has 3", "1 has 2"]),
+    "a ragged column": ([[0, [1], [1, 2]], [0, 1, 1]], TypeError, ["clustering 0", "integers or strings"]),
+    "a scalar among columns": ([[0, 1, 1], 5], ValueError, ["1-D column", "element 1 is no column"]),
+    "None among columns": ([[0, 1, 1], None], ValueError, ["1-D column", "element 1 is no column"]),
+    "a matrix among columns": ([GOOD[:, 0], GOOD], ValueError, ["1-D column", "element 1 is 2-D"]),
+    "a frame among columns": ([[0, 1, 1], pd.DataFrame(GOOD)], ValueError, ["1-D column", "element 1 is 2-D"]),
+    "a clustering all -1": (np.array([[0, -1], [1, -1]]), ValueError, ["clustering 1", "all missing"]),
+    "a clustering all NaN": (np.array([[0, np.nan], [1, np.nan]]), ValueError, ["clustering 1", "all missing"]),
+    "a clustering all None": ([["a", "b"], [None, None]], ValueError, ["clustering 1", "all missing"]),
+    "a clustering all masked": (np.ma.array(GOOD, mask=GOOD >= 0), ValueError, ["clustering 0", "all missing"]),
+    "a named clustering all missing": (pd.DataFrame({"u": [0, 1], "v": [-1, -1]}), ValueError, ["clustering 'v'"]),
+    "an object missing everywhere": (np.array([[0, 1], [-1, -1], [1, 0]]), ValueError, ["1 object(s)", "object 1"]),
+    "objects missing everywhere": (
+        [["a", None, "b", None, None], [0, -1, 1, -1, 1]],
+        ValueError,
+        ["2 object(s)", "the first is object 1"],
+    ),
+    "mixed devices": ([np.array([0, 1, 1]), OnGPU((3,))], TypeError, ["GPU memory", "host memory"]),
+    "mixed devices, a list": ([[0, 1, 1], OnGPU((3,))], TypeError, ["GPU memory", "host memory"]),
+    "sparse": (scipy.sparse.csr_matrix(GOOD), TypeError, ["sparse", "labels.toarray()"]),
+    "sparse array": (scipy.sparse.coo_array(GOOD), TypeError, ["sparse", "labels.toarray()"]),
+    "a sparse column": ([scipy.sparse.csr_matrix(GOOD)], ValueError, ["2-D"]),
+    "records": (DATES.reshape(-1, 1), TypeError, ["clustering 0", "integers or strings"]),
+    "dictionaries as labels": ([[{}, {}, {}], [0, 1, 1]], TypeError, ["clustering 0", "integers or strings"]),
+    "labels without an order": ([[1j, 2j, "a"], [0, 1, 1]], TypeError, ["clustering 0", "integers or strings"]),
+    "None": (None, TypeError, ["NoneType"]),
+    "a string": ("labels.npy", TypeError, ["str"]),
+    "bytes": (b"abc", TypeError, ["bytes"]),
+    "a dict": ({"a": [0, 1]}, TypeError, ["dict"]),
+    "a set": ({1, 2}, TypeError, ["set"]),
+    "a number": (3, TypeError, ["int"]),
+    "a generator": ((i for i in range(3)), ValueError, ["2-D"]),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_LABELS))
+def test_bad_labels(case):
+    labels, kind, mentioned = BAD_LABELS[case]
+    assert refused(lambda: ge.Ensemble(labels), kind, *mentioned).startswith("labels")
+
+
+@pytest.mark.parametrize("labels", [OnGPU((3, 2)), [OnGPU((3,)), OnGPU((3,))]])
+def test_labels_in_gpu_memory_without_cupy(labels, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # also where CuPy is installed
+    refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", "pip install 'gpuens[cu12]'")
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "mentioned"),
+    [
+        (["a"], ValueError, "1 were given for 2"),
+        (["a", "b", "c"], ValueError, "3 were given for 2"),
+        ("ab", TypeError, "'ab'"),
+        (5, TypeError, "5"),
+    ],
+)
+def test_bad_names(names, kind, mentioned):
+    assert refused(lambda: ge.Ensemble(GOOD, names=names), kind, mentioned).startswith("names")
+    refused(lambda: ge.Ensemble(ge.Ensemble(GOOD), names=names), kind, mentioned)
+
+
+@pytest.mark.parametrize("labels", [GOOD, np.zeros((1, 1), int)])
+def test_good_labels_pass_in_silence(labels):
+    assert ge.Ensemble(labels).n_objects == len(labels)  # warnings are errors in these tests
+
+
+def test_a_constant_clustering_is_a_warning():
+    with pytest.warns(UserWarning, match="constant") as caught:
+        ens = ge.Ensemble(pd.DataFrame({"u": [0, 1, 1], "same": [4, 4, 4], "v": [7, -1, 7]}))
+    assert len(caught) == 1
+    text = one_sentence(caught[0].message)
+    assert "same, v" in text
+    assert "2 of 3" in text
+    assert ens.n_clusterings == 3
+
+
+def test_many_constant_clusterings_are_named_in_short():
+    labels = np.zeros((20, 10), dtype=int)
+    labels[0, 0] = 1
+    with pytest.warns(UserWarning, match="constant") as caught:
+        ge.Ensemble(labels)
+    assert "1, 2, 3, 4, 5 … (9 of 10)" in one_sentence(caught[0].message)
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+def test_integer():
+    assert validation.integer(np.int8(3), "k", minimum=3, maximum=3) == 3
+    assert type(validation.integer(np.int8(3), "k", minimum=3)) is int
+    for value in (2.0, "3", None, True, np.bool_(True), [3]):
+        refused(lambda value=value: validation.integer(value, "k", minimum=1), TypeError, "k must be", repr(value))
+    refused(lambda: validation.integer(0, "k", minimum=1), ValueError, "k must be at least 1", "0")
+    refused(lambda: validation.integer(9, "k", minimum=1, maximum=5), ValueError, "k must be from 1 to 5", "9")
+
+
+def test_real():
+    assert validation.real(np.float32(0.5), "theta", above=0, at_most=0.5) == 0.5
+    assert type(validation.real(1, "theta")) is float
+    for value in ("a", None, True, 1j):
+        refused(lambda value=value: validation.real(value, "theta"), TypeError, "theta", repr(value))
+    for value in (0, -1, np.nan, np.inf):
+        refused(lambda value=value: validation.real(value, "theta", above=0), ValueError, "theta must be above 0")
+    refused(lambda: validation.real(2, "theta", above=0, at_most=1), ValueError, "above 0 and at most 1", "2")
+
+
+def test_choice():
+    assert validation.choice("a", "method", ["a", "b"]) == "a"
+    refused(lambda: validation.choice("c", "method", iter(["a", "b"])), ValueError, "method", "'a', 'b'", "'c'")
+
+
+def test_n_clusters():
+    assert validation.n_clusters(np.int64(4), 4) == 4
+    refused(lambda: validation.n_clusters(None, 4), ValueError, "n_clusters is not given")
+    refused(lambda: validation.n_clusters(0, 4), ValueError, "n_clusters must be at least 1", "0")
+    refused(lambda: validation.n_clusters(5, 4), ValueError, "n_clusters=5", "4 distinct")
+    refused(lambda: validation.n_clusters(2.5, 4), TypeError, "n_clusters", "2.5")
+
+
+def test_row_indices():
+    assert validation.row_indices(None, 3, "rows").tolist() == [0, 1, 2]
+    assert validation.row_indices(slice(1, None), 3, "rows").tolist() == [1, 2]
+    assert validation.row_indices([True, False, True], 3, "rows").tolist() == [0, 2]
+    assert validation.row_indices(np.array([-1, 0], dtype=np.int8), 3, "rows").tolist() == [2, 0]
+    assert validation.row_indices([], 3, "rows").tolist() == []
+    for rows in ([3], [-4]):
+        refused(lambda rows=rows: validation.row_indices(rows, 3, "rows"), ValueError, "rows", "0 … 2")
+    for rows in ([0.5], [[0, 1]], 1, "ab", [True, False]):
+        refused(lambda rows=rows: validation.row_indices(rows, 3, "rows"), TypeError, "rows must be")
+
+
+def test_weights():
+    assert validation.weights(None, 3) is None
+    assert validation.weights([1, 2, 3], 3).dtype == np.int64
+    assert validation.weights([1, 2.5, 3], 3).dtype == np.float64
+    for values in ([1, 2], [[1, 2, 3]], ["a", "b", "c"]):
+        refused(lambda values=values: validation.weights(values, 3), ValueError, "weights must be 3 numbers")
+    for values in ([1, 0, 2], [1, -1, 2], [1, np.nan, 2], [1, np.inf, 2]):
+        refused(lambda values=values: validation.weights(values, 3, "w"), ValueError, "w must be positive and finite")
+
+
+def test_fits():
+    validation.fits(10, 10, "the matrix", "take a sample")
+    refused(
+        lambda: validation.fits(2_500_000_000, 10**9, "the matrix", "take a sample"),
+        MemoryError,
+        "the matrix needs 2.5 GB and 1.0 GB may be used",
+        "take a sample",
+        "GPUENS_MEMORY",
+    )
+
+
+def test_human_bytes():
+    written = [validation.human_bytes(n) for n in (0, 999, 1500, 2e6, 3.25e9, 5e15)]
+    assert written == ["0 bytes", "999 bytes", "1.5 kB", "2.0 MB", "3.2 GB", "5000.0 TB"]
+
+
+# --- the module itself ------------------------------------------------------------------------------------------------
+
+
+def test_every_message_in_the_module_is_one_sentence():
+    """Read the sentences in the source too: not every refusal can be provoked from here."""
+    source = inspect.getsource(validation)
+    messages = re.findall(r"(?:Error|warn)\(\s*((?:f?\"[^\"]*\"\s*)+)", source)
+    assert len(messages) > 20
+    for message in messages:
+        text = "".join(re.findall(r'"([^"]*)"', message))
+        one_sentence(text)
