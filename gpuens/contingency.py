@@ -1,0 +1,494 @@
+"""Cluster-by-cluster intersections |c ∩ d|, and what follows from them: entropies, agreement between clusterings.
+
+Everything here is counted one pair of clusterings at a time, never by a product of incidence matrices, so N × N_c and
+(where only a sum over it is wanted) N_c × N_c are not held. Counts are integers: the order of the objects and the
+number of threads cannot change a bit of any result. Objects are counted in a table when both labels are known.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.ensemble import Ensemble, _as_column, _encode_column
+
+Table: TypeAlias = np.ndarray | sparse.csr_array
+
+DENSE_CELLS = 2**22  # a table of more cells than this, and than 4 cells an object, is held sparse
+DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
+
+AVERAGES: dict[str, Callable[[float, float], float]] = {
+    "geometric": lambda u, v: math.sqrt(u * v),
+    "max": max,
+    "arithmetic": lambda u, v: (u + v) / 2,
+    "min": min,
+}
+
+
+# --- all pairs of clusters --------------------------------------------------------------------------------------------
+
+
+def intersections(
+    ens: Any, weights: Any = None, *, layout: str = "auto", device: str = "auto"
+) -> np.ndarray | sparse.csr_array:
+    """Count the objects that each two clusters of the ensemble share: |c ∩ d|.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    weights : array (n_objects,), optional
+        What each object counts for: positive numbers.
+    layout : {"auto", "dense", "sparse"}
+        "auto" is dense up to 512 MB (N_c = 8000) and a quarter of the memory budget.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    ndarray or scipy.sparse.csr_array (n_clusters, n_clusters), symmetric, in host memory
+        int64, or float64 if the weights are floats. Within one clustering it is diag(sizes). The sparse array is
+        canonical (indices sorted, no stored zeros).
+
+    Raises
+    ------
+    MemoryError
+        Before anything of that size is allocated. The sparse layout is counted first, so its size is exact.
+    ValueError
+        For an unknown layout or device, or for weights that are not positive.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.intersections([[0, 0, 0, 1], ["b", "a", "a", None]])
+    array([[3, 0, 2, 1],
+           [0, 1, 0, 0],
+           [2, 0, 2, 0],
+           [1, 0, 0, 1]])
+    """
+    ens = Ensemble(ens)
+    validation.choice(layout, "layout", ("auto", "dense", "sparse"))
+    devices.resolve(device)
+    labels, w = labels_of(ens), validation.weights(weights, ens.n_objects)
+    sizes = ens.sizes if w is None else _weighted_sizes(labels, w)
+    needed, budget = 8 * ens.n_clusters**2, devices.memory_budget()
+    if layout == "auto":
+        layout = "dense" if needed <= min(DENSE_BYTES, budget // 4) else "sparse"
+    if layout == "sparse":
+        return _sparse_intersections(labels, w, ens.offsets, sizes, budget)
+    validation.fits(needed, budget, "the dense table of cluster intersections", "pass layout='sparse'")
+    return _dense_intersections(labels, w, ens.offsets, sizes)
+
+
+def _dense_intersections(labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    shared = np.zeros((offsets[-1], offsets[-1]), dtype=sizes.dtype)
+    np.fill_diagonal(shared, sizes)
+
+    def place(i: int, j: int, table: Table) -> None:
+        rows, cols = slice(*offsets[i : i + 2]), slice(*offsets[j : j + 2])
+        shared[rows, cols] = table if isinstance(table, np.ndarray) else table.toarray()
+        shared[cols, rows] = shared[rows, cols].T
+
+    _exhaust(_over_pairs(labels, w, place))
+    return shared
+
+
+def _sparse_intersections(
+    labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray, budget: int
+) -> sparse.csr_array:
+    """Count twice: first how many cells each row has in each clustering, then the cells, straight to their places."""
+    n_clusters = int(offsets[-1])
+    n_cells = np.zeros((n_clusters, len(labels.codes)), dtype=np.int64)
+    own = np.repeat(np.arange(len(labels.codes)), np.diff(offsets))
+    n_cells[np.arange(n_clusters), own] = sizes > 0
+
+    def measure(i: int, j: int, table: Table) -> None:
+        n_cells[offsets[i] : offsets[i + 1], j] = _cells_in_rows(table)
+        n_cells[offsets[j] : offsets[j + 1], i] = _cells_in_rows(table.T)
+
+    _exhaust(_over_pairs(labels, w, measure))
+    ends = np.cumsum(n_cells).reshape(n_cells.shape)
+    nnz = int(ends[-1, -1])
+    index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
+    validation.fits(
+        nnz * (8 + index.itemsize),
+        budget,
+        f"the sparse table of the intersections of {n_clusters} clusters ({nnz} are not empty)",
+        "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters",
+    )
+    starts = ends - n_cells
+    indptr = np.concatenate([[0], ends[:, -1]]).astype(index)
+    indices, counts = np.empty(nnz, dtype=index), np.empty(nnz, dtype=sizes.dtype)
+    filled = np.flatnonzero(sizes)
+    diagonal = starts[filled, own[filled]]
+    indices[diagonal], counts[diagonal] = filled, sizes[filled]
+
+    def place(i: int, j: int, table: Table) -> None:
+        _place_rows(table, starts[offsets[i] : offsets[i + 1], j], offsets[j], indices, counts)
+        _place_rows(table.T, starts[offsets[j] : offsets[j + 1], i], offsets[i], indices, counts)
+
+    _exhaust(_over_pairs(labels, w, place))
+    shared = sparse.csr_array((counts, indices, indptr), shape=(n_clusters, n_clusters))
+    shared.has_canonical_format = True
+    return shared
+
+
+def _cells_in_rows(table: Table) -> np.ndarray:
+    if isinstance(table, np.ndarray):
+        return np.count_nonzero(table, axis=1)
+    return np.diff(table.tocsr().indptr)
+
+
+def _place_rows(table: Table, starts: np.ndarray, first: int, indices: np.ndarray, counts: np.ndarray) -> None:
+    """Write row r's cells from starts[r] on into a CSR matrix in which the table's columns are numbered from first."""
+    if isinstance(table, np.ndarray):
+        _place_dense_rows(np.ascontiguousarray(table), np.ascontiguousarray(starts), first, indices, counts)
+        return
+    rows, cols, n = cells(table)
+    at = starts[rows] + np.arange(n.size) - np.searchsorted(rows, rows)  # a cell's place within its row
+    indices[at], counts[at] = first + cols, n
+
+
+@njit(cache=True, nogil=True)
+def _place_dense_rows(table, starts, first, indices, counts):
+    for r in range(table.shape[0]):
+        at = starts[r]
+        for c in range(table.shape[1]):
+            if table[r, c] != 0:
+                indices[at], counts[at] = first + c, table[r, c]
+                at += 1
+
+
+# --- one pair of clusterings at a time --------------------------------------------------------------------------------
+
+
+def pair_tables(ens: Any, weights: Any = None) -> Iterator[tuple[int, int, Table]]:
+    """Yield (i, j, table) for each pair i < j of clusterings, a few pairs in memory at a time.
+
+    ``table[c, d]``, of shape (k_i, k_j), is the number (with ``weights``, the weight) of objects in cluster c of
+    clustering i and cluster d of clustering j: int64, or float64 if the weights are floats. It is an ndarray, or a
+    scipy.sparse.csr_array where k_i·k_j is beyond both 4 million and 4 cells an object; `cells` reads both.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> for i, j, table in ge.contingency.pair_tables([[0, 0, 0, 1], ["b", "a", "a", None]]):
+    ...     print(i, j, table.tolist())
+    0 1 [[2, 1], [0, 0]]
+    """
+    ens = Ensemble(ens)
+    return _over_pairs(labels_of(ens), validation.weights(weights, ens.n_objects), lambda i, j, table: table)
+
+
+def table(a: Any, b: Any) -> Table:
+    """Return the contingency table of two label vectors: how many objects have which two labels.
+
+    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories; objects missing (-1, NaN, None) in
+    either are left out. Row r is the r-th label of ``a`` in ascending order, column c the c-th of ``b``. The counts are
+    int64, in an ndarray or a csr_array as in `pair_tables`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For vectors that are not 1-D, are empty, differ in length or hold no labels.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.table(["x", "y", "y", None], [7, 5, 5, 5])
+    array([[0, 1],
+           [2, 0]])
+    """
+    labels = encode([a, b], ["a", "b"])
+    return _count(labels, 0, 1, None)
+
+
+def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cells of a dense or sparse table that are not empty: rows, columns (int64) and counts, row-major.
+
+    >>> import gpuens as ge
+    >>> rows, cols, counts = ge.contingency.cells(ge.contingency.table([0, 0, 1], [0, 1, 1]))
+    >>> rows.tolist(), cols.tolist(), counts.tolist()
+    ([0, 0, 1], [0, 1, 1], [1, 1, 1])
+    """
+    if isinstance(table, np.ndarray):
+        return _nonzero(np.ascontiguousarray(table))
+    table = sparse.csr_array(table)
+    table.sum_duplicates()
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return rows, table.indices.astype(np.int64), table.data
+
+
+class Labels(NamedTuple):
+    """Label columns as codes; in column m a value of ``n_clusters[m]`` or more means that the label is missing."""
+
+    codes: list[np.ndarray]
+    n_clusters: list[int]
+
+
+def labels_of(ens: Ensemble) -> Labels:
+    return Labels([ens.codes[:, m] for m in range(ens.n_clusterings)], np.diff(ens.offsets).tolist())
+
+
+def encode(vectors: list, names: list) -> Labels:
+    """Return label vectors of the same objects, of any kind that Ensemble takes as a column, as codes of one dtype."""
+    columns = [_as_column(vector) for vector in vectors]
+    for column, vector, name in zip(columns, vectors, names, strict=True):
+        validation.label_vector(tuple(column.shape), type(vector).__name__, name)
+    validation.vectors_of_one_length([len(column) for column in columns], names)
+    encoded = [_encode_column(column, name) for column, name in zip(columns, names, strict=True)]
+    n_clusters = [len(categories) for _, categories in encoded]
+    missing = max(n_clusters)
+    dtype = np.min_scalar_type(missing)
+    return Labels([np.where(codes < 0, missing, codes).astype(dtype) for codes, _ in encoded], n_clusters)
+
+
+def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -> Iterator[Any]:
+    """Yield (i, j, work(i, j, table)) for i < j in order; tables are counted and worked on in threads, in batches."""
+    for batch in _batches(labels):
+
+        def run(start: int, stop: int, batch: list = batch) -> list:
+            return [(i, j, work(i, j, _count(labels, i, j, w))) for i, j in batch[start:stop]]
+
+        for done in devices.over_ranges(run, len(batch)):
+            yield from done
+
+
+def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
+    """Split the pairs i < j into runs whose tables together stay small beside the labels and the memory budget."""
+    n_objects, k = labels.codes[0].size, labels.n_clusters
+    most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
+    batch: list[tuple[int, int]] = []
+    held = 0
+    for i, j in itertools.combinations(range(len(k)), 2):
+        size = min(k[i] * k[j], 4 * n_objects + DENSE_CELLS)
+        if batch and held + size > most:
+            yield batch
+            batch, held = [], 0
+        batch.append((i, j))
+        held += size
+    if batch:
+        yield batch
+
+
+def _exhaust(iterator: Iterator) -> None:
+    for _ in iterator:
+        pass
+
+
+def _count(labels: Labels, i: int, j: int, w: np.ndarray | None) -> Table:
+    """Return the table of clusterings i and j: dense, or sparse where nearly all of it would be zeros."""
+    a, b, k_a, k_b = labels.codes[i], labels.codes[j], labels.n_clusters[i], labels.n_clusters[j]
+    dtype = np.int64 if w is None else w.dtype
+    if k_a * k_b <= max(DENSE_CELLS, 4 * a.size):
+        flat = np.zeros(k_a * k_b + 1, dtype=dtype)
+        _count_into(flat, a, b, k_a, k_b, w)
+        return flat[:-1].reshape(k_a, k_b)
+    known = (a < k_a) & (b < k_b)
+    counts = np.ones(np.count_nonzero(known), dtype=dtype) if w is None else w[known]
+    index = np.int32 if max(k_a, k_b) < 2**31 else np.int64
+    return sparse.coo_array((counts, (a[known].astype(index), b[known].astype(index))), shape=(k_a, k_b)).tocsr()
+
+
+@njit(cache=True, nogil=True)
+def _count_into(flat, a, b, k_a, k_b, w):
+    """Add each object to cell a·k_b + b of a flat table, or to its last cell if a label is missing (no branch)."""
+    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned: signed indices would be checked for negative values
+    nowhere = np.uintp(k_a * k_b)
+    for x in range(a.size):
+        r, c = np.uintp(a[x]), np.uintp(b[x])
+        at = r * cols + c if (r < rows) & (c < cols) else nowhere
+        if w is None:
+            flat[at] += 1
+        else:
+            flat[at] += w[x]
+
+
+@njit(cache=True, nogil=True)
+def _nonzero(table):
+    n = 0
+    for r in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            n += table[r, c] != 0
+    rows, cols, counts = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, table.dtype)
+    t = 0
+    for r in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            if table[r, c] != 0:
+                rows[t], cols[t], counts[t] = r, c, table[r, c]
+                t += 1
+    return rows, cols, counts
+
+
+def _weighted_sizes(labels: Labels, w: np.ndarray) -> np.ndarray:
+    sizes = []
+    for codes, k in zip(labels.codes, labels.n_clusters, strict=True):
+        total = np.zeros(k + 1, dtype=w.dtype)
+        np.add.at(total, np.minimum(codes, k).astype(np.intp), w)
+        sizes.append(total[:k])
+    return np.concatenate(sizes)
+
+
+# --- entropy ----------------------------------------------------------------------------------------------------------
+
+
+def entropy(ens: Any, weights: Any = None) -> np.ndarray:
+    """Return the uncertainty H(C) of every cluster with respect to the whole ensemble, in bits.
+
+    H(C) = Σ_m H^m(C), H^m(C) = -Σ_j p(C, C_j^m) log2 p(C, C_j^m), p(C, C_j^m) = |C ∩ C_j^m| / |C| (Huang, Wang and Lai
+    2018, "Locally weighted ensemble clustering", equations 7-9). Objects of C missing in clustering m are left out of
+    p; a cluster none of whose objects is labelled there adds 0, and so does an empty cluster. N_c × N_c is never held.
+
+    The terms are summed in fixed point (52 binary places for 16 to 31 clusterings): neither the number of threads nor
+    the order of objects, clusters and clusterings changes a bit (of the objects, unless the weights are floats).
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    weights : array (n_objects,), optional
+        What each object counts for: positive numbers.
+
+    Returns
+    -------
+    ndarray (n_clusters,), float64
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> columns = [list("0000000011122222"), list("0011122200022222"), list("0000111100012222")]
+    >>> ge.contingency.entropy(columns).round(2).tolist()
+    [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
+    """
+    ens = Ensemble(ens)
+    w = validation.weights(weights, ens.n_objects)
+    # H(C) <= 32 M, since a clustering has at most 2^32 clusters: M.bit_length() + 5 bits stand before the point
+    one = 2.0 ** (62 - 5 - ens.n_clusterings.bit_length())
+
+    def contribution(i: int, j: int, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        rows, cols, counts = cells(table)
+        return _fixed_entropy(rows, counts, table.shape[0], one), _fixed_entropy(cols, counts, table.shape[1], one)
+
+    total = np.zeros(ens.n_clusters, dtype=np.int64)
+    for i, j, (of_rows, of_cols) in _over_pairs(labels_of(ens), w, contribution):
+        total[ens.offsets[i] : ens.offsets[i + 1]] += of_rows
+        total[ens.offsets[j] : ens.offsets[j + 1]] += of_cols
+    return total / one
+
+
+@njit(cache=True, nogil=True)
+def _fixed_entropy(lines, counts, n_lines, one):
+    """Return the entropy of each line (row, or column) of a table, in units of 1 / one."""
+    totals = np.zeros(n_lines, counts.dtype)
+    for t in range(counts.size):
+        totals[lines[t]] += counts[t]
+    h = np.zeros(n_lines, np.int64)
+    for t in range(counts.size):
+        p = counts[t] / totals[lines[t]]
+        h[lines[t]] -= np.int64(np.rint(p * np.log2(p) * one))
+    return h
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+def agreement(ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None) -> np.ndarray:
+    """Return how much each two clusterings of the ensemble agree, over the objects labelled in both.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    score : {"nmi", "ari"}
+    average : {"geometric", "max", "arithmetic", "min"}
+        What normalises the mutual information; the adjusted Rand index has no use for it.
+    weights : array (n_objects,), optional
+        How many copies each object stands for.
+
+    Returns
+    -------
+    ndarray (n_clusterings, n_clusterings), float64, symmetric with ones on its diagonal
+        NaN for two clusterings that label no object in common.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.agreement([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]], score="ari").round(2).tolist()
+    [[1.0, 1.0, -0.5], [1.0, 1.0, -0.5], [-0.5, -0.5, 1.0]]
+    """
+    ens = Ensemble(ens)
+    validation.choice(score, "score", ("nmi", "ari"))
+    validation.choice(average, "average", AVERAGES)
+    of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
+    return score_pairs(labels_of(ens), of_table, validation.weights(weights, ens.n_objects))
+
+
+def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
+    """Return ``of_table`` of each two label columns as a symmetric matrix with ones on its diagonal."""
+    scores = np.eye(len(labels.codes))
+    for i, j, value in _over_pairs(labels, w, lambda i, j, table: of_table(table)):
+        scores[i, j] = scores[j, i] = value
+    return scores
+
+
+def nmi_of(table: Table, average: str = "geometric") -> float:
+    """Return the normalised mutual information of a contingency table (dense or sparse), from 0 to 1.
+
+    Two clusterings that each put all objects into one cluster agree fully (1); if only one of them does, the value is
+    0; a table without objects has none (NaN).
+
+    >>> import gpuens as ge
+    >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
+    0.8165
+    """
+    validation.choice(average, "average", AVERAGES)
+    rows, cols, counts = cells(table)
+    if not counts.size:
+        return math.nan
+    n = counts.astype(np.float64)
+    of_rows, of_cols, total = np.bincount(rows, weights=n), np.bincount(cols, weights=n), n.sum()
+    constant = np.count_nonzero(of_rows) == 1, np.count_nonzero(of_cols) == 1
+    if any(constant):
+        return float(all(constant))
+    # one logarithm of a ratio of products: where the two are independent the ratio is 1 and the sum exactly 0
+    information = float(n @ np.log((n * total) / (of_rows[rows] * of_cols[cols]))) / total
+    normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
+    return float(min(1.0, max(0.0, information / normaliser)))
+
+
+def _entropy_of(p: np.ndarray) -> float:
+    p = p[p > 0]
+    return float(-(p @ np.log(p)))
+
+
+def ari_of(table: Table) -> float:
+    """Return the adjusted Rand index of a contingency table (dense or sparse); at most 1, and 0 on average by chance.
+
+    Pairs of objects are counted in exact integers, whatever their number, unless the table holds real weights. Equal
+    partitions have 1, a single object too; a table without objects has none (NaN).
+
+    >>> import gpuens as ge
+    >>> round(ge.contingency.ari_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
+    0.5714
+    """
+    rows, cols, counts = cells(table)
+    if not counts.size:
+        return math.nan
+    of_rows = np.bincount(rows, weights=counts).astype(counts.dtype)
+    of_cols = np.bincount(cols, weights=counts).astype(counts.dtype)
+    if counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols):
+        return 1.0  # every cluster of either is one cluster of the other
+    total, same_both = counts.sum().item(), _sum_of_squares(counts)
+    same_row, same_col = _sum_of_squares(of_rows), _sum_of_squares(of_cols)
+    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both
+    tn = total**2 - same_row - same_col + same_both
+    return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+
+
+def _sum_of_squares(x: np.ndarray) -> Any:
+    """Return Σ x² as a Python number; integers exactly, also where int64 would overflow."""
+    if x.dtype.kind == "f" or int(x.sum()) < 2**31:
+        return (x @ x).item()
+    return int((x.astype(object) ** 2).sum())

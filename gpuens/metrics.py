@@ -1,0 +1,162 @@
+"""Scores of one labeling against another, or of several against each other: NMI, ARI, accuracy, stability.
+
+Every score is read off one contingency table. Labels may be integers of any width, strings or categories, in lists,
+arrays (also in GPU memory) or Series; objects missing (-1, NaN, None) in either labeling are left out of it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gpuens import validation
+from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
+from gpuens.ensemble import Ensemble, _columns
+
+
+def nmi(a: Any, b: Any, average: str = "geometric") -> float:
+    """Return the normalised mutual information of two labelings, from 0 (independent) to 1 (equal partitions).
+
+    I(a, b) / average(H(a), H(b)). Papers on consensus clustering print the geometric mean √(H(a) H(b)); Table V of
+    "Locally weighted ensemble clustering" was computed with ``average="max"``. Equals scikit-learn's
+    ``normalized_mutual_info_score`` with the same ``average_method``, whose default is "arithmetic".
+
+    Parameters
+    ----------
+    a, b : array-like (n_objects,)
+    average : {"geometric", "max", "arithmetic", "min"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labelings that are not 1-D, are empty, differ in length or have no labelled object in common.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> round(ge.metrics.nmi(["x", "x", "y", "y"], [0, 0, 1, 2]), 4)
+    0.8165
+    """
+    validation.choice(average, "average", AVERAGES)
+    return nmi_of(_common(a, b), average)
+
+
+def ari(a: Any, b: Any) -> float:
+    """Return the adjusted Rand index of two labelings: 1 for equal partitions, 0 on average by chance.
+
+    Pairs of objects are counted in exact integers. Equals scikit-learn's ``adjusted_rand_score``. Arguments and errors
+    as for `nmi`.
+
+    >>> import gpuens as ge
+    >>> round(ge.metrics.ari([0, 0, 1, 1, None], [0, 0, 1, 2, 2]), 4)
+    0.5714
+    """
+    return ari_of(_common(a, b))
+
+
+def accuracy(a: Any, b: Any) -> float:
+    """Return the share of objects with equal labels after the best one-to-one renaming of the clusters (Hungarian).
+
+    Where the numbers of clusters differ, those left over match nothing. Arguments and errors as for `nmi`.
+
+    >>> import gpuens as ge
+    >>> ge.metrics.accuracy(["x", "x", "y", "y"], [1, 1, 0, 2])
+    0.75
+    """
+    return _accuracy_of(_common(a, b))
+
+
+def scores(a: Any, b: Any) -> dict[str, float]:
+    """Return NMI (normalised by the geometric mean, and by the maximum), ARI and accuracy from one contingency table.
+
+    Arguments and errors as for `nmi`.
+
+    >>> import gpuens as ge
+    >>> {name: round(value, 3) for name, value in ge.metrics.scores([0, 0, 1, 1], [0, 0, 1, 2]).items()}
+    {'nmi': 0.816, 'nmi_max': 0.667, 'ari': 0.571, 'accuracy': 0.75}
+    """
+    counts = _common(a, b)
+    return {
+        "nmi": nmi_of(counts),
+        "nmi_max": nmi_of(counts, "max"),
+        "ari": ari_of(counts),
+        "accuracy": _accuracy_of(counts),
+    }
+
+
+def stability(labelings: Any, score: str = "ari", average: str = "geometric") -> float:
+    """Return the mean agreement over all pairs of labelings of the same objects, such as the results of several runs.
+
+    With the adjusted Rand index this is the pairwise stability of Kuncheva and Vetrov (2006, "Evaluation of stability
+    of k-means cluster ensembles with respect to random initialization"). Their combined stability index (CSI) is the
+    sum of two such terms, that of the individual clusterers and that of the ensembles. Papers on consensus functions
+    that report a CSI between 0 and 1 for one method, or for the base clusterings, do not define it; it is read here as
+    the one term that belongs to what is scored: ``stability`` of the method's runs, or of the base clusterings.
+
+    Parameters
+    ----------
+    labelings : list of labelings (n_objects,), array (n_objects, n_runs), DataFrame or Ensemble
+    score : {"ari", "nmi", "accuracy"}
+    average : {"geometric", "max", "arithmetic", "min"}
+        For ``score="nmi"``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For fewer than two labelings, different lengths, or two that have no labelled object in common.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.metrics.stability([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]])
+    0.0
+    """
+    validation.choice(average, "average", AVERAGES)
+    by_score: dict[str, Callable[[Table], float]] = {
+        "ari": ari_of,
+        "nmi": lambda counts: nmi_of(counts, average),
+        "accuracy": _accuracy_of,
+    }
+    of_table = by_score[validation.choice(score, "score", by_score)]
+    if isinstance(labelings, Ensemble):
+        names, labels = labelings.names, labels_of(labelings)
+    else:
+        columns, names, _ = _columns(labelings)
+        labels = encode(columns, [f"labelings[{name!r}]" for name in names])
+    validation.enough_labelings(len(names))
+    first, second = np.triu_indices(len(names), 1)
+    agreements = score_pairs(labels, of_table)[first, second]
+    for i, j in zip(first[np.isnan(agreements)], second[np.isnan(agreements)], strict=True):
+        validation.labelled_in_common(0, f"labelings[{names[i]!r}]", f"labelings[{names[j]!r}]")
+    return float(agreements.mean())
+
+
+def _common(a: Any, b: Any) -> Table:
+    counts = table(a, b)
+    validation.labelled_in_common(int(counts.sum()), "a", "b")
+    return counts
+
+
+def _accuracy_of(counts: Table) -> float:
+    total = counts.sum()
+    return float(_matched(counts) / total) if total else float("nan")
+
+
+def _matched(counts: Table) -> Any:
+    """Return the largest sum of cells of which no two share a row or a column."""
+    if isinstance(counts, np.ndarray):
+        from scipy.optimize import linear_sum_assignment
+
+        return counts[linear_sum_assignment(counts, maximize=True)].sum()
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    # a column of its own for every row (worth 1, and every real cell 1 more than it holds) makes a full matching exist
+    n_rows = counts.shape[0]
+    rows, cols, n = cells(counts)
+    own = np.arange(n_rows)
+    worth = np.concatenate([n + 1, np.ones(n_rows, n.dtype)]).astype(np.float64)
+    places = np.concatenate([rows, own]), np.concatenate([cols, counts.shape[1] + own])
+    padded = sparse.csr_array((worth, places), shape=(n_rows, counts.shape[1] + n_rows))
+    chosen = min_weight_full_bipartite_matching(padded, maximize=True)
+    return padded[chosen].sum() - n_rows
