@@ -436,8 +436,8 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
 def nmi_of(table: Table, average: str = "geometric") -> float:
     """Return the normalised mutual information of a contingency table (dense or sparse), from 0 to 1.
 
-    Two clusterings that each put all objects into one cluster agree fully (1); if only one of them does, the value is
-    0; a table without objects has none (NaN).
+    Equal partitions have 1, two that each put all objects into one cluster too; if only one of them does, the value is
+    0. A table without objects has none (NaN).
 
     >>> import gpuens as ge
     >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
@@ -447,20 +447,17 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
     rows, cols, counts = cells(table)
     if not counts.size:
         return math.nan
+    of_rows, of_cols = _sums(rows, counts), _sums(cols, counts)
+    if _one_to_one(counts, of_rows, of_cols):
+        return 1.0
+    if np.count_nonzero(of_rows) == 1 or np.count_nonzero(of_cols) == 1:
+        return 0.0
     n = counts.astype(np.float64)
-    of_rows, of_cols, total = np.bincount(rows, weights=n), np.bincount(cols, weights=n), n.sum()
-    constant = np.count_nonzero(of_rows) == 1, np.count_nonzero(of_cols) == 1
-    if any(constant):
-        return float(all(constant))
+    total = n.sum()
     # one logarithm of a ratio of products: where the two are independent the ratio is 1 and the sum exactly 0
-    information = float(n @ np.log((n * total) / (of_rows[rows] * of_cols[cols]))) / total
+    information = (n * np.log((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
     normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
     return float(min(1.0, max(0.0, information / normaliser)))
-
-
-def _entropy_of(p: np.ndarray) -> float:
-    p = p[p > 0]
-    return float(-(p @ np.log(p)))
 
 
 def ari_of(table: Table) -> float:
@@ -476,19 +473,33 @@ def ari_of(table: Table) -> float:
     rows, cols, counts = cells(table)
     if not counts.size:
         return math.nan
-    of_rows = np.bincount(rows, weights=counts).astype(counts.dtype)
-    of_cols = np.bincount(cols, weights=counts).astype(counts.dtype)
-    if counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols):
-        return 1.0  # every cluster of either is one cluster of the other
+    of_rows, of_cols = _sums(rows, counts), _sums(cols, counts)
+    if _one_to_one(counts, of_rows, of_cols):
+        return 1.0
     total, same_both = counts.sum().item(), _sum_of_squares(counts)
-    same_row, same_col = _sum_of_squares(of_rows), _sum_of_squares(of_cols)
-    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both
+    same_row, same_col = (_sum_of_squares(sums.astype(counts.dtype)) for sums in (of_rows, of_cols))
+    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
     return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+
+
+def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return what a table's rows (or columns) hold in all, as floats: exact for counts below 2^53."""
+    return np.bincount(lines, weights=counts)
+
+
+def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) -> bool:
+    """Return whether every cluster of either clustering is one cluster of the other."""
+    return counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols)
+
+
+def _entropy_of(p: np.ndarray) -> float:
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum())
 
 
 def _sum_of_squares(x: np.ndarray) -> Any:
     """Return Σ x² as a Python number; integers exactly, also where int64 would overflow."""
     if x.dtype.kind == "f" or int(x.sum()) < 2**31:
-        return (x @ x).item()
+        return (x * x).sum().item()
     return int((x.astype(object) ** 2).sum())

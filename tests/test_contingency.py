@@ -1,0 +1,358 @@
+"""Cluster intersections, entropies and agreement against literal loops over sets of objects."""
+
+import itertools
+import math
+from collections import Counter
+from contextlib import nullcontext
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from gpuens import Ensemble, contingency
+
+SHAPES = [  # objects, clusters of each clustering, share of missing labels
+    (40, (3, 4, 2), 0.0),
+    (40, (3, 4, 2), 0.3),
+    (30, (12, 1, 20, 5), 0.1),
+    (400, (300, 7, 260), 0.05),  # uint16 codes, and tables that may be sparse
+]
+
+
+def random_labels(n_objects, n_clusters, missing, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.column_stack([rng.integers(0, k, n_objects) for k in n_clusters])
+    labels[rng.random(labels.shape) < missing] = -1
+    labels[:, 0] = np.where((labels == -1).all(axis=1), 0, labels[:, 0])  # every object has one label at least
+    return labels
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}-{shape[2]}")
+def ens(request):
+    with pytest.warns(UserWarning, match="constant") if 1 in request.param[1] else nullcontext():
+        return Ensemble(random_labels(*request.param))
+
+
+@pytest.fixture
+def sparse_tables(monkeypatch):
+    monkeypatch.setattr(contingency, "DENSE_CELLS", 0)
+
+
+# --- oracles: slow and obvious ----------------------------------------------------------------------------------------
+
+
+def clusters_of(ens):
+    """One set of objects for each cluster of the ensemble, and the clustering that each belongs to."""
+    labels, sets, owner = ens.to_array(), [], []
+    for m in range(ens.n_clusterings):
+        for code in range(ens.offsets[m + 1] - ens.offsets[m]):
+            sets.append({x for x in range(ens.n_objects) if labels[x, m] == code})
+            owner.append(m)
+    return sets, owner
+
+
+def naive_intersections(ens, weights=None):
+    w = np.ones(ens.n_objects, dtype=np.int64) if weights is None else weights
+    sets, _ = clusters_of(ens)
+    return np.array([[sum((w[x] for x in sorted(c & d)), start=w.dtype.type(0)) for d in sets] for c in sets])
+
+
+def naive_entropy(ens, weights=None):
+    w = np.ones(ens.n_objects) if weights is None else weights
+    sets, owner = clusters_of(ens)
+    result = []
+    for c in sets:
+        h = 0.0
+        for m in range(ens.n_clusterings):
+            shared = [sum(w[x] for x in c & d) for d, own in zip(sets, owner, strict=True) if own == m]
+            h -= sum(s / sum(shared) * math.log2(s / sum(shared)) for s in shared if s > 0)
+        result.append(h)
+    return np.array(result)
+
+
+def dense(table):
+    return table if isinstance(table, np.ndarray) else table.toarray()
+
+
+# --- intersections ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_intersections_are_those_of_the_sets_of_objects(ens, layout):
+    found = contingency.intersections(ens, layout=layout)
+    assert found.dtype == np.int64
+    assert sparse.issparse(found) == (layout == "sparse")
+    np.testing.assert_array_equal(dense(found), naive_intersections(ens))
+
+
+@pytest.mark.usefixtures("sparse_tables")
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_intersections_from_sparse_tables(ens, layout):
+    np.testing.assert_array_equal(dense(contingency.intersections(ens, layout=layout)), naive_intersections(ens))
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_integer_weights_repeat_the_objects(ens, layout):
+    copies = np.random.default_rng(1).integers(1, 4, ens.n_objects)
+    repeated = ens.take(np.repeat(np.arange(ens.n_objects), copies))
+    found = contingency.intersections(ens, copies, layout=layout)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(dense(found), dense(contingency.intersections(repeated)))
+    np.testing.assert_array_equal(contingency.entropy(ens, copies), contingency.entropy(repeated))
+    for score in ("nmi", "ari"):
+        np.testing.assert_allclose(
+            contingency.agreement(ens, score, weights=copies),
+            contingency.agreement(repeated, score),
+            rtol=0,
+            atol=1e-14,
+        )
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_real_weights(ens, layout):
+    w = np.random.default_rng(2).random(ens.n_objects) + 0.1
+    found = contingency.intersections(ens, w, layout=layout)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(dense(found), naive_intersections(ens, w), rtol=1e-13)
+    np.testing.assert_allclose(contingency.entropy(ens, w), naive_entropy(ens, w), rtol=1e-12, atol=1e-12)
+
+
+def test_the_sparse_layout_is_canonical():
+    found = contingency.intersections(Ensemble(random_labels(400, (30, 70, 3), 0.2)), layout="sparse")
+    found.has_canonical_format = False
+    stored = found.nnz
+    in_order = all((np.diff(found.indices[s:e]) > 0).all() for s, e in itertools.pairwise(found.indptr))
+    assert in_order
+    found.eliminate_zeros()
+    assert found.nnz == stored
+
+
+def test_clusters_that_take_emptied():
+    ens = Ensemble(random_labels(60, (6, 9, 3), 0.1)).take(np.arange(8))
+    assert (ens.sizes == 0).any()
+    for layout in ("dense", "sparse"):
+        np.testing.assert_array_equal(dense(contingency.intersections(ens, layout=layout)), naive_intersections(ens))
+    h = contingency.entropy(ens)
+    assert (h[ens.sizes == 0] == 0).all()
+    np.testing.assert_allclose(h, naive_entropy(ens), atol=1e-13)
+
+
+def test_one_clustering_and_one_object():
+    np.testing.assert_array_equal(contingency.intersections([[0, 1, 1]]), [[1, 0], [0, 2]])
+    np.testing.assert_array_equal(contingency.intersections([[0, 1, 1]], layout="sparse").toarray(), [[1, 0], [0, 2]])
+    assert contingency.entropy([[0, 1, 1]]).tolist() == [0, 0]
+    assert contingency.agreement([[0, 1, 1]]).tolist() == [[1]]
+    single = Ensemble(np.array([[4]]))
+    assert contingency.intersections(single).tolist() == [[1]]
+
+
+def test_auto_is_sparse_above_the_limit(monkeypatch):
+    labels = random_labels(100, (40, 30), 0)
+    assert isinstance(contingency.intersections(labels), np.ndarray)
+    monkeypatch.setattr(contingency, "DENSE_BYTES", 8 * 50**2)
+    assert sparse.issparse(contingency.intersections(labels))
+
+
+@pytest.mark.parametrize(("layout", "hint"), [("dense", "layout='sparse'"), ("sparse", "contingency.pair_tables")])
+def test_what_does_not_fit_is_refused_in_one_sentence(monkeypatch, layout, hint):
+    monkeypatch.setenv("GPUENS_MEMORY", "9kB")
+    with pytest.raises(MemoryError, match=hint):
+        contingency.intersections(random_labels(1000, (20, 20), 0), layout=layout)
+
+
+def test_unknown_arguments_are_refused():
+    labels = random_labels(20, (3, 3), 0)
+    with pytest.raises(ValueError, match="layout must be one of"):
+        contingency.intersections(labels, layout="csr")
+    with pytest.raises(ValueError, match="device must be one of"):
+        contingency.intersections(labels, device="gpu")
+    with pytest.raises(ValueError, match="weights must be positive"):
+        contingency.intersections(labels, np.zeros(20))
+    with pytest.raises(ValueError, match="score must be one of"):
+        contingency.agreement(labels, "accuracy")
+    with pytest.raises(ValueError, match="average must be one of"):
+        contingency.agreement(labels, average="harmonic")
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cells", [2**22, 0])
+def test_pair_tables_come_in_order_and_cells_read_both_kinds(ens, cells, monkeypatch):
+    monkeypatch.setattr(contingency, "DENSE_CELLS", cells)
+    wanted, kinds, pairs = naive_intersections(ens), set(), []
+    for i, j, table in contingency.pair_tables(ens):
+        pairs.append((i, j))
+        kinds.add(sparse.issparse(table))
+        block = wanted[ens.offsets[i] : ens.offsets[i + 1], ens.offsets[j] : ens.offsets[j + 1]]
+        rows, cols, counts = contingency.cells(table)
+        assert table.shape == block.shape
+        assert counts.dtype == np.int64
+        np.testing.assert_array_equal(np.column_stack([rows, cols]), np.argwhere(block))
+        np.testing.assert_array_equal(counts, block[block > 0])
+    assert pairs == list(itertools.combinations(range(ens.n_clusterings), 2))
+    assert kinds <= ({False} if cells else {False, True})
+    assert (True in kinds) == (cells == 0 and max(np.diff(ens.offsets)) >= 12)
+
+
+def test_a_small_budget_makes_small_batches_and_the_same_tables(monkeypatch):
+    ens = Ensemble(random_labels(200, (20,) * 7, 0.1))
+    roomy = list(contingency.pair_tables(ens))
+    monkeypatch.setenv("GPUENS_MEMORY", "32kB")
+    assert [len(batch) for batch in contingency._batches(contingency.labels_of(ens))] == [2] * 10 + [1]
+    for (*pair, table), (*same_pair, same) in zip(roomy, contingency.pair_tables(ens), strict=True):
+        assert pair == same_pair
+        np.testing.assert_array_equal(table, same)
+
+
+def test_wide_codes_where_every_object_is_its_own_cluster():
+    n = 66_000
+    labels = np.column_stack([np.arange(n), np.arange(n) // 2, np.arange(n) % 3])
+    ens = Ensemble(labels)
+    assert ens.codes.dtype == np.uint32
+    shared = contingency.intersections(ens)
+    assert sparse.issparse(shared)
+    wanted = Counter()
+    for row in labels.tolist():
+        numbers = [int(offset) + code for offset, code in zip(ens.offsets, row, strict=False)]
+        wanted.update(itertools.product(numbers, numbers))
+    found = shared.tocoo()
+    assert (
+        dict(zip(zip(found.row.tolist(), found.col.tolist(), strict=True), found.data.tolist(), strict=True)) == wanted
+    )
+    h = contingency.entropy(ens)
+    np.testing.assert_array_equal(h[:n], 0)  # one object: nothing uncertain
+    np.testing.assert_array_equal(h[n : n + n // 2], 2)  # two objects, apart in two clusterings
+    np.testing.assert_allclose(h[-3:], 2 * np.log2(n / 3), rtol=1e-14)
+
+
+def test_table_of_labels_of_many_kinds():
+    wanted = [[0, 1], [2, 0]]
+    for a in (
+        ["x", "y", "y", None, "x"],
+        [1, 7, 7, -1, 1],
+        np.array([0.0, 3, 3, np.nan, 0]),
+        ("x", "y", "y", np.nan, "x"),
+    ):
+        for b in ([True, False, False, True, None], np.array([9, 8, 8, 9, -1], dtype=np.int8)):
+            found = contingency.table(a, b)
+            assert found.dtype == np.int64
+            assert found.tolist() == wanted
+
+
+def test_table_takes_series_and_categories():
+    pandas = pytest.importorskip("pandas")
+    a = pandas.Series(pandas.Categorical(["u", "v", None, "v"], categories=["v", "u"]))
+    assert contingency.table(a, pandas.Series([2, 1, 1, 1], dtype="Int64")).sum() == 3
+    np.testing.assert_array_equal(np.sort(contingency.table(a, [2, 1, 1, 1]).ravel()), [0, 0, 1, 2])
+
+
+# --- entropy ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_entropy_is_that_of_equations_7_to_9(any_labels):
+    h = contingency.entropy(any_labels)
+    assert h.dtype == np.float64
+    np.testing.assert_allclose(h, oracles.entropy(any_labels), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.usefixtures("sparse_tables")
+def test_entropy_from_sparse_tables(ens):
+    np.testing.assert_allclose(contingency.entropy(ens), naive_entropy(ens), rtol=1e-13, atol=1e-13)
+
+
+def test_entropy_reproduces_table_1_to_the_printed_digits(table_one):
+    printed = [2.56, 0.00, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.00]
+    assert contingency.entropy(table_one).round(2).tolist() == printed
+
+
+def test_a_cluster_labelled_nowhere_else_has_no_entropy():
+    ens = Ensemble([[0, 0, 1, 1], [-1, -1, 0, 1]])
+    assert contingency.entropy(ens).tolist() == [0, 1, 0, 0]
+
+
+def test_no_order_changes_a_bit_of_the_entropy():
+    rng = np.random.default_rng(3)
+    labels = random_labels(500, (9, 30, 4, 17, 60), 0.1)
+    ens = Ensemble(labels)
+    h = contingency.entropy(ens)
+    np.testing.assert_array_equal(contingency.entropy(ens.take(rng.permutation(500))), h)
+    columns = rng.permutation(5)
+    moved = np.concatenate([np.arange(ens.offsets[m], ens.offsets[m + 1]) for m in columns])
+    np.testing.assert_array_equal(contingency.entropy(labels[:, columns]), h[moved])
+    reversed_names = np.where(labels < 0, -1, labels.max(axis=0) - labels)
+    backwards = np.concatenate([np.arange(ens.offsets[m + 1] - 1, ens.offsets[m] - 1, -1) for m in range(5)])
+    np.testing.assert_array_equal(contingency.entropy(reversed_names), h[backwards])
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("average", ["geometric", "max", "arithmetic", "min"])
+def test_agreement_is_scikit_learns_over_the_objects_labelled_in_both(ens, average):
+    labels = ens.to_array()
+    nmi, ari = contingency.agreement(ens, average=average), contingency.agreement(ens, score="ari")
+    for i, j in itertools.product(range(ens.n_clusterings), repeat=2):
+        both = (labels[:, [i, j]] >= 0).all(axis=1)
+        a, b = labels[both, i], labels[both, j]
+        assert nmi[i, j] == pytest.approx(normalized_mutual_info_score(a, b, average_method=average), abs=1e-12)
+        assert ari[i, j] == pytest.approx(adjusted_rand_score(a, b), abs=1e-12)
+
+
+@pytest.mark.parametrize("score", ["nmi", "ari"])
+def test_sparse_tables_agree_to_the_bit(ens, score, monkeypatch):
+    from_dense = contingency.agreement(ens, score)
+    monkeypatch.setattr(contingency, "DENSE_CELLS", 0)
+    np.testing.assert_array_equal(contingency.agreement(ens, score), from_dense)
+
+
+def test_clusterings_without_a_common_object_have_no_agreement():
+    found = contingency.agreement([[0, 1, -1, -1], [-1, -1, 0, 1], [0, 0, 1, 1]], "ari")
+    assert np.isnan(found[0, 1])
+    assert found[0, 2] == 0
+
+
+def test_ari_counts_pairs_exactly_where_int64_would_overflow():
+    table = np.array([[3_000_000_000, 5], [7, 4_000_000_001]])
+    pairs = lambda x: sum(Fraction(int(n) * (int(n) - 1), 2) for n in np.ravel(x))  # noqa: E731
+    index, rows, cols, all_pairs = pairs(table), pairs(table.sum(1)), pairs(table.sum(0)), pairs(table.sum())
+    expected = rows * cols / all_pairs
+    assert contingency.ari_of(table) == float((index - expected) / ((rows + cols) / 2 - expected))
+
+
+def test_empty_tables_have_no_score():
+    assert math.isnan(contingency.nmi_of(np.zeros((2, 3), dtype=np.int64)))
+    assert math.isnan(contingency.ari_of(np.zeros((0, 0), dtype=np.int64)))
+
+
+def test_independent_clusterings_share_no_information_at_all():
+    assert contingency.nmi_of(np.outer([3, 5, 7], [11, 13])) == 0
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_number_of_threads_changes_no_bit(monkeypatch, weighted):
+    ens = Ensemble(random_labels(3000, (40, 300, 11, 5, 90, 25), 0.1))
+    w = np.random.default_rng(4).random(3000) + 0.5 if weighted else None
+    results = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        results.append(
+            [
+                contingency.intersections(ens, w, layout="dense"),
+                contingency.intersections(ens, w, layout="sparse").toarray(),
+                contingency.entropy(ens, w),
+                contingency.agreement(ens, weights=w),
+                contingency.agreement(ens, "ari", weights=w),
+            ]
+        )
+    np.testing.assert_array_equal(results[0][0], results[0][1])
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

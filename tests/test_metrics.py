@@ -1,0 +1,181 @@
+"""Scores against scikit-learn and against literal searches over all renamings."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from gpuens import Ensemble, contingency, metrics
+
+AVERAGES = ["geometric", "max", "arithmetic", "min"]
+
+
+def cases():
+    rng = np.random.default_rng(0)
+    for n, k_a, k_b in [(10, 2, 3), (100, 5, 5), (300, 40, 7), (1000, 300, 400)]:
+        yield f"random-{n}", rng.integers(0, k_a, n), rng.integers(0, k_b, n)
+    noisy = rng.integers(0, 6, 200)
+    yield "alike", noisy, np.where(rng.random(200) < 0.1, rng.integers(0, 6, 200), noisy)
+    yield "equal", noisy, (noisy + 2) % 6
+    yield "one-object", [3], [5]
+    yield "two-apart", [0, 1], [0, 0]
+    yield "one-cluster-each", np.zeros(9, int), np.ones(9, int)
+    yield "one-cluster-against-many", np.zeros(50, int), rng.integers(0, 4, 50)
+    yield "singletons-each", np.arange(30), np.arange(30)[::-1]
+    yield "singletons-against-one", np.arange(30), np.zeros(30, int)
+    yield "singletons-against-some", np.arange(30), rng.integers(0, 4, 30)
+    yield "independent", np.repeat([0, 1, 2], 20), np.tile([0, 1], 30)
+
+
+CASES = [pytest.param(a, b, id=name) for name, a, b in cases()]
+
+
+def best_renaming(a, b):
+    """Try every one-to-one renaming of the labels of a; labels that are left over match nothing."""
+    labels_a, labels_b = sorted(set(a)), sorted(set(b))
+    labels_b += [object()] * len(labels_a)
+    return max(
+        sum(dict(zip(labels_a, names, strict=True))[x] == y for x, y in zip(a, b, strict=True)) / len(a)
+        for names in itertools.permutations(labels_b, len(labels_a))
+    )
+
+
+@pytest.mark.parametrize(("a", "b"), CASES)
+def test_nmi_and_ari_are_scikit_learns(a, b):
+    for average in AVERAGES:
+        wanted = normalized_mutual_info_score(a, b, average_method=average)
+        assert metrics.nmi(a, b, average) == pytest.approx(wanted, rel=0, abs=1e-12)
+        assert metrics.nmi(b, a, average=average) == pytest.approx(wanted, rel=0, abs=1e-12)
+    assert metrics.ari(a, b) == pytest.approx(adjusted_rand_score(a, b), rel=0, abs=1e-12)
+    assert metrics.ari(a, b) == metrics.ari(b, a)
+
+
+@pytest.mark.parametrize(("a", "b"), CASES)
+def test_scores_are_the_single_scores(a, b):
+    found = metrics.scores(a, b)
+    assert found == {
+        "nmi": metrics.nmi(a, b),
+        "nmi_max": metrics.nmi(a, b, "max"),
+        "ari": metrics.ari(a, b),
+        "accuracy": metrics.accuracy(a, b),
+    }
+    assert all(type(value) is float for value in found.values())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_accuracy_is_that_of_the_best_renaming(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 1 + seed % 4, 15).tolist(), rng.integers(0, 4 - seed // 3, 15).tolist()
+    assert metrics.accuracy(a, b) == pytest.approx(best_renaming(a, b), abs=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(30, 30), (12, 40), (40, 12)])
+def test_accuracy_from_a_sparse_table_is_that_from_a_dense_one(shape):
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        counts = rng.integers(1, 9, shape) * (rng.random(shape) < 0.08)
+        if counts.any():
+            assert metrics._accuracy_of(sparse.csr_array(counts)) == metrics._accuracy_of(counts)
+
+
+def test_clusters_as_many_as_objects_stay_sparse():
+    n = 5000
+    names = np.random.default_rng(2).permutation(n)
+    assert sparse.issparse(contingency.table(np.arange(n), names))
+    assert metrics.scores(np.arange(n), names) == {"nmi": 1, "nmi_max": 1, "ari": 1, "accuracy": 1}
+
+
+def test_missing_labels_are_left_out():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 4, 80), rng.integers(0, 3, 80)
+    keep = rng.random(80) < 0.7
+    in_a, in_b = keep | (rng.random(80) < 0.5), np.ones(80, bool)
+    in_b[in_a & ~keep] = False
+    some_a = [f"class {x}" if known else None for x, known in zip(a, in_a, strict=True)]
+    some_b = np.where(in_b, b, np.nan)
+    assert metrics.scores(some_a, some_b) == metrics.scores(a[in_a & in_b], b[in_a & in_b])
+    assert metrics.scores(np.where(in_a, a, -1), some_b) == metrics.scores(some_a, some_b)
+
+
+def test_labels_of_any_kind_give_the_same_scores():
+    pandas = pytest.importorskip("pandas")
+    a, b = [0, 0, 1, 1, 2, 2, 2], [1, 1, 0, 0, 0, 2, 2]
+    wanted = metrics.scores(a, b)
+    letters = ["ham" if x == 0 else "jam" if x == 1 else "tea" for x in a]
+    for same in (
+        tuple(a),
+        np.array(a, np.uint8),
+        np.array(a, float),
+        letters,
+        np.array(letters),
+        pandas.Series(letters),
+    ):
+        assert metrics.scores(same, b) == wanted
+    assert metrics.scores(pandas.Categorical(letters), b) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("call", [metrics.nmi, metrics.ari, metrics.accuracy, metrics.scores])
+def test_what_cannot_be_compared_is_refused_in_one_sentence(call):
+    with pytest.raises(ValueError, match="a has 3 labels and b has 2"):
+        call([0, 1, 1], [0, 1])
+    with pytest.raises(ValueError, match="b must be 1-D"):
+        call([0, 1], np.zeros((2, 1), int))
+    with pytest.raises(ValueError, match="a is empty"):
+        call([], [])
+    with pytest.raises(TypeError, match="a must be a list, array or Series of labels, one an object, not str"):
+        call("abc", [0, 1, 1])
+    with pytest.raises(TypeError, match="b must be a list, array or Series of labels, one an object, not NoneType"):
+        call([0, 1, 1], None)
+    with pytest.raises(ValueError, match="no object has a label in both"):
+        call([0, -1], [None, 3])
+    with pytest.raises(ValueError, match="'b' are not whole numbers"):
+        call([0, 1], [0.5, 1.5])
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="average must be one of 'geometric'"):
+        metrics.nmi([0, 1], [0, 1], "mean")
+    with pytest.raises(ValueError, match="score must be one of 'ari'"):
+        metrics.stability([[0, 1], [0, 1]], "rand")
+
+
+# --- stability --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", ["ari", "nmi", "accuracy"])
+def test_stability_is_the_mean_over_pairs_of_runs(score):
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 4, 60)
+    runs = [np.where(rng.random(60) < 0.2, rng.integers(0, 5, 60), truth) for _ in range(6)]
+    one = {"ari": metrics.ari, "nmi": metrics.nmi, "accuracy": metrics.accuracy}[score]
+    wanted = np.mean([one(a, b) for a, b in itertools.combinations(runs, 2)])
+    assert metrics.stability(runs, score) == pytest.approx(wanted, abs=1e-15)
+    assert metrics.stability(np.column_stack(runs), score) == metrics.stability(runs, score)
+    assert metrics.stability(Ensemble(runs), score) == metrics.stability(runs, score)
+
+
+def test_stability_averages_nmi_as_told():
+    runs = [[0, 0, 1, 1], [0, 1, 2, 3], [0, 0, 0, 1]]
+    pairs = list(itertools.combinations(runs, 2))
+    for average in AVERAGES:
+        wanted = np.mean([normalized_mutual_info_score(a, b, average_method=average) for a, b in pairs])
+        assert metrics.stability(runs, "nmi", average) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_stability_of_runs_that_never_change_is_one():
+    assert metrics.stability([["a", "a", "b"], [1, 1, 0], [7, 7, 7.5 // 1 + 1]]) == 1
+
+
+def test_objects_missing_in_every_run_are_left_out():
+    assert metrics.stability([[0, 0, 1, 1, -1], [1, 1, 0, 0, -1]]) == 1
+
+
+def test_stability_needs_runs_that_can_be_compared():
+    with pytest.raises(ValueError, match="1 was given, and at least 2"):
+        metrics.stability([[0, 1, 1]])
+    with pytest.raises(ValueError, match=r"labelings\[0\] and labelings\[2\] cannot be compared"):
+        metrics.stability([[0, 1, -1, -1], [0, 0, 1, 1], [-1, -1, 0, 1]])
+    with pytest.raises(ValueError, match="clustering 0 has 2 labels and clustering 1 has 3"):
+        metrics.stability([np.array([0, 1]), np.array([0, 1, 1])])
