@@ -4,6 +4,7 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 ``TypeError``; right kinds with wrong values raise ``ValueError``.
 """
 
+import math
 import numbers
 import warnings
 from collections.abc import Iterable
@@ -204,7 +205,84 @@ def labelled_in_common(n_objects: int, a: object, b: object) -> None:
 def enough_labelings(n: int) -> None:
     """Refuse to compare a single labeling with itself."""
     if n < 2:
-        raise ValueError(f"labelings: {n} was given, and at least 2 are needed for a comparison; pass those of more runs.")
+        raise ValueError(
+            f"labelings: {n} was given, and at least 2 are needed for a comparison; pass those of more runs."
+        )
+
+
+# --- features and base clusterings ------------------------------------------------------------------------------------
+
+
+def features_shape(X: Any, shape: tuple[int, ...]) -> None:
+    """Refuse features that are not (n_objects, n_features) with at least one of each."""
+    if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
+        raise TypeError(f"X must be an array, DataFrame or sparse matrix of features, not {type(X).__name__}.")
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass X.reshape(-1, 1)."
+        )
+    if 0 in shape:
+        raise ValueError(f"X is empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
+
+
+def features_are_numbers(dtype: Any, column: object = None) -> None:
+    """Refuse features that are no real numbers; ``column`` names the one that was found in a DataFrame."""
+    if getattr(dtype, "kind", "O") not in "iufb":
+        where = "X has" if column is None else f"X has, in column {column!r},"
+        raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
+
+
+def features_are_finite(values: np.ndarray) -> None:
+    """Refuse features with NaN or infinity."""
+    # the extremes carry NaN and infinity, and need no mask as large as X
+    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        found = np.argwhere(~np.isfinite(values))
+        where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
+        raise ValueError(
+            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects out."
+        )
+
+
+def share(value: Any, total: int, name: str) -> int:
+    """Return how many of ``total`` a share (float in (0, 1]) or a number (int) asks for, or refuse it."""
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return max(1, round(real(value, name, above=0, at_most=1) * total))
+    return integer(value, name, minimum=1, maximum=total)
+
+
+def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
+    """Return the lowest and the highest k that ``n_clusters`` allows, or refuse it.
+
+    ``n_drawn`` objects are there to be clustered; "sqrt" is about all ``n_objects``.
+    """
+    pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
+    if len(pair) != 2:
+        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {n_clusters!r}.")
+    bounds = []
+    for end in pair:
+        if isinstance(end, str):
+            choice(end, "n_clusters", ["sqrt"])
+            end = math.isqrt(n_objects)
+        bounds.append(integer(end, "n_clusters", minimum=1))
+    low, high = bounds
+    if low > high:
+        raise ValueError(
+            f"n_clusters={n_clusters!r} is an empty range, {low} to {high}, for {n_objects} object(s); give the lower "
+            "number first, and numbers instead of 'sqrt' for so few objects."
+        )
+    if high > n_drawn:
+        raise ValueError(
+            f"n_clusters={n_clusters!r} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer clusters or "
+            "draw more objects."
+        )
+    return low, high
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return NumPy's generator for a seed, or refuse what is no seed."""
+    if random_state is None or isinstance(random_state, (np.random.Generator, np.random.SeedSequence)):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(integer(random_state, "random_state", minimum=0))
 
 
 # --- single values ----------------------------------------------------------------------------------------------------
@@ -274,7 +352,9 @@ def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
         return None
     array = np.asarray(values)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be {n} numbers, one a row, but have shape {array.shape} and dtype {array.dtype}.")
+        raise ValueError(
+            f"{name} must be {n} numbers, one a row, but have shape {array.shape} and dtype {array.dtype}."
+        )
     array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
     if not np.isfinite(array).all() or (array <= 0).any():
         raise ValueError(f"{name} must be positive and finite.")

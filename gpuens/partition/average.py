@@ -1,0 +1,232 @@
+"""Exact average linkage without N × N, for S = diag(w) / M: rounds of reciprocal nearest neighbours.
+
+Average linkage is reducible: merging others never brings a region closer to A than the nearest of them was. So every
+pair of regions that are each other's nearest may merge at once, and the dendrogram is the one that the greedy
+algorithm makes. Each region keeps a list of near others and a bound on everything outside it:
+
+- when others merge, entries are replaced by their union and scored again; what lies outside stays under the bound;
+- when C and D merge, their lists are united and scored again, and what lies outside both is under
+  (|C| u_C + |D| u_D) / (|C| + |D|);
+- an entry that drops out of a full list raises the bound to its own similarity;
+- while the best entry is not under the bound, the nearest region is known; otherwise all regions are searched.
+
+A region that has no similarity to any other retires; what has retired is joined by id at the end, at similarity 0.
+"""
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import progress
+from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.nearest import nearest_lists
+from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.regions import make_room, merge_histograms, regions_of, search, similarity_of
+
+N_LISTED = 16
+RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
+
+
+class Work:
+    """What a linkage cost, counted: label comparisons and rounds."""
+
+    def __init__(self) -> None:
+        self.comparisons = 0
+        self.searches = 0
+        self.rounds = 0
+
+
+def average_linkage(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    cluster_weights: np.ndarray,
+    sizes: np.ndarray,
+    *,
+    device: str = "cpu",
+    work: Work | None = None,
+) -> Dendrogram:
+    """Return the average-linkage dendrogram of distinct label rows.
+
+    Parameters
+    ----------
+    codes : ndarray (G, M), unsigned
+        Distinct label rows in lexicographic order; the dtype's last value is a missing label.
+    offsets : ndarray (M + 1,), int64
+        Ensemble-wide numbers of the clusters.
+    cluster_weights : ndarray (N_c,)
+        The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, positive.
+    sizes : ndarray (G,), int64
+        How many objects each row stands for.
+    """
+    work = Work() if work is None else work
+    n_rows, n_clusterings = codes.shape
+    exact = cluster_weights.dtype.kind == "i"
+    whole = exact and float(sizes.sum()) ** 2 * n_clusterings < 2.0**53  # float64 holds every numerator
+    # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
+    slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
+    lists = nearest_lists(codes, offsets, cluster_weights, sizes, min(N_LISTED, max(1, n_rows - 1)), device=device)
+    work.comparisons += lists.comparisons
+    ids, similarities, bound, bound_hash = lists[:4]
+    regions = regions_of(codes, offsets, sizes)
+    nearest = np.where(ids[:, 0] >= 0, ids[:, 0], RETIRED).astype(np.int64)
+    nearest_similarity = similarities[:, 0].copy()
+    _loosen(bound, bound_hash, np.arange(n_rows), slack)
+    active = np.flatnonzero(nearest != RETIRED)
+    into = np.arange(n_rows)  # the region that each has become part of in this round
+    grew = np.zeros(n_rows, dtype=bool)
+    nothing = np.empty(0, dtype=np.int64)
+    merges = [(nothing, nothing, np.empty(0))]
+
+    with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+        while True:
+            _look_up(active, nearest, nearest_similarity, ids, similarities, bound, bound_hash)
+            unknown = active[nearest[active] == UNKNOWN]
+            if len(unknown):
+
+                def search_range(start: int, stop: int, unknown=unknown, active=active, regions=regions) -> int:
+                    return search(
+                        start, stop, unknown, active, regions, cluster_weights, n_clusterings, whole,
+                        ids, similarities, bound, bound_hash,
+                    )  # fmt: skip
+
+                work.searches += len(unknown)
+                work.comparisons += sum(devices.over_ranges(search_range, len(unknown), grain=8))
+                nearest[unknown] = np.where(ids[unknown, 0] >= 0, ids[unknown, 0], RETIRED)
+                nearest_similarity[unknown] = similarities[unknown, 0]
+                _loosen(bound, bound_hash, unknown, slack)
+            active = active[nearest[active] != RETIRED]
+            if not len(active):
+                break
+            kept = active[(nearest[active] > active) & (nearest[nearest[active]] == active)]
+            if not len(kept):  # rounding has made a circle of nearest neighbours: the best pair breaks it
+                kept = _best_pair(active, nearest, nearest_similarity)
+            absorbed = nearest[kept]
+            merges.append((kept, absorbed, nearest_similarity[kept]))
+            work.rounds += 1
+            shown.update(len(kept))
+
+            needed = int(regions.length[kept].sum() + regions.length[absorbed].sum())
+            regions = make_room(regions, active, needed)
+            old_sizes = regions.size.copy()
+            merge_histograms(regions, kept, absorbed)
+            into[absorbed] = kept
+            grew[kept] = True
+            partner = np.full(n_rows, -1)
+            partner[kept] = absorbed
+            active = active[into[active] == active]
+
+            def update_range(start: int, stop: int, active=active, regions=regions, partner=partner, old=old_sizes):
+                _update(
+                    start, stop, active, partner, into, grew, old, regions, cluster_weights, n_clusterings, slack,
+                    nearest, ids, similarities, bound, bound_hash,
+                )  # fmt: skip
+
+            devices.over_ranges(update_range, len(active), grain=256)
+            grew[kept] = False
+    kept, absorbed, merged_at = (np.concatenate(parts) for parts in zip(*merges, strict=True))
+    return Dendrogram.from_merges(kept, absorbed, merged_at, n_rows)
+
+
+def _loosen(bound: np.ndarray, bound_hash: np.ndarray, rows: np.ndarray, slack: float) -> None:
+    """Raise bounds by what rounding can hide; a raised bound says nothing about ties."""
+    if slack:
+        bound[rows] *= 1.0 + slack
+        bound_hash[rows] = 0
+
+
+def _best_pair(active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray) -> np.ndarray:
+    best = active[np.lexsort((active, -nearest_similarity[active]))[0]]
+    kept, absorbed = sorted((int(best), int(nearest[best])))
+    nearest[kept] = absorbed
+    nearest_similarity[kept] = nearest_similarity[best]
+    return np.array([kept])
+
+
+@njit(cache=True, nogil=True)
+def _look_up(active, nearest, nearest_similarity, ids, similarities, bound, bound_hash):
+    """Find the nearest of each region in its list, where the list can tell."""
+    for a in active:
+        if nearest[a] != UNKNOWN:
+            continue
+        best = -1
+        best_similarity = 0.0
+        best_tie = NO_HASH
+        for s in range(ids.shape[1]):
+            if ids[a, s] < 0:
+                break
+            tie = pair_hash(a, ids[a, s])
+            if comes_before(similarities[a, s], tie, best_similarity, best_tie):
+                best, best_similarity, best_tie = ids[a, s], similarities[a, s], tie
+        if best >= 0 and not comes_before(bound[a], bound_hash[a], best_similarity, best_tie):
+            nearest[a] = best
+            nearest_similarity[a] = best_similarity
+        elif best < 0 and bound[a] <= 0.0:
+            nearest[a] = RETIRED
+
+
+@njit(cache=True, nogil=True)
+def _update(
+    start, stop, active, partner, into, grew, old_sizes, regions, weights, n_clusterings, slack,
+    nearest, ids, similarities, bound, bound_hash,
+):  # fmt: skip
+    """Bring the lists of ``active[start:stop]`` up to date with the merges of this round."""
+    n_listed = ids.shape[1]
+    pooled = np.empty(2 * n_listed, dtype=np.int64)
+    ties = np.empty(n_listed, dtype=np.uint64)
+    for a in active[start:stop]:
+        if not grew[a]:
+            if nearest[a] >= 0 and (grew[nearest[a]] or into[nearest[a]] != nearest[a]):
+                nearest[a] = UNKNOWN
+            kept = 0
+            for s in range(n_listed):
+                old = ids[a, s]
+                if old < 0:
+                    break
+                new = into[old]
+                if not grew[new]:
+                    ids[a, kept], similarities[a, kept] = old, similarities[a, s]
+                    kept += 1
+                    continue
+                seen = False
+                for earlier in range(kept):
+                    seen = seen or ids[a, earlier] == new
+                if not seen:
+                    ids[a, kept] = new
+                    similarities[a, kept] = similarity_of(regions, weights, n_clusterings, a, new)
+                    kept += 1
+            ids[a, kept:] = -1
+            continue
+
+        b = partner[a]
+        nearest[a] = UNKNOWN
+        if bound[a] != bound[b]:
+            part = old_sizes[a] / (old_sizes[a] + old_sizes[b])
+            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15)
+            bound_hash[a] = 0
+        n_pooled = 0
+        for side in (a, b):
+            for s in range(n_listed):
+                if ids[side, s] < 0:
+                    break
+                new = into[ids[side, s]]
+                seen = new == a
+                for earlier in range(n_pooled):
+                    seen = seen or pooled[earlier] == new
+                if not seen:
+                    pooled[n_pooled] = new
+                    n_pooled += 1
+        ids[a] = -1
+        listed = 0
+        for p in range(n_pooled):
+            similarity = similarity_of(regions, weights, n_clusterings, a, pooled[p])
+            tie = pair_hash(a, pooled[p])
+            dropped, dropped_tie = 0.0, NO_HASH
+            if listed == n_listed:
+                dropped, dropped_tie = similarities[a, n_listed - 1], ties[n_listed - 1]
+                if not comes_before(similarity, tie, dropped, dropped_tie):
+                    dropped, dropped_tie = similarity, tie
+            listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
+            if slack > 0.0:
+                dropped, dropped_tie = dropped * (1.0 + slack), np.uint64(0)
+            if dropped > 0.0 and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
+                bound[a], bound_hash[a] = dropped, dropped_tie

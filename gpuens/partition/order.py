@@ -1,0 +1,51 @@
+"""The total order of pairs of regions: most similar first, ties by a hash of the two ids.
+
+Ties are everywhere when similarities are counts of matches. One total order makes the dendrogram one and the same on
+every device: (similarity descending, hash ascending). A region's id is the smallest core-group id in it. The hash is a
+bijection of the packed pair, so that no two pairs tie, and it does not favour small ids as the ids themselves would.
+"""
+
+import numpy as np
+from numba import njit
+
+NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # comes after every pair of the same similarity
+
+
+@njit(cache=True, nogil=True, inline="always")
+def pair_hash(a, b):
+    """Return the tie-breaking hash of an unordered pair of ids: the finaliser of splitmix64 on (min << 32 | max)."""
+    x = (np.uint64(min(a, b)) << np.uint64(32)) | np.uint64(max(a, b))
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+@njit(cache=True, nogil=True, inline="always")
+def comes_before(similarity, tie, other_similarity, other_tie):
+    """Return whether the first pair is the better one."""
+    return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)
+
+
+@njit(cache=True, nogil=True)
+def insert(ids, similarities, ties, listed, new_id, similarity, tie):
+    """Insert a pair into a list kept best first, dropping its last entry when full; return the entries listed."""
+    n_listed = len(ids)
+    if listed == n_listed:
+        if not comes_before(similarity, tie, similarities[n_listed - 1], ties[n_listed - 1]):
+            return listed
+        position = n_listed - 1
+    else:
+        position = listed
+        listed += 1
+    while position > 0 and comes_before(similarity, tie, similarities[position - 1], ties[position - 1]):
+        ids[position] = ids[position - 1]
+        similarities[position] = similarities[position - 1]
+        ties[position] = ties[position - 1]
+        position -= 1
+    ids[position] = new_id
+    similarities[position] = similarity
+    ties[position] = tie
+    return listed

@@ -1,0 +1,191 @@
+"""Regions while they grow: histograms over clusters, exact similarities, and searches over all of them.
+
+A region A is a set of objects with the histogram n_A[c] of the clusters they are in. Its average similarity to another
+region R is Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no pair of objects. With int64 unit weights the sum is an
+exact whole number; with float64 weights it is taken in ascending order of the clusters, on every device.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuens.partition.order import NO_HASH, insert, pair_hash
+
+QUERIES = 16  # searched for together, so that each histogram entry read serves all of them
+
+
+class Regions(NamedTuple):
+    """Histograms of G regions in one arena; a region is named by its smallest group.
+
+    ``cluster``, ``count``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
+    where a region's entries are, how many, and how many objects it holds. ``used`` (1,) int64: entries of the arena
+    taken so far.
+    """
+
+    cluster: np.ndarray
+    count: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    size: np.ndarray
+    used: np.ndarray
+
+
+def regions_of(codes: np.ndarray, offsets: np.ndarray, sizes: np.ndarray) -> Regions:
+    """Return one region a row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
+    known = codes != np.iinfo(codes.dtype).max
+    length = known.sum(axis=1)
+    clusters = codes.astype(np.int32) + offsets[:-1].astype(np.int32)
+    count_dtype = np.int32 if sizes.sum() <= np.iinfo(np.int32).max else np.int64
+    total = int(length.sum())
+    regions = Regions(
+        np.empty(total + total // 2, dtype=np.int32),
+        np.empty(total + total // 2, dtype=count_dtype),
+        np.cumsum(length) - length,
+        length.astype(np.int64),
+        sizes.astype(np.int64),
+        np.array([total]),
+    )
+    regions.cluster[:total] = clusters[known]
+    regions.count[:total] = np.repeat(sizes, length)
+    return regions
+
+
+def make_room(regions: Regions, live: np.ndarray, needed: int) -> Regions:
+    """Return regions whose arena has ``needed`` free entries, dropping the histograms of all but ``live`` regions."""
+    if regions.used[0] + needed <= len(regions.cluster):
+        return regions
+    total = int(regions.length[live].sum())
+    capacity = total + total // 2 + needed
+    roomy = regions._replace(
+        cluster=np.empty(capacity, dtype=regions.cluster.dtype), count=np.empty(capacity, dtype=regions.count.dtype)
+    )
+    _move(regions.cluster, regions.count, roomy, live)
+    return roomy
+
+
+@njit(cache=True, nogil=True)
+def _move(cluster, count, roomy, live):
+    used = 0
+    for r in live:
+        begin, length = roomy.start[r], roomy.length[r]
+        roomy.cluster[used : used + length] = cluster[begin : begin + length]
+        roomy.count[used : used + length] = count[begin : begin + length]
+        roomy.start[r] = used
+        used += length
+    roomy.used[0] = used
+
+
+@njit(cache=True, nogil=True)
+def merge_histograms(regions, kept, absorbed):
+    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end."""
+    cluster, count = regions.cluster, regions.count
+    for p in range(len(kept)):
+        a, b = kept[p], absorbed[p]
+        i, j = regions.start[a], regions.start[b]
+        end_a, end_b = i + regions.length[a], j + regions.length[b]
+        begin = regions.used[0]
+        at = begin
+        while i < end_a or j < end_b:
+            if j == end_b or (i < end_a and cluster[i] < cluster[j]):
+                cluster[at], count[at] = cluster[i], count[i]
+                i += 1
+            elif i == end_a or cluster[j] < cluster[i]:
+                cluster[at], count[at] = cluster[j], count[j]
+                j += 1
+            else:
+                cluster[at], count[at] = cluster[i], count[i] + count[j]
+                i += 1
+                j += 1
+            at += 1
+        regions.start[a], regions.length[a] = begin, at - begin
+        regions.size[a] += regions.size[b]
+        regions.used[0] = at
+
+
+@njit(cache=True, nogil=True)
+def similarity_of(regions, weights, n_clusterings, a, b):
+    """Return the average similarity of two regions; the same bits whichever comes first."""
+    if regions.length[a] > regions.length[b]:
+        a, b = b, a
+    cluster, count = regions.cluster, regions.count
+    i, j = regions.start[a], regions.start[b]
+    end_a, end_b = i + regions.length[a], j + regions.length[b]
+    leap = regions.length[b] > 8 * regions.length[a]
+    total = weights[0] * 0
+    while i < end_a and j < end_b:
+        wanted = cluster[i]
+        if leap:
+            high = end_b
+            while j < high:
+                middle = (j + high) // 2
+                if cluster[middle] < wanted:
+                    j = middle + 1
+                else:
+                    high = middle
+        else:
+            while j < end_b and cluster[j] < wanted:
+                j += 1
+        if j < end_b and cluster[j] == wanted:
+            total += weights[wanted] * (np.int64(count[i]) * np.int64(count[j]))
+            j += 1
+        i += 1
+    return total / (regions.size[a] * regions.size[b] * n_clusterings)
+
+
+@njit(cache=True, nogil=True)
+def search(
+    start, stop, queries, active, regions, weights, n_clusterings, whole, ids, similarities, bound, bound_hash
+):  # fmt: skip
+    """List anew the nearest of all ``active`` regions for ``queries[start:stop]``; return the comparisons made.
+
+    Each histogram entry of each active region is multiplied by the query's entry of the same cluster, for several
+    queries at once. With unit weights (``whole``) that sum is the numerator itself; otherwise it is rounded in another
+    order than the exact one, so that what may enter a list is scored again.
+    """
+    n_listed = ids.shape[1]
+    table = np.zeros((len(weights), QUERIES))
+    score = np.empty(QUERIES)
+    floor = np.empty(QUERIES)  # the score that a region of one object needs to be listed
+    listed = np.empty(QUERIES, dtype=np.int64)
+    ties = np.empty((QUERIES, n_listed), dtype=np.uint64)
+    compared = 0
+    for block in range(start, stop, QUERIES):
+        width = min(QUERIES, stop - block)
+        for b in range(width):
+            a = queries[block + b]
+            for e in range(regions.start[a], regions.start[a] + regions.length[a]):
+                table[regions.cluster[e], b] = weights[regions.cluster[e]] * regions.count[e]
+            ids[a] = -1
+            similarities[a] = 0.0
+            listed[b] = 0
+            floor[b] = 0.0
+        for r in active:
+            score[:] = 0.0
+            for e in range(regions.start[r], regions.start[r] + regions.length[r]):
+                n = float(regions.count[e])
+                row = table[regions.cluster[e]]
+                for b in range(QUERIES):
+                    score[b] += n * row[b]
+            compared += width * regions.length[r]
+            size = float(regions.size[r])
+            for b in range(width):
+                a = queries[block + b]
+                if score[b] <= 0.0 or score[b] < floor[b] * size or r == a:
+                    continue
+                if whole:
+                    similarity = score[b] / (regions.size[a] * regions.size[r] * n_clusterings)
+                else:
+                    similarity = similarity_of(regions, weights, n_clusterings, a, r)
+                listed[b] = insert(ids[a], similarities[a], ties[b], listed[b], r, similarity, pair_hash(a, r))
+                if listed[b] == n_listed:
+                    # a little lower than the last entry's, because products and quotients are rounded
+                    floor[b] = similarities[a, n_listed - 1] * regions.size[a] * n_clusterings * (1.0 - 1e-9)
+        for b in range(width):
+            a = queries[block + b]
+            full = listed[b] == n_listed
+            bound[a] = similarities[a, n_listed - 1] if full else 0.0
+            bound_hash[a] = ties[b, n_listed - 1] if full else NO_HASH
+            for e in range(regions.start[a], regions.start[a] + regions.length[a]):
+                table[regions.cluster[e], b] = 0.0
+    return compared

@@ -1,0 +1,10 @@
+"""Fewer rows for the same answer: reductions replace N objects by weighted representatives.
+
+A reduction is any object with ``reduce(ensemble) -> Reduction``. Core groups are exact and are what every estimator
+uses when it is told nothing else.
+"""
+
+from gpuens.reduction.base import Reduction
+from gpuens.reduction.core_groups import CoreGroups, core_groups
+
+__all__ = ["CoreGroups", "Reduction", "core_groups"]
