@@ -1,6 +1,8 @@
 """How a similarity becomes a partition. A partitioner receives S, never a method's name."""
 
 from gpuens.partition.average import Work, average_linkage
+from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.single import single_linkage
 
-__all__ = ["Dendrogram", "Work", "average_linkage"]
+__all__ = ["Dendrogram", "Work", "average_linkage", "complete_linkage", "single_linkage"]

@@ -19,7 +19,7 @@ from numba import njit
 from gpuens import device as devices
 from gpuens import progress
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import nearest_lists
+from gpuens.partition.nearest import nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.regions import make_room, merge_histograms, regions_of, search, similarity_of
 
@@ -64,9 +64,9 @@ def average_linkage(
     whole = exact and float(sizes.sum()) ** 2 * n_clusterings < 2.0**53  # float64 holds every numerator
     # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
     slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
-    lists = nearest_lists(codes, offsets, cluster_weights, sizes, min(N_LISTED, max(1, n_rows - 1)), device=device)
-    work.comparisons += lists.comparisons
-    ids, similarities, bound, bound_hash = lists[:4]
+    index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
+    ids, similarities, bound, bound_hash = nearest_lists(index, min(N_LISTED, max(1, n_rows - 1)))
+    work.comparisons += index.comparisons
     regions = regions_of(codes, offsets, sizes)
     nearest = np.where(ids[:, 0] >= 0, ids[:, 0], RETIRED).astype(np.int64)
     nearest_similarity = similarities[:, 0].copy()

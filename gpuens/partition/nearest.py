@@ -25,49 +25,82 @@ from gpuens.partition.order import NO_HASH, insert, pair_hash
 TILE = 64
 
 
-class Nearest(NamedTuple):
+class Lists(NamedTuple):
     """Lists of the K nearest others, and what bounds everything outside them.
 
-    ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 where fewer than K others have any
-    similarity. Everything outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
-    ``comparisons`` counts the label comparisons made, the screen's included.
+    ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 where fewer are listed. Everything
+    outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
     """
 
     ids: np.ndarray
     similarities: np.ndarray
     bound: np.ndarray
     bound_hash: np.ndarray
-    comparisons: int
+
+    @classmethod
+    def empty(cls, n_rows: int, n_listed: int) -> "Lists":
+        return cls(
+            np.full((n_rows, n_listed), -1, dtype=np.int32),
+            np.zeros((n_rows, n_listed)),
+            np.zeros(n_rows),
+            np.full(n_rows, NO_HASH, dtype=np.uint64),
+        )
+
+
+class NearestIndex:
+    """Finds the nearest others of rows of ``codes`` (G, M), which are distinct and in lexicographic order.
+
+    ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
+    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
+    """
+
+    def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
+        self.codes = codes
+        self.offsets = offsets
+        self.cluster_weights = cluster_weights
+        self.sizes = sizes
+        self.tiles = _tiles(codes)
+        self.present = _present(self.tiles, offsets)
+        self.units, self.scale = _integer_weights(cluster_weights, offsets)
+        self.comparisons = 0
+
+    def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Lists) -> None:
+        """Write the lists of the rows ``queries`` anew: the nearest rows of another component.
+
+        ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
+        ``least[i]``, which is what lets the screen begin sharp.
+        """
+        n_rows = len(self.codes)
+        padded = np.full(len(self.tiles) * TILE, component[-1] if n_rows else 0)
+        padded[:n_rows] = component
+        in_tiles = padded.reshape(-1, TILE)
+        of_tile = np.where((in_tiles == in_tiles[:, :1]).all(axis=1), in_tiles[:, 0], -1)
+
+        def work(start: int, stop: int) -> int:
+            return _search(
+                np.ascontiguousarray(self.codes[queries[start:stop]]), queries[start:stop], least[start:stop],
+                component, of_tile, self.tiles, self.present, self.offsets, self.cluster_weights, self.units,
+                self.scale, self.sizes, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
+            )  # fmt: skip
+
+        self.comparisons += sum(devices.over_ranges(work, len(queries), grain=64))
 
 
 @kernels.primitive
-def nearest_lists(
-    codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray, n_listed: int
-) -> Nearest:
-    """Return the ``n_listed`` nearest others of every row of ``codes`` (G, M), rows in lexicographic order.
+def nearest_index(
+    codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray
+) -> NearestIndex:
+    """Return what finds the nearest others of label rows; its parameters are those of `NearestIndex`."""
+    return NearestIndex(codes, offsets, cluster_weights, sizes)
 
-    ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
-    are the objects that each row stands for.
-    """
-    n_rows, n_clusterings = codes.shape
-    tiles = _tiles(codes)
-    present = _present(tiles, offsets)
-    units, scale = _integer_weights(cluster_weights, offsets)
-    lists = Nearest(
-        np.full((n_rows, n_listed), -1, dtype=np.int32),
-        np.zeros((n_rows, n_listed)),
-        np.zeros(n_rows),
-        np.full(n_rows, NO_HASH, dtype=np.uint64),
-        0,
-    )
 
-    def work(start: int, stop: int) -> int:
-        return _nearest(
-            start, stop, np.ascontiguousarray(codes[start:stop]), tiles, present, offsets, cluster_weights, units,
-            scale, sizes, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
-        )  # fmt: skip
-
-    return lists._replace(comparisons=sum(devices.over_ranges(work, n_rows, grain=256)))
+def nearest_lists(index: NearestIndex, n_listed: int) -> Lists:
+    """Return the ``n_listed`` nearest others of every row."""
+    n_rows = len(index.codes)
+    lists = Lists.empty(n_rows, n_listed)
+    everything = np.arange(n_rows)
+    index.search(everything, everything, np.zeros(n_rows), lists)
+    return lists
 
 
 def _tiles(codes: np.ndarray) -> np.ndarray:
@@ -102,29 +135,31 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _nearest(
-    start, stop, queries, tiles, present, offsets, weights, units, scale, sizes, ids, similarities, bound, bound_hash
+def _search(
+    rows, queries, least, component, of_tile, tiles, present, offsets, weights, units, scale, sizes,
+    ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_tiles, n_clusterings, _ = tiles.shape
     n_rows, n_listed = ids.shape
     missing = tiles.dtype.type(-1)
+    exact = scale == 1.0  # unit weights: the integer score is the similarity, times M
+    to_score = n_clusterings * scale * (1.0 - 1e-9)  # rounding must not lift a floor above a score that ties with it
     reach = np.empty(n_tiles, dtype=units.dtype)
     score = np.empty(TILE, dtype=units.dtype)
     clustering = np.empty(n_clusterings, dtype=np.int64)
-    best_hash = np.empty(n_listed, dtype=np.uint64)
-    exact = scale == 1.0  # unit weights: the integer score is the similarity, times M
+    ties = np.empty(n_listed, dtype=np.uint64)
     compared = 0
-    for q in range(start, stop):
-        row = queries[q - start]
+    for i in range(len(queries)):
+        q = queries[i]
+        row = rows[i]
         known = 0
         for m in range(n_clusterings):
             if row[m] != missing:
                 clustering[known] = m
                 known += 1
         reach[:] = 0
-        for i in range(known):
-            m = clustering[i]
-            cluster = offsets[m] + row[m]
+        for s in range(known):
+            cluster = offsets[clustering[s]] + row[clustering[s]]
             unit = units[cluster]
             occurs = present[cluster]
             for t in range(n_tiles):
@@ -134,19 +169,21 @@ def _nearest(
         for t in range(n_tiles):
             best_reach = max(best_reach, reach[t])
 
+        ids[q] = -1
+        similarities[q] = 0.0
         listed = 0
-        floor = 1  # what a row's integer score must reach to be worth scoring exactly
+        floor = max(1, int(least[i] * to_score + 1e-9))  # the integer score that is worth scoring exactly
         high = best_reach + 1
-        band = best_reach - best_reach // 4
+        low = best_reach - best_reach // 4
         while high > floor:
-            low = max(band, floor)
+            low = max(low, floor)
             for t in range(n_tiles):
-                if reach[t] < low or reach[t] >= high or reach[t] < floor:
+                if reach[t] < low or reach[t] >= high or reach[t] < floor or of_tile[t] == component[q]:
                     continue
                 tile = tiles[t]
                 score[:] = 0
-                for i in range(known):
-                    m = clustering[i]
+                for s in range(known):
+                    m = clustering[s]
                     label = row[m]
                     unit = units[offsets[m] + label]
                     column = tile[m]
@@ -160,25 +197,29 @@ def _nearest(
                     continue
                 for j in range(TILE):
                     r = t * TILE + j
-                    if score[j] < floor or r == q or r >= n_rows:
+                    if score[j] < floor or r >= n_rows or component[r] == component[q]:
                         continue
                     tie = pair_hash(q, r)
-                    if exact and listed == n_listed and score[j] == floor and tie >= best_hash[n_listed - 1]:
+                    if exact and listed == n_listed and score[j] == floor and tie >= ties[n_listed - 1]:
                         continue
                     pairs = sizes[q] * sizes[r]
                     numerator = weights[0] * 0
-                    for i in range(known):
-                        m = clustering[i]
+                    for s in range(known):
+                        m = clustering[s]
                         if tile[m, j] == row[m]:
                             numerator += weights[offsets[m] + row[m]] * pairs
                     similarity = numerator / (pairs * n_clusterings)
-                    listed = insert(ids[q], similarities[q], best_hash, listed, r, similarity, tie)
+                    if similarity < least[i]:
+                        continue
+                    listed = insert(ids[q], similarities[q], ties, listed, r, similarity, tie)
                     if listed == n_listed:
-                        # rounding of the product must not lift the floor above a score that ties with the last entry
-                        floor = max(1, int(similarities[q, n_listed - 1] * n_clusterings * scale * (1.0 - 1e-9) + 1e-9))
+                        floor = max(floor, int(similarities[q, n_listed - 1] * to_score + 1e-9))
             high = low
-            band = min(low - 1, low - low // 4)
+            low = min(high - 1, high - high // 4)
         if listed == n_listed:
             bound[q] = similarities[q, n_listed - 1]
-            bound_hash[q] = best_hash[n_listed - 1]
+            bound_hash[q] = ties[n_listed - 1]
+        else:
+            bound[q] = least[i]
+            bound_hash[q] = NO_HASH
     return compared

@@ -1,0 +1,72 @@
+"""Complete linkage, with its honest limits.
+
+The least similar pair of two regions cannot be had from their histograms, so this one does hold all pairs of distinct
+rows: 8 bytes a pair, within the memory budget or not at all. And complete linkage suits co-association badly: two
+regions are at similarity 0 as soon as one pair of their objects shares no cluster, so that dozens of clusters are left
+with nothing but zeros between them, and which of those merge first is arbitrary.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import progress, validation
+from gpuens.partition.dendrogram import Dendrogram
+
+BLOCK = 512  # rows of the similarity computed at a time
+
+
+def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarray]) -> Dendrogram:
+    """Return the complete-linkage dendrogram of ``n_rows`` rows.
+
+    Parameters
+    ----------
+    n_rows : int
+    similarities_of : callable
+        ``similarities_of(start, stop)`` gives the similarities of rows start … stop - 1 to all rows from ``start`` on,
+        float64 (stop - start, n_rows - start).
+
+    Raises
+    ------
+    MemoryError
+        Before it starts, when all pairs do not fit the memory budget.
+    """
+    n_pairs = n_rows * (n_rows - 1) // 2
+    validation.fits(
+        16 * n_pairs,  # SciPy works on a copy
+        devices.memory_budget(),
+        f"complete linkage holds all pairs of the {n_rows} distinct label rows, which",
+        "take average linkage, which does not, or fewer rows",
+    )
+    if n_rows == 1:
+        nothing = np.empty(0, dtype=np.int64)
+        return Dendrogram.from_merges(nothing, nothing, np.empty(0), 1)
+    from scipy.cluster.hierarchy import linkage
+
+    # minus the similarity serves as distance: 1 - S would round small similarities away
+    distances = np.empty(n_pairs)
+    filled = 0
+    for start in progress.bar(range(0, n_rows, BLOCK), "all pairs of rows"):
+        block = similarities_of(start, min(start + BLOCK, n_rows))
+        upper = block[np.triu(np.ones(block.shape, dtype=bool), 1)]
+        distances[filled : filled + len(upper)] = -upper
+        filled += len(upper)
+    z = linkage(distances, "complete")
+    kept, absorbed = _names(z[:, :2].astype(np.int64))
+    return Dendrogram.from_merges(kept, absorbed, -z[:, 2], n_rows)
+
+
+@njit(cache=True, nogil=True)
+def _names(children):
+    """Return the regions that each row of SciPy's linkage joins, each named by its smallest leaf."""
+    n = len(children)
+    name = np.arange(2 * n + 1)
+    kept = np.empty(n, dtype=np.int64)
+    absorbed = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        a, b = name[children[i, 0]], name[children[i, 1]]
+        kept[i], absorbed[i] = min(a, b), max(a, b)
+        name[n + 1 + i] = kept[i]
+    return kept, absorbed

@@ -1,0 +1,6 @@
+"""The similarities of the field, as cluster-level matrices S: objects are as similar as B S Bᵀ says."""
+
+from gpuens.contingency import entropy
+from gpuens.similarity.coassociation import coassociation, eci, eci_from_entropy, lwca
+
+__all__ = ["coassociation", "eci", "eci_from_entropy", "entropy", "lwca"]

@@ -1,0 +1,135 @@
+"""Co-association, plain and locally weighted: S = diag(w) / M.
+
+Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels, validation
+from gpuens.contingency import entropy
+from gpuens.ensemble import Ensemble
+
+
+def eci(ens: Any, theta: float = 0.4, weights: Any = None) -> np.ndarray:
+    """Return the ensemble-driven cluster index ECI(C) = exp(-H(C) / (θ M)) of every cluster (eq 10).
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    theta : float > 0
+        How mildly uncertainty is punished; the paper recommends [0.2, 1].
+    weights : array (n_objects,), optional
+        What each object counts for.
+
+    Returns
+    -------
+    ndarray (n_clusters,), float64, in (0, 1]
+        1 for a cluster that no clustering splits.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.eci([[0, 0, 0, 1], [0, 0, 1, 1]], theta=0.5).round(2).tolist()
+    [0.4, 1.0, 1.0, 0.37]
+    """
+    ens = Ensemble(ens)
+    return eci_from_entropy(entropy(ens, weights), theta, ens.n_clusterings)
+
+
+def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
+    """Return ECI for entropies already computed, floored at the smallest normal float64 so that S stays positive."""
+    theta = validation.real(theta, "theta", above=0.0)
+    return np.maximum(np.exp(-h / (theta * n_clusterings)), np.finfo(np.float64).tiny)
+
+
+def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
+    """Return the share of the M clusterings that put two objects into one cluster (eq 12), as a dense block.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    rows, cols : None, slice, mask or array of object indices
+        Which block; None is all objects. The whole N × N matrix is for small N.
+
+    Returns
+    -------
+    ndarray (n_rows, n_cols), float64
+        A missing label matches nothing, and the denominator stays M.
+
+    Raises
+    ------
+    MemoryError
+        For a block larger than the memory budget, before it is allocated.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.coassociation([[0, 0, 1], [0, 0, 0]]).tolist()
+    [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
+    """
+    ens = Ensemble(ens)
+    return _block(ens, np.ones(ens.n_clusters), rows, cols)
+
+
+def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None) -> np.ndarray:
+    """Return the locally weighted co-association (eq 15), each shared cluster counting by its ECI, as a dense block.
+
+    Parameters, returns and errors are those of `coassociation`; ``theta`` is that of `eci`.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.lwca([[0, 0, 0, 1], [0, 0, 1, 1]], theta=0.5, rows=[0], cols=[1, 2]).round(2).tolist()
+    [[0.7, 0.2]]
+    """
+    ens = Ensemble(ens)
+    return _block(ens, eci(ens, theta), rows, cols)
+
+
+def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any) -> np.ndarray:
+    rows = validation.row_indices(rows, ens.n_objects, "rows")
+    cols = validation.row_indices(cols, ens.n_objects, "cols")
+    validation.fits(
+        8 * len(rows) * len(cols),
+        devices.memory_budget(),
+        f"the {len(rows)} × {len(cols)} co-association block",
+        "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
+    )
+    return coassociation_tile(ens.codes[rows], ens.codes[cols], ens.offsets, cluster_weights)
+
+
+@kernels.primitive
+def coassociation_tile(
+    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray
+) -> np.ndarray:
+    """Return Σ_m w[shared cluster] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
+    row_codes = np.ascontiguousarray(row_codes)
+    col_codes = np.asfortranarray(col_codes)
+    block = np.zeros((len(row_codes), len(col_codes)))
+
+    def work(start: int, stop: int) -> None:
+        _tile(start, stop, row_codes, col_codes, offsets, cluster_weights, block)
+
+    devices.over_ranges(work, len(row_codes), grain=64)
+    return block
+
+
+@njit(cache=True, nogil=True)
+def _tile(start, stop, row_codes, col_codes, offsets, weights, block):
+    n_clusterings = row_codes.shape[1]
+    missing = row_codes.dtype.type(-1)
+    for i in range(start, stop):
+        for m in range(n_clusterings):
+            label = row_codes[i, m]
+            if label == missing:
+                continue
+            weight = weights[offsets[m] + label]
+            for j in range(block.shape[1]):
+                if col_codes[j, m] == label:
+                    block[i, j] += weight
+        for j in range(block.shape[1]):
+            block[i, j] /= n_clusterings

@@ -1,0 +1,69 @@
+"""Single and complete linkage against a spanning tree and SciPy on all pairs."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import MANY_SHAPES, random_labels, structured_labels
+
+from gpuens.ensemble import Ensemble
+from gpuens.partition import Work, complete_linkage, single_linkage
+from gpuens.reduction import core_groups
+from gpuens.similarity.coassociation import coassociation_tile
+
+
+def prepared(labels, weighted):
+    ensemble = Ensemble(labels)
+    weights = np.random.default_rng(0).uniform(0.05, 1, ensemble.n_clusters) if weighted else None
+    return core_groups(ensemble), weights, np.ones(ensemble.n_clusters, np.int64) if weights is None else weights
+
+
+def heights_of_all_objects(dendrogram, reduced, weights):
+    groups = reduced.ensemble
+    known = groups.to_array() >= 0
+    within = (np.asarray(weights, float)[np.where(known, groups.to_array() + groups.offsets[:-1], 0)] * known).sum(
+        axis=1
+    )
+    return dendrogram.expand(reduced.membership, within / groups.n_clusterings).similarities
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_linkage_is_the_spanning_tree(any_labels, weighted):
+    reduced, weights, w = prepared(any_labels, weighted)
+    found = single_linkage(reduced.ensemble.codes, reduced.ensemble.offsets, w, reduced.weights)
+    expected = oracles.single_linkage_heights(any_labels, weights)
+    np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("n_listed", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_listed):
+    monkeypatch.setattr("gpuens.partition.single.N_LISTED", n_listed)
+    labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
+    reduced, weights, w = prepared(labels, weighted)
+    work = Work()
+    found = single_linkage(reduced.ensemble.codes, reduced.ensemble.offsets, w, reduced.weights, work=work)
+    assert work.searches > 0
+    expected = oracles.single_linkage_heights(labels, weights)
+    np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
+
+
+# shapes whose least similar pairs do not tie
+@pytest.mark.parametrize("shape", ["few clusterings", "repeated rows", "far apart", "one row"])
+def test_complete_linkage_equals_scipy_on_all_pairs(monkeypatch, shape):
+    monkeypatch.setattr("gpuens.partition.complete.BLOCK", 7)
+    labels = MANY_SHAPES[shape]()
+    reduced, weights, w = prepared(labels, True)
+    codes = reduced.ensemble.codes
+    found = complete_linkage(
+        len(codes),
+        lambda start, stop: coassociation_tile(codes[start:stop], codes[start:], reduced.ensemble.offsets, w),
+    )
+    expected = oracles.complete_linkage_heights(labels, weights)
+    np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
+
+
+def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1000 .* needs 8\.0 MB"):
+        complete_linkage(1000, lambda start, stop: pytest.fail("nothing may be computed"))
