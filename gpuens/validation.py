@@ -213,10 +213,21 @@ def enough_labelings(n: int) -> None:
 # --- features and base clusterings ------------------------------------------------------------------------------------
 
 
-def features_shape(X: Any, shape: tuple[int, ...]) -> None:
-    """Refuse features that are not (n_objects, n_features) with at least one of each."""
+def features_are_something(X: Any) -> None:
+    """Refuse things that are no feature matrix at all."""
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
-        raise TypeError(f"X must be an array, DataFrame or sparse matrix of features, not {type(X).__name__}.")
+        raise TypeError(f"X must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
+
+
+def ragged_features(X: Any) -> ValueError:
+    """Return the refusal of nested lists that are no matrix."""
+    return ValueError(
+        f"X must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in length."
+    )
+
+
+def features_shape(shape: tuple[int, ...]) -> None:
+    """Refuse features that are not (n_objects, n_features) with at least one of each."""
     if len(shape) != 2:
         raise ValueError(
             f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass X.reshape(-1, 1)."
@@ -314,6 +325,38 @@ def choice(value: Any, name: str, allowed: Iterable[str]) -> str:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
     return value
+
+
+def parameters(given: Iterable[str], method: str, allowed: Iterable[str]) -> None:
+    """Refuse parameters that a method does not have."""
+    allowed = list(allowed)
+    for name in given:
+        if name not in allowed:
+            raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(allowed)}.")
+
+
+def reducer(value: Any) -> Any:
+    """Return what can reduce an ensemble, or refuse it."""
+    if not callable(getattr(value, "reduce", None)):
+        raise TypeError(f"reduction must be None or have a method reduce(ensemble), as CoreGroups() has, not {value!r}.")
+    return value
+
+
+def one_cut(n_clusters: Any) -> None:
+    """Refuse two ways to cut one dendrogram; called when a distance threshold is given."""
+    if n_clusters is not None:
+        raise ValueError("n_clusters and distance_threshold both say where to cut; give one of them and leave the other None.")
+
+
+def cut_above_zero(k: int, n_separate: int) -> None:
+    """Warn of cuts among clusters that have nothing but zero similarity between them."""
+    if k < n_separate:
+        warnings.warn(
+            f"n_clusters={k} cuts among {n_separate} clusters that complete linkage leaves with zero similarity between "
+            "them: which of those merged is arbitrary; average linkage does not have this trouble.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def n_clusters(value: Any, n_distinct: int) -> int:

@@ -1,0 +1,281 @@
+"""Base clusterings: k-means that differ in their k, their objects, their features, their projection and their start."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuens import progress as progress_bars
+from gpuens import validation
+from gpuens.device import kind_of, memory_budget, n_threads, resolve, to_host
+from gpuens.ensemble import Ensemble
+
+FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
+BATCH = 1024  # objects in a mini-batch
+PATIENCE = 10  # mini-batches without improvement before k-means stops
+
+
+def kmeans_ensemble(
+    X: Any,
+    n_clusterings: int = 20,
+    n_clusters: int | str | tuple[int | str, int | str] = (2, "sqrt"),
+    *,
+    objects: float | int = 1.0,
+    features: float | int = 1.0,
+    projection: int | None = None,
+    algorithm: str = "auto",
+    n_init: int = 1,
+    max_iter: int = 100,
+    init: str = "k-means++",
+    random_state: Any = 0,
+    names: Sequence | None = None,
+    progress: bool | str = "auto",
+    device: str = "auto",
+) -> Ensemble:
+    """Cluster the objects many times by k-means and return the base clusterings as an ensemble.
+
+    Clustering m depends on ``random_state`` and m alone: not on how many others there are, nor on the number of
+    threads. Where there are fewer distinct points than k, fewer clusters come out.
+
+    Parameters
+    ----------
+    X : array, DataFrame or SciPy sparse matrix (n_objects, n_features)
+        The features, as they are: nothing is scaled. float32 and float64 are kept; integers become float32 where that
+        is exact (below 2**24 in size), else float64.
+    n_clusterings : int
+        M.
+    n_clusters : int, "sqrt" or pair
+        k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
+        ⌊√n_objects⌋.
+    objects : float or int
+        Share (float) or number (int) of the objects that each k-means is fitted to, drawn without replacement. The
+        other objects get the label of the nearest centroid.
+    features : float or int
+        Share or number of the features that each clustering sees, drawn without replacement.
+    projection : int, optional
+        Dimensions of a Gaussian random projection, another one for each clustering (after ``features``).
+    algorithm : {"auto", "full", "minibatch"}
+        Lloyd's k-means on all objects, or k-means on batches of 1024. "auto": "full" up to 20,000 objects.
+    n_init : int
+        Starts of each k-means, of which the best is kept.
+    max_iter : int
+        Iterations of each start (passes over the objects for "minibatch").
+    init : {"k-means++", "random"}
+        How the first centroids are chosen.
+    random_state : int, None or numpy.random.Generator
+        Seed of everything that is drawn.
+    names : sequence, optional
+        The names of the clusterings.
+    progress : {"auto", True, False}
+        Whether to show a progress bar; "auto" shows it on a terminal.
+    device : {"auto", "cpu"}
+        Where to work. Labels of features in GPU memory count as labels in GPU memory.
+
+    Returns
+    -------
+    Ensemble (n_objects, n_clusterings)
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, for features that are not 2-D, not numbers, not finite or empty, and for parameters out of
+        range, such as more clusters than objects to fit.
+    MemoryError
+        Before work starts, if the copies that the threads need are above the memory budget.
+
+    References
+    ----------
+    Huang, Wang & Lai (2018), Locally weighted ensemble clustering, IEEE Transactions on Cybernetics 48(5): k drawn from
+    [2, √N]. Strehl & Ghosh (2002), Cluster ensembles, JMLR 3: shares of the features and of the objects. Fern &
+    Brodley (2003), Random projection for high dimensional data clustering, ICML. Sculley (2010), Web-scale k-means
+    clustering, WWW: mini-batches.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> X = ge.datasets.load("iris").X
+    >>> ens = ge.generate.kmeans_ensemble(X, n_clusterings=5, n_clusters=(2, "sqrt"), random_state=0)
+    >>> ens
+    Ensemble(n_objects=150, n_clusterings=5, n_clusters=44)
+    """
+    resolve(device)
+    where = kind_of(X)
+    X = as_features(X)
+    n_objects, n_features = X.shape
+    n_clusterings = validation.integer(n_clusterings, "n_clusterings", minimum=1)
+    n_drawn = validation.share(objects, n_objects, "objects")
+    n_seen = validation.share(features, n_features, "features")
+    if projection is not None:
+        projection = validation.integer(projection, "projection", minimum=1)
+    low, high = validation.k_range(n_clusters, n_objects, n_drawn)
+    algorithm = validation.choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
+    if algorithm == "auto":
+        algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
+    settings: dict[str, Any] = {
+        "n_init": validation.integer(n_init, "n_init", minimum=1),
+        "max_iter": validation.integer(max_iter, "max_iter", minimum=1),
+        "init": validation.choice(init, "init", ["k-means++", "random"]),
+    }
+    children = validation.generator(random_state).spawn(n_clusterings)
+    if names is not None:
+        names = validation.clustering_names(names, n_clusterings)
+    fit = _full if algorithm == "full" else _mini_batches
+    per_thread = _copies(X, n_drawn, n_seen, projection, algorithm)
+    budget = memory_budget()
+    validation.fits(per_thread, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
+    threads = max(1, min(n_threads(), n_clusterings, budget // max(1, per_thread)))
+
+    def cluster(rng: np.random.Generator) -> np.ndarray:
+        k = int(rng.integers(low, high, endpoint=True))
+        rows = _draw(rng, n_objects, n_drawn)
+        columns = _draw(rng, n_features, n_seen)
+        points = X if columns is None else X[:, columns]
+        if projection is not None:
+            directions = rng.standard_normal((n_seen, projection)) / np.sqrt(projection)
+            points = points @ directions.astype(X.dtype)
+        return fit(points, rows, k, rng, **settings)
+
+    labels = np.empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
+    with _in_threads(threads) as pool, progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
+        for m, column in enumerate(pool.map(cluster, children)):
+            labels[:, m] = column
+            shown.update(1)
+    ensemble = Ensemble(list(labels.T), names=names)
+    ensemble.device_kind = where
+    return ensemble
+
+
+def as_features(X: Any) -> Any:
+    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse), or refuse them.
+
+    Nothing is copied that already is one. Integers and booleans become float32 where that is exact, else float64.
+    """
+    validation.features_are_something(X)
+    if hasattr(X, "tocsr"):
+        validation.features_shape(tuple(X.shape))
+        validation.features_are_numbers(X.dtype)
+        X = X.tocsr().astype(_float_for(X.dtype, X.data), copy=False)
+        if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
+            X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+        validation.features_are_finite(X.data)
+        return X
+    if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
+        X = X.to_pandas()
+    if hasattr(X, "iloc") and X.ndim == 2:
+        for column, dtype in X.dtypes.items():
+            validation.features_are_numbers(dtype, column)
+        values = np.asarray(X)
+        if values.dtype == object:  # pandas' own numbers with pandas.NA
+            values = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        try:
+            values = to_host(X)
+        except ValueError:
+            raise validation.ragged_features(X) from None
+    validation.features_shape(values.shape)
+    validation.features_are_numbers(values.dtype)
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    values = np.ascontiguousarray(values, dtype=_float_for(values.dtype, values))
+    validation.features_are_finite(values)
+    return values
+
+
+def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
+    if dtype.kind == "f":
+        return np.float32 if dtype.itemsize <= 4 else np.float64
+    exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))
+    return np.float32 if exact else np.float64
+
+
+def _draw(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
+    """Return ``size`` of range(n) in ascending order; None for all of them."""
+    return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
+
+
+def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
+    """Fit Lloyd's k-means to some rows (None: all) and return the nearest centroid of every row."""
+    from sklearn.cluster import KMeans
+
+    model = KMeans(k, n_init=n_init, max_iter=max_iter, init=init, random_state=_seed(rng))
+    with _one_thread():
+        model.fit(points if rows is None else points[rows])
+        return model.labels_ if rows is None else model.predict(points)
+
+
+def _mini_batches(
+    points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str
+) -> Any:
+    """Do the same with mini-batches (Sculley 2010), drawn here and stopped by the rule of scikit-learn's ``fit``.
+
+    That method's own draws cost a pass over all objects for every batch in some versions of scikit-learn.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+
+    n = points.shape[0] if rows is None else len(rows)
+
+    def at(picks: np.ndarray) -> Any:
+        return points[picks if rows is None else rows[picks]]
+
+    size = min(n, BATCH)
+    first = at(rng.choice(n, min(n, 3 * max(BATCH, k)), replace=False))
+    with _one_thread():
+        starts = [MiniBatchKMeans(k, init=init, random_state=_seed(rng), compute_labels=False) for _ in range(n_init)]
+        model = max((start.partial_fit(first) for start in starts), key=lambda start: start.score(first))
+        smoothing = min(1.0, 2 * size / (n + 1))
+        smoothed = best = np.inf
+        since_best = 0
+        for _ in range(max_iter * n // size):
+            batch = at(rng.integers(n, size=size))
+            inertia = -model.score(batch)  # before the centroids have seen the batch
+            model.partial_fit(batch)
+            smoothed = inertia if smoothed == np.inf else smoothed + smoothing * (inertia - smoothed)
+            since_best = 0 if smoothed < best else since_best + 1
+            best = min(best, smoothed)
+            if since_best == PATIENCE:
+                break
+        return model.predict(points)
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
+
+
+def _one_thread() -> Any:
+    """Keep one k-means on one thread: several add up their partial sums in an order that changes from run to run."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="openmp")
+
+
+def _copies(X: Any, n_drawn: int, n_seen: int, projection: int | None, algorithm: str) -> int:
+    """Return the bytes of the copies of X that one k-means makes."""
+    n_objects, n_features = X.shape
+    sparse = hasattr(X, "tocsr")
+    row = X.data.nbytes / n_objects * n_seen / n_features if sparse else X.itemsize * n_seen
+    copies = n_objects * row * (n_seen < n_features)
+    if projection is not None:
+        sparse, row = False, X.dtype.itemsize * projection
+        copies += n_objects * row
+    if algorithm == "full":
+        copies += n_drawn * row * ((n_drawn < n_objects) + (not sparse))  # scikit-learn centres a copy of dense points
+    return int(copies)
+
+
+@contextmanager
+def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Open a pool of threads, with BLAS on one thread in each; what has not begun when it is left is dropped."""
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    # BLAS limits and warning filters belong to the whole process: set here once, not by the threads in each other's way
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than k: fewer clusters come out
+        pool = ThreadPoolExecutor(threads)
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)

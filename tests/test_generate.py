@@ -1,0 +1,501 @@
+"""Base clusterings: what was asked for comes out, and the seed alone decides what it is."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from gpuens import generate, progress
+from gpuens.generate import as_features, kmeans_ensemble
+
+
+def blobs(n=300, d=5, k=6, spread=0.3, seed=0):
+    """Return points around k far-apart centres, and the centre of each."""
+    rng = np.random.default_rng(seed)
+    of = np.arange(n) % k
+    return (10 * rng.standard_normal((k, d)))[of] + spread * rng.standard_normal((n, d)), of
+
+
+def same_partition(a, b):
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+def same(a, b):
+    return a.codes.dtype == b.codes.dtype and (a.codes == b.codes).all()
+
+
+X, CENTRE = blobs()
+DISTINCT = {  # settings under which every draw of the generator matters
+    "full": {},
+    "minibatch": {"algorithm": "minibatch"},
+    "random start": {"init": "random"},
+    "objects": {"objects": 0.5},
+    "objects, minibatch": {"objects": 0.5, "algorithm": "minibatch", "n_init": 2},
+    "features": {"features": 0.5},
+    "projection": {"projection": 3},
+    "all at once": {"objects": 100, "features": 4, "projection": 2, "n_init": 2},
+}
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+@pytest.mark.parametrize("options", [{}, {"objects": 0.3}, {"projection": 4}, {"n_init": 5}])
+def test_finds_clusters_that_are_there(algorithm, options):
+    points, centre = blobs(n=400, d=8, k=3, spread=0.05)
+    ens = kmeans_ensemble(points, 5, 3, algorithm=algorithm, **options)
+    found = [same_partition(column, centre) for column in ens.codes.T]
+    assert any(found)
+    if "n_init" in options:
+        assert all(found)
+
+
+@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+@pytest.mark.parametrize("objects", [1.0, 60])
+def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeypatch):
+    """Also those that were not drawn: checked against the centroids themselves, by the slow formula."""
+    from sklearn import cluster
+
+    models = []
+    name = "KMeans" if algorithm == "full" else "MiniBatchKMeans"
+    original = getattr(cluster, name)
+    monkeypatch.setattr(cluster, name, lambda *a, **options: models.append(original(*a, **options)) or models[-1])
+    monkeypatch.setenv("GPUENS_THREADS", "1")  # models in the order of the clusterings
+    ens = kmeans_ensemble(X, 4, 9, objects=objects, algorithm=algorithm)
+    assert len(models) == 4
+    for m, model in enumerate(models):
+        distances = ((X[:, None, :] - model.cluster_centers_[None]) ** 2).sum(axis=2)
+        used, codes = np.unique(distances.argmin(axis=1), return_inverse=True)
+        assert len(used) == len(ens.categories[m])
+        assert ens.codes[:, m].tolist() == codes.tolist()
+
+
+def test_only_the_drawn_objects_and_features_are_fitted(monkeypatch):
+    seen = []
+    from sklearn import cluster
+
+    class Spy(cluster.KMeans):
+        def fit(self, points, y=None):
+            seen.append(points.copy())
+            return super().fit(points)
+
+    monkeypatch.setattr(cluster, "KMeans", Spy)
+    kmeans_ensemble(X, 3, 4, objects=50, features=0.6)
+    assert [points.shape for points in seen] == [(50, 3)] * 3
+    drawn = []
+    for points in seen:
+        columns = [int(np.flatnonzero((points[0, j] == X).any(axis=0))[0]) for j in range(3)]
+        rows = [int(np.flatnonzero((X[:, columns] == row).all(axis=1))[0]) for row in points]
+        assert len(set(columns)) == 3
+        assert len(set(rows)) == 50
+        drawn.append((tuple(columns), tuple(rows)))
+    assert len(set(drawn)) == 3  # another draw for each clustering
+
+
+def test_projections_are_gaussian_and_differ(monkeypatch):
+    seen = []
+    from sklearn import cluster
+
+    class Spy(cluster.KMeans):
+        def fit(self, points, y=None):
+            seen.append(points.copy())
+            return super().fit(points)
+
+    monkeypatch.setattr(cluster, "KMeans", Spy)
+    kmeans_ensemble(np.eye(400), 2, 2, projection=50)
+    first, second = seen
+    assert first.shape == (400, 50)
+    assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # lengths are kept on average
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "low", "high"),
+    [
+        (4, 4, 4),
+        ("sqrt", 17, 17),
+        ((2, "sqrt"), 2, 17),
+        ((3, 5), 3, 5),
+        (["sqrt", 20], 17, 20),
+        ((np.int64(3), 3), 3, 3),
+    ],
+)
+def test_k(n_clusters, low, high):
+    ens = kmeans_ensemble(X, 60, n_clusters, max_iter=2)  # 300 objects: ⌊√300⌋ = 17
+    k = np.diff(ens.offsets)
+    assert k.min() >= low
+    assert k.max() <= high
+    if high - low < 5:
+        assert set(k) == set(range(low, high + 1))  # both ends are drawn
+    else:
+        assert len(set(k)) > 8
+
+
+@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+def test_never_more_clusters_than_distinct_points(algorithm):
+    points = np.repeat([[0.0, 0], [1, 0], [5, 5]], [40, 30, 20], axis=0)
+    ens = kmeans_ensemble(points, 4, (2, 9), algorithm=algorithm, random_state=1)  # warnings are errors here
+    k = np.diff(ens.offsets)
+    assert k.max() == 3
+    for m in np.flatnonzero(k == 3):
+        assert same_partition(ens.codes[:, m], points[:, 0])
+
+
+def test_a_single_distinct_point():
+    ens = kmeans_ensemble(np.ones((30, 2)), 2, 3)
+    assert ens.n_clusters == 2
+
+
+def test_auto_chooses_by_the_number_of_fitted_objects(monkeypatch):
+    monkeypatch.setattr(generate, "FULL_UP_TO", 100)
+    options = {"n_clusterings": 3, "n_clusters": 12, "init": "random"}
+    full, batches = (kmeans_ensemble(X, algorithm=a, **options) for a in ("full", "minibatch"))
+    assert not same(full, batches)
+    assert same(kmeans_ensemble(X, **options), batches)
+    assert same(kmeans_ensemble(X[:100], **options), kmeans_ensemble(X[:100], algorithm="full", **options))
+    few = kmeans_ensemble(X, objects=100, **options)
+    assert same(few, kmeans_ensemble(X, objects=100, algorithm="full", **options))
+
+
+def test_mini_batches_come_close_to_full_kmeans():
+    points, _ = blobs(n=5000, d=6, k=40, spread=3.0)
+
+    def inertia(codes):
+        return sum(((points[codes == c] - points[codes == c].mean(axis=0)) ** 2).sum() for c in np.unique(codes))
+
+    full = kmeans_ensemble(points, 3, 20, algorithm="full")
+    batches = kmeans_ensemble(points, 3, 20, algorithm="minibatch")
+    assert np.mean([inertia(c) for c in batches.codes.T]) < 1.1 * np.mean([inertia(c) for c in full.codes.T])
+
+
+def test_names():
+    assert kmeans_ensemble(X, 2, 3, names=["p", "q"]).names == ["p", "q"]
+
+
+# --- the seed decides -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
+def test_same_seed_same_ensemble(options):
+    noise = np.random.default_rng(5).standard_normal((300, 5))  # without structure, any difference shows
+    first = kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options)
+    assert same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options))
+    assert not same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=4, **options))
+    assert len({tuple(column) for column in first.codes.T.tolist()}) == 6  # and the clusterings differ
+
+
+@pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
+def test_a_clustering_does_not_depend_on_how_many_others_there_are(options):
+    noise = np.random.default_rng(5).standard_normal((200, 5))
+    many, few = (kmeans_ensemble(noise, m, (5, 10), **options) for m in (5, 2))
+    np.testing.assert_array_equal(many.codes[:, :2], few.codes)
+
+
+@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+def test_threads_change_nothing(algorithm, monkeypatch):
+    noise = np.random.default_rng(5).standard_normal((3000, 20)).astype(np.float32)
+    ensembles = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        ensembles.append(kmeans_ensemble(noise, 5, (20, 40), algorithm=algorithm, objects=0.9, max_iter=10))
+    assert same(ensembles[0], ensembles[1])
+    assert same(ensembles[0], ensembles[2])
+
+
+def test_kinds_of_random_state():
+    one = kmeans_ensemble(X, 2, 12, random_state=7)
+    assert same(one, kmeans_ensemble(X, 2, 12, random_state=np.int64(7)))
+    assert same(one, kmeans_ensemble(X, 2, 12, random_state=np.random.SeedSequence(7)))
+    rng = np.random.default_rng(7)
+    assert same(one, kmeans_ensemble(X, 2, 12, random_state=rng))
+    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=rng))  # a generator goes on
+    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=None))
+
+
+def test_global_state_is_left_alone():
+    from threadpoolctl import threadpool_info
+
+    np.random.seed(0)  # noqa: NPY002
+    before = [pool["num_threads"] for pool in threadpool_info()], list(warnings.filters)
+    copy = X.copy()
+    kmeans_ensemble(X, 4, 5)
+    assert ([pool["num_threads"] for pool in threadpool_info()], list(warnings.filters)) == before
+    assert np.random.randint(10**9) == 209652396  # noqa: NPY002
+    np.testing.assert_array_equal(X, copy)
+
+
+# --- kinds of features ------------------------------------------------------------------------------------------------
+
+
+DTYPES = [
+    ("float32", 9, "float32"),
+    ("float64", 9, "float64"),
+    ("bool", 1, "float32"),
+    ("int16", 32767, "float32"),
+    ("uint8", 255, "float32"),
+    ("int32", 2**24 - 1, "float32"),
+    ("int32", 2**24, "float64"),
+    ("int64", -(2**24) + 1, "float32"),
+    ("int64", -(2**24), "float64"),
+    ("uint64", 2**40, "float64"),
+]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "top", "expected"),
+    [*DTYPES, ("float16", 9, "float32"), ("longdouble", 9, "float64"), (">f8", 9, "float64")],
+)
+def test_dtypes(dtype, top, expected):
+    values = np.array([[0, top], [1, 1], [0, 0]], dtype=dtype)
+    features = as_features(values)
+    assert features.dtype == np.dtype(expected)
+    assert features.dtype.isnative
+    np.testing.assert_array_equal(features, values.astype(float))
+
+
+@pytest.mark.parametrize(("dtype", "top", "expected"), DTYPES)
+def test_sparse_dtypes(dtype, top, expected):
+    values = np.array([[0, top], [1, 1], [0, 0]], dtype=dtype)
+    features = as_features(scipy.sparse.csc_array(values))
+    assert (features.format, features.dtype) == ("csr", np.dtype(expected))
+    np.testing.assert_array_equal(features.toarray(), values.astype(float))
+
+
+def test_floats_are_not_copied():
+    for dtype in (np.float32, np.float64):
+        values = X.astype(dtype)
+        assert as_features(values) is values
+    sparse = scipy.sparse.csr_matrix(X)
+    assert np.shares_memory(as_features(sparse).data, sparse.data)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        np.asfortranarray,
+        lambda values: values[::1].tolist(),
+        pd.DataFrame,
+        lambda values: pd.DataFrame(values).convert_dtypes(),
+        lambda values: np.ma.array(values),
+        lambda values: np.repeat(values, 2, axis=0)[::2],
+    ],
+    ids=["F", "list", "frame", "nullable frame", "masked", "strided"],
+)
+def test_containers(wrap):
+    values = np.round(X)
+    assert same(kmeans_ensemble(wrap(values), 3, 5), kmeans_ensemble(values, 3, 5))
+
+
+def test_frame_of_mixed_numbers():
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "c": [True, False, True]})
+    frame["d"] = pd.array([1, 2, 3], dtype="Int64")
+    features = as_features(frame)
+    assert features.tolist() == [[1, 0.5, 1, 1], [2, 1.5, 0, 2], [3, 2.5, 1, 3]]
+    assert features.dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, scipy.sparse.coo_array])
+@pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
+def test_sparse(kind, options):
+    points = np.where(X > 0, np.round(X), 0)
+    wide = kind(points)
+    if wide.format == "csr":
+        wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    ens = kmeans_ensemble(wide, 3, (3, 8), **options)
+    assert ens.n_objects == 300
+    assert np.diff(ens.offsets).min() >= 2
+    assert same(ens, kmeans_ensemble(wide, 3, (3, 8), **options))
+
+
+def test_sparse_finds_what_dense_finds():
+    points, centre = blobs(n=200, d=8, k=3, spread=0.05)
+    ens = kmeans_ensemble(scipy.sparse.csr_array(points), 2, 3, n_init=5)
+    assert all(same_partition(column, centre) for column in ens.codes.T)
+
+
+def test_labels_of_features_in_gpu_memory(monkeypatch):
+    class OnGPU:
+        def __init__(self):
+            self.__cuda_array_interface__ = {"shape": X.shape}
+
+    monkeypatch.setattr(generate, "to_host", lambda array: X)
+    ens = kmeans_ensemble(OnGPU(), 2, 3)
+    assert ens.device_kind == "cuda"
+    assert same(ens, kmeans_ensemble(X, 2, 3))
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+NAN, INF = X.copy(), X.copy()
+NAN[7, 2], INF[0, 1] = np.nan, -np.inf
+
+BAD_FEATURES = {
+    "1-D": (X[:, 0], ValueError, ["2-D", "(300,)", "reshape(-1, 1)"]),
+    "1-D series": (pd.Series([0.0, 1]), ValueError, ["2-D", "(2,)"]),
+    "3-D": (np.zeros((3, 2, 2)), ValueError, ["2-D", "(3, 2, 2)"]),
+    "no objects": (np.zeros((0, 3)), ValueError, ["empty", "0 object(s)"]),
+    "no features": (np.zeros((3, 0)), ValueError, ["empty", "0 feature(s)"]),
+    "no features, sparse": (scipy.sparse.csr_matrix((3, 0)), ValueError, ["empty", "0 feature(s)"]),
+    "an empty frame": (pd.DataFrame(), ValueError, ["empty"]),
+    "NaN": (NAN, ValueError, ["1 value(s)", "row 7, column 2"]),
+    "infinite": (INF.astype(np.float32), ValueError, ["1 value(s)", "row 0, column 1"]),
+    "NaN, sparse": (scipy.sparse.csr_matrix(NAN), ValueError, ["1 value(s)"]),
+    "masked": (np.ma.masked_less(X, X.min() + 1e-9), ValueError, ["1 value(s)"]),
+    "missing in a frame": (
+        pd.DataFrame({"a": [1, None]}, dtype="Int64"),
+        ValueError,
+        ["1 value(s)", "row 1, column 0"],
+    ),
+    "strings": (np.array([["a", "b"]]), TypeError, ["real numbers"]),
+    "objects": (np.array([[1, None]], dtype=object), TypeError, ["object", "real numbers"]),
+    "complex": (X * 1j, TypeError, ["complex128", "real numbers"]),
+    "dates": (np.zeros((2, 2), "M8[s]"), TypeError, ["datetime64", "real numbers"]),
+    "a column of strings": (pd.DataFrame({"u": [1, 2], "v": ["a", "b"]}), TypeError, ["column 'v'"]),
+    "a column of categories": (pd.DataFrame({"v": pd.Categorical([1, 2])}), TypeError, ["column 'v'", "category"]),
+    "ragged": ([[1, 2], [3]], ValueError, ["2-D", "differ in length"]),
+    "None": (None, TypeError, ["NoneType"]),
+    "a path": ("features.npy", TypeError, ["str"]),
+    "a dict": ({"a": [1, 2]}, TypeError, ["dict"]),
+    "a number": (3.5, TypeError, ["float"]),
+}
+
+
+def refused(call, kind, *mentioned):
+    with pytest.raises(kind) as error:
+        call()
+    text = str(error.value)
+    assert error.type is kind
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert ". " not in text
+    for part in mentioned:
+        assert part in text, f"{part!r} is not in: {text}"
+    return text
+
+
+@pytest.mark.parametrize("case", list(BAD_FEATURES))
+def test_bad_features(case):
+    features, kind, mentioned = BAD_FEATURES[case]
+    assert refused(lambda: kmeans_ensemble(features, 2, 1), kind, *mentioned).startswith("X ")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "mentioned"),
+    [
+        ({"n_clusterings": 0}, ValueError, "n_clusterings must be at least 1"),
+        ({"n_clusterings": 2.0}, TypeError, "n_clusterings must be a whole number"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1"),
+        ({"n_clusters": 2.5}, TypeError, "n_clusters must be a whole number"),
+        ({"n_clusters": None}, TypeError, "n_clusters must be a whole number"),
+        ({"n_clusters": "log"}, ValueError, "n_clusters must be one of 'sqrt'"),
+        ({"n_clusters": (2, 3, 4)}, ValueError, "n_clusters must be a number, 'sqrt' or a pair"),
+        ({"n_clusters": (5, 3)}, ValueError, "5 to 3"),
+        ({"n_clusters": (20, "sqrt")}, ValueError, "20 to 17, for 300 object(s)"),
+        ({"n_clusters": 301}, ValueError, "up to 301 clusters of 300 object(s)"),
+        ({"objects": 10}, ValueError, "up to 17 clusters of 10 object(s)"),
+        ({"objects": 301}, ValueError, "objects must be from 1 to 300"),
+        ({"objects": 0.0}, ValueError, "objects must be above 0 and at most 1"),
+        ({"objects": 1.5}, ValueError, "objects must be above 0 and at most 1"),
+        ({"objects": float("nan")}, ValueError, "objects must be above 0"),
+        ({"objects": "half"}, TypeError, "objects must be a whole number"),
+        ({"features": 6}, ValueError, "features must be from 1 to 5"),
+        ({"features": True}, TypeError, "features must be"),
+        ({"projection": 0}, ValueError, "projection must be at least 1"),
+        ({"projection": 0.5}, TypeError, "projection must be a whole number"),
+        ({"algorithm": "lloyd"}, ValueError, "algorithm must be one of 'auto', 'full', 'minibatch'"),
+        ({"n_init": 0}, ValueError, "n_init must be at least 1"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
+        ({"init": "pca"}, ValueError, "init must be one of"),
+        ({"random_state": -1}, ValueError, "random_state must be at least 0"),
+        ({"random_state": 0.5}, TypeError, "random_state must be a whole number"),
+        ({"random_state": np.random.RandomState(0)}, TypeError, "random_state must be"),
+        ({"names": ["a"]}, ValueError, "names must be one for each clustering"),
+        ({"progress": "yes"}, ValueError, "progress must be"),
+        ({"device": "gpu"}, ValueError, "device must be one of"),
+    ],
+    ids=str,
+)
+def test_bad_options(options, kind, mentioned):
+    refused(lambda: kmeans_ensemble(X, **options), kind, mentioned)
+
+
+def test_a_share_draws_at_least_one():
+    ens = kmeans_ensemble(X, 3, 3, features=0.01)
+    assert ens.n_clusterings == 3
+
+
+def test_memory_budget(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB
+    refused(
+        lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 12.0 kB", "10.0 kB", "algorithm='minibatch'"
+    )
+    kmeans_ensemble(X, 2, 3, algorithm="minibatch")
+    monkeypatch.setenv("GPUENS_MEMORY", "13kB")  # enough for one at a time
+    monkeypatch.setenv("GPUENS_THREADS", "4")
+    threads = []
+    original = generate._in_threads
+    monkeypatch.setattr(generate, "_in_threads", lambda n: threads.append(n) or original(n))
+    kmeans_ensemble(X, 4, 3)
+    assert threads == [1]
+
+
+def test_a_failure_stops_the_rest(monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    calls = []
+
+    def fails(points, rows, k, rng, **settings):
+        calls.append(k)
+        raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
+
+    monkeypatch.setattr(generate, "_full", fails)
+    with pytest.raises((RuntimeError, KeyboardInterrupt)):
+        kmeans_ensemble(X, 200, 3)
+    assert len(calls) < 200
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+def test_progress_counts_clusterings(capsys):
+    kmeans_ensemble(X, 3, 3, progress=True)
+    shown = capsys.readouterr()
+    assert "k-means" in shown.err
+    assert "0/3" in shown.err
+    assert shown.out == ""
+    kmeans_ensemble(X, 3, 3, progress=False)
+    kmeans_ensemble(X, 3, 3)  # stderr is no terminal here
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "terminal", "show", "shown"),
+    [
+        (None, True, "auto", True),
+        (None, False, "auto", False),
+        ("1", False, "auto", True),
+        ("0", True, "auto", False),
+        ("0", False, True, True),
+        ("1", True, False, False),
+    ],
+)
+def test_bar_is_shown_where_it_should_be(setting, terminal, show, shown, monkeypatch, capsys):
+    monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("GPUENS_PROGRESS", setting)
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: terminal, raising=False)
+    assert list(progress.bar(iter("abc"), "letters", show=show)) == ["a", "b", "c"]
+    with progress.bar(total=5, description="units", show=show) as bar:
+        bar.update(3)
+        bar.update(2)
+    err = capsys.readouterr().err
+    assert ("letters" in err) == ("units" in err) == shown
+
+
+def test_bar_refuses_nonsense(monkeypatch):
+    refused(lambda: progress.bar(3, show="yes"), ValueError, "progress must be 'auto', True or False, not 'yes'")
+    monkeypatch.setenv("GPUENS_PROGRESS", "maybe")
+    refused(lambda: progress.bar(3), ValueError, "GPUENS_PROGRESS must be 0 or 1, not 'maybe'")
