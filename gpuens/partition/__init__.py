@@ -4,5 +4,14 @@ from gpuens.partition.average import Work, average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.single import single_linkage
+from gpuens.partition.transfer_cut import embedding, transfer_cut
 
-__all__ = ["Dendrogram", "Work", "average_linkage", "complete_linkage", "single_linkage"]
+__all__ = [
+    "Dendrogram",
+    "Work",
+    "average_linkage",
+    "complete_linkage",
+    "embedding",
+    "single_linkage",
+    "transfer_cut",
+]

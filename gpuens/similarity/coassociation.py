@@ -41,9 +41,9 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None) -> np.ndarray:
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
-    """Return ECI for entropies already computed, floored at the smallest normal float64 so that S stays positive."""
+    """Return ECI for entropies already computed, floored at 1e-100 so that tiny θ cannot make S vanish."""
     theta = validation.real(theta, "theta", above=0.0)
-    return np.maximum(np.exp(-h / (theta * n_clusterings)), np.finfo(np.float64).tiny)
+    return np.maximum(np.exp(-h / (theta * n_clusterings)), 1e-100)
 
 
 def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
@@ -88,6 +88,16 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None) -> np
     """
     ens = Ensemble(ens)
     return _block(ens, eci(ens, theta), rows, cols)
+
+
+def self_similarities(ens: Ensemble, cluster_weights: np.ndarray) -> np.ndarray:
+    """Return the similarity of each row to another object with the same row: Σ of its clusters' weights / M."""
+    padded = np.append(cluster_weights, 0)  # what a missing label counts for
+    total = np.zeros(len(ens), dtype=cluster_weights.dtype)
+    for m in range(ens.n_clusterings):
+        codes = ens.codes[:, m]
+        total += padded[np.where(codes == ens.missing_code, -1, codes + ens.offsets[m])]
+    return total / ens.n_clusterings
 
 
 def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""The named methods, one per file: each says which similarity and which partitioner it joins."""
+
+from typing import Any
+
+from gpuens import validation
+from gpuens.methods.base import Consensus
+from gpuens.methods.eac import EAC
+from gpuens.methods.hbgf import HBGF
+from gpuens.methods.lwea import LWEA
+from gpuens.methods.lwgp import LWGP
+
+__all__ = ["EAC", "HBGF", "LWEA", "LWGP", "consensus", "methods"]
+
+_METHODS: dict[str, type[Consensus]] = {"eac": EAC, "hbgf": HBGF, "lwea": LWEA, "lwgp": LWGP}
+
+
+def methods() -> dict[str, type[Consensus]]:
+    """Return the estimators by the names that `consensus` and the command line take.
+
+    >>> import gpuens as ge
+    >>> sorted(ge.methods())
+    ['eac', 'hbgf', 'lwea', 'lwgp']
+    """
+    return dict(_METHODS)
+
+
+def consensus(labels: Any, n_clusters: int | None = None, *, method: str = "lwea", **parameters: Any) -> Any:
+    """Return the consensus of base clusterings: the label of each object.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        (n_objects, n_clusterings); -1, NaN and None mean missing.
+    n_clusters : int, optional
+        How many clusters are wanted. The linkage methods choose for themselves without it (longest lifetime).
+    method : str
+        A key of `gpuens.methods`.
+    **parameters
+        The estimator's other parameters, such as ``theta`` or ``random_state``.
+
+    Returns
+    -------
+    array (n_objects,), int64
+        NumPy, or CuPy for labels that came in GPU memory.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]
+    >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
+    [0, 0, 1, 1, 1, 1]
+    """
+    estimator = _METHODS[validation.choice(method, "method", sorted(_METHODS))]
+    validation.parameters(parameters, method, estimator._get_param_names())
+    return estimator(n_clusters, **parameters).fit(labels).labels_

@@ -1,0 +1,128 @@
+"""What all estimators share: labels in, a reduction, a partition of its rows, labels of all objects out."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.ensemble import Ensemble
+from gpuens.partition import Dendrogram, Work
+from gpuens.reduction import CoreGroups, Reduction
+
+
+class Consensus(ClusterMixin, BaseEstimator):
+    """Base of the consensus estimators; a method implements ``_partition``.
+
+    Attributes (after ``fit``)
+    --------------------------
+    labels_ : array (n_objects,), int64
+        On the device that the labels came from.
+    n_clusters_ : int
+    reduction_ : Reduction
+        The weighted rows that the method worked on; core groups unless told otherwise.
+    """
+
+    n_clusters: int | None
+    reduction: Any
+    device: str
+
+    def fit(self, X: Any, y: Any = None) -> "Consensus":
+        """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored."""
+        device = devices.resolve(self.device)
+        ensemble = Ensemble(X)
+        self._check_parameters()
+        reducer = CoreGroups() if self.reduction is None else validation.reducer(self.reduction)
+        self.reduction_: Reduction = reducer.reduce(ensemble)
+        if self.n_clusters is not None or not self._chooses_n_clusters:
+            validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
+        labels = self._partition(self.reduction_, device)
+        self.n_clusters_ = int(labels.max()) + 1
+        self.labels_ = devices.from_host(self.reduction_.expand(labels).astype(np.int64), ensemble.device_kind)
+        self.n_features_in_ = ensemble.n_clusterings
+        if all(isinstance(name, str) for name in ensemble.names):
+            self.feature_names_in_ = np.array(ensemble.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    _chooses_n_clusters = False
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data could make right, before any work."""
+
+    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
+        """Return the label of each row of the reduction, 0 … k - 1 with none left out."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class LinkageConsensus(Consensus):
+    """Base of the methods that cut a dendrogram; a method implements ``_link``.
+
+    Attributes (after ``fit``)
+    --------------------------
+    dendrogram_ : gpuens.partition.Dendrogram
+        Of the reduction's rows.
+    children_ : ndarray (n_objects - 1, 2), int64
+    distances_ : ndarray (n_objects - 1,), float64
+        scikit-learn's merge list of all objects, never falling; distance = 1 - similarity. Made when first asked for.
+    work_ : gpuens.partition.Work
+        Label comparisons, searches and rounds that the linkage took.
+    """
+
+    distance_threshold: float | None
+    _chooses_n_clusters = True
+
+    def _check_parameters(self) -> None:
+        if self.distance_threshold is not None:
+            validation.one_cut(self.n_clusters)
+            validation.real(self.distance_threshold, "distance_threshold", above=0.0)
+
+    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
+        self._objects: Dendrogram | None = None
+        self.work_ = Work()
+        self.dendrogram_, self._self_similarities = self._link(reduced, device)
+        if self.distance_threshold is not None:
+            k = self.dendrogram_.n_clusters_at(self.distance_threshold)
+        elif self.n_clusters is not None:
+            k = self.n_clusters
+        else:
+            leaves_repeat = len(reduced.membership) > len(reduced.weights)
+            k = self.dendrogram_.n_clusters_of_longest_lifetime(leaves_repeat=leaves_repeat)
+        return self.dendrogram_.cut(k)
+
+    def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
+        """Return the dendrogram of the rows and the similarity of each row to another object of the same row."""
+        raise NotImplementedError
+
+    @property
+    def _object_dendrogram(self) -> Dendrogram:
+        dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
+        if self._objects is None:
+            self._objects = dendrogram.expand(self.reduction_.membership, self._self_similarities)
+        return self._objects
+
+    @property
+    def children_(self) -> np.ndarray:
+        return self._object_dendrogram.children()[0]
+
+    @property
+    def distances_(self) -> np.ndarray:
+        return 1.0 - self._object_dendrogram.similarities
+
+    def linkage_matrix(self) -> np.ndarray:
+        """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
+
+        It is the literal dendrogram, in which objects with equal rows merge at 1 - (their similarity). With unequal
+        cluster weights that can lie above a cut, so that ``scipy.cluster.hierarchy.fcluster`` may split such objects;
+        ``labels_`` keeps them together.
+        """
+        return self._object_dendrogram.linkage_matrix()
