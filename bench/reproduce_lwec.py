@@ -226,7 +226,7 @@ def theta_curves(pools: dict, n_draws: int, seed: int) -> dict[str, Any]:
 
 def lwea_scores(ensemble: ge.Ensemble, classes: np.ndarray, theta: float, ks: Iterable[int]) -> dict[int, float]:
     estimator = ge.LWEA(n_clusters=2, theta=theta).fit(ensemble)
-    return {k: nmi_max(cut(estimator.children_, k), classes) for k in ks}
+    return {k: nmi_max(estimator.reduction_.expand(estimator.dendrogram_.cut(k)), classes) for k in ks}
 
 
 def lwgp_scores(
@@ -235,17 +235,6 @@ def lwgp_scores(
     return {
         k: nmi_max(ge.LWGP(n_clusters=k, theta=theta, random_state=draw).fit_predict(ensemble), classes) for k in ks
     }
-
-
-def cut(children: np.ndarray, k: int) -> np.ndarray:
-    """Return the labels of the n leaves after the first n - k merges of scikit-learn's ``children_``."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    n, merged = len(children) + 1, children[: len(children) + 1 - k]
-    unions = np.repeat(np.arange(n, n + len(merged)), 2)
-    edges = coo_array((np.ones(len(unions), dtype=bool), (unions, merged.ravel())), shape=(2 * n, 2 * n))
-    return connected_components(edges, directed=False)[1][:n]
 
 
 def theta_markdown(curves: dict[str, Any]) -> str:
