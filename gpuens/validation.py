@@ -6,6 +6,7 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 
 import math
 import numbers
+import os
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -30,15 +31,17 @@ def label_matrix_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool)
             "labels.reshape(-1, 1)."
         )
     n_objects, n_clusterings = shape
-    if n_objects == 0 or n_clusterings == 0:
-        raise ValueError(
-            f"labels are empty: {n_objects} sample(s) and {n_clusterings} clustering(s) (shape={shape}) while a "
-            "minimum of 1 is required of each."
-        )
+    for n, what in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
+        if n == 0:
+            raise ValueError(
+                f"labels are empty: 0 {what} (shape={shape}) while a minimum of 1 is required; rows are objects and "
+                "columns are base clusterings."
+            )
     if n_clusterings > n_objects and not columns_are_clusterings:
         raise ValueError(
-            f"labels have shape {shape}, more clusterings than objects, as if transposed: rows are objects and columns "
-            "are base clusterings, so pass labels.T (or a list of columns, if there really are so few objects)."
+            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows are "
+            "objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are so "
+            "few objects)."
         )
 
 
@@ -121,7 +124,8 @@ def objects_are_labelled(unlabelled: np.ndarray) -> None:
 
 def not_nothing(labels: object) -> None:
     """Refuse things that are no label matrix at all."""
-    if labels is None or isinstance(labels, (str, bytes, dict, set, frozenset)) or np.isscalar(labels):
+    nothing = isinstance(labels, (str, bytes, dict, set, frozenset)) and not hasattr(labels, "tocsr")
+    if labels is None or nothing or np.isscalar(labels):
         raise TypeError(
             f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
             f"{type(labels).__name__}."
@@ -230,7 +234,8 @@ def features_shape(shape: tuple[int, ...]) -> None:
     """Refuse features that are not (n_objects, n_features) with at least one of each."""
     if len(shape) != 2:
         raise ValueError(
-            f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass X.reshape(-1, 1)."
+            f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass "
+            "X.reshape(-1, 1)."
         )
     if 0 in shape:
         raise ValueError(f"X is empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
@@ -250,7 +255,8 @@ def features_are_finite(values: np.ndarray) -> None:
         found = np.argwhere(~np.isfinite(values))
         where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
         raise ValueError(
-            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects out."
+            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects "
+            "out."
         )
 
 
@@ -283,8 +289,8 @@ def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
         )
     if high > n_drawn:
         raise ValueError(
-            f"n_clusters={n_clusters!r} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer clusters or "
-            "draw more objects."
+            f"n_clusters={n_clusters!r} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer clusters "
+            "or draw more objects."
         )
     return low, high
 
@@ -294,6 +300,160 @@ def generator(random_state: Any) -> np.random.Generator:
     if random_state is None or isinstance(random_state, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(random_state)
     return np.random.default_rng(integer(random_state, "random_state", minimum=0))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def file_kind(path: Any, kinds: Iterable[str]) -> str:
+    """Return the ending of a path that is one of ``kinds``, or refuse the path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
+    name = os.path.basename(os.fspath(path))
+    found = [kind for kind in kinds if name.lower().endswith(kind)]
+    if not found:
+        raise ValueError(f"path {name!r} does not say what kind of file it is: it must end in {', '.join(kinds)}.")
+    return max(found, key=len)
+
+
+def readable_path(path: str | os.PathLike) -> None:
+    """Refuse paths where there is no file that can be opened."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"path {path!r} does not exist; check the name.")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"path {path!r} may not be read by this user; change its permissions or choose another.")
+
+
+def writable_path(path: str | os.PathLike) -> None:
+    """Refuse paths where no file can be put."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"path {path!r} is a directory; name a file in it.")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"path {path!r} is in a directory that does not exist; make {folder!r} first.")
+
+
+def gist(error: Exception) -> str:
+    """Return what an error says as a part of a sentence."""
+    text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
+    return f"{type(error).__name__}: {text.replace('. ', '; ')[:300]}"
+
+
+def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
+    """Return the refusal of a damaged file."""
+    return ValueError(f"path {os.fspath(path)!r} cannot be read as its name says, write the file anew ({gist(error)}).")
+
+
+def unwritable(path: str | os.PathLike, error: OSError) -> OSError:
+    """Return the refusal of a place that cannot be written to."""
+    reason = error.strerror or gist(error)
+    return type(error)(f"path {os.fspath(path)!r} cannot be written ({reason}); choose another place.")
+
+
+def package_missing(kind: str, package: str) -> ImportError:
+    """Return the refusal of a kind of file that needs a package that is not there."""
+    return ImportError(f"path: {kind} files need {package}, which is not installed: pip install 'gpuens[io]'.")
+
+
+def key_fits(key: Any, suffix: str) -> None:
+    """Refuse keys for files that have none."""
+    if key is not None and suffix != ".npz":
+        raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
+
+
+def is_npz(path: str | os.PathLike, it_is: bool) -> None:
+    """Refuse files that are called npz and are none."""
+    if not it_is:
+        raise ValueError(f"path {os.fspath(path)!r} is no npz archive, or only a part of one; write the file anew.")
+
+
+def npz_columns(key: str | None, stored: list[str], shapes: list[tuple[int, ...]]) -> None:
+    """Refuse npz files where it is not clear which array is meant; ``shapes`` are of arrays that may be columns."""
+    if key is not None:
+        raise ValueError(f"key={key!r} is not in this npz file; it has {listed(stored)}.")
+    if not shapes or len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        raise ValueError(f"key is needed to choose an array of this npz file; it has {listed(stored)}.")
+
+
+def chosen_columns(columns: Any, names: list) -> list[int]:
+    """Return the positions of columns given by name or number, or refuse them."""
+    chosen = []
+    single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
+    for column in [columns] if single else columns:
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, numbers.Integral)):
+            raise TypeError(f"columns must be names or numbers of columns, not {column!r}.")
+        if isinstance(column, str) and names.count(column) > 1:
+            raise ValueError(f"columns: {column!r} is the name of several columns; give their numbers, from 0 on.")
+        if isinstance(column, str) and column in names:
+            chosen.append(names.index(column))
+            continue
+        position = int(column) if not isinstance(column, str) or column.isdecimal() else -1
+        if not 0 <= position < len(names):
+            there = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else listed(names)
+            raise ValueError(f"columns: there is no column {column!r}; there are {there}.")
+        chosen.append(position)
+    if not chosen:
+        raise ValueError("columns is empty; name at least one column, or leave it out to read all.")
+    return chosen
+
+
+def some_like_labels(there_are: bool, names: list) -> None:
+    """Refuse annotations among which nothing looks like labels."""
+    if not there_are:
+        raise ValueError(f"columns is needed: no column holds categories or integers; there are {listed(names)}.")
+
+
+def listed(names: Iterable) -> str:
+    """Return names as a list to read, the first ten of many."""
+    names = list(names)
+    return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def writable_labels(labels: np.ndarray) -> None:
+    """Refuse what is no labelling (n_objects,) and no label matrix (n_objects, n_clusterings)."""
+    if labels.ndim not in (1, 2) or 0 in labels.shape:
+        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
+    if labels.dtype.kind not in "iubU":
+        raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
+
+
+# --- data sets --------------------------------------------------------------------------------------------------------
+
+
+def data_folder(folder: str | os.PathLike, name: str) -> None:
+    """Refuse directories of data sets that are not there; ``name`` says who gave it."""
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{name} names {os.fspath(folder)!r}, which is no directory; name one with data sets.")
+
+
+def dataset_name(name: Any) -> None:
+    """Refuse what cannot be the name of a data set."""
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
+
+
+def unknown_dataset(name: str, names: list[str], folder: object) -> ValueError:
+    """Return the refusal of a name that no data set has."""
+    where = "set GPUENS_DATA to a directory of npz files for others" if folder is None else f"{str(folder)!r} included"
+    return ValueError(f"data set {name!r} is unknown; there are {listed(names)} ({where}).")
+
+
+def no_network(name: str, error: Exception) -> ConnectionError:
+    """Return the refusal of a data set that could not be fetched."""
+    return ConnectionError(
+        f"data set {name!r} could not be downloaded ({gist(error)}): connect to the network, or set GPUENS_DATA to a "
+        f"directory with {name}.npz."
+    )
+
+
+def one_class_each(n_classes: int, n_objects: int, source: object) -> None:
+    """Refuse data sets whose classes do not match their objects."""
+    if n_classes != n_objects:
+        raise ValueError(f"data set {str(source)!r} has {n_objects} objects in X but {n_classes} in y; write it anew.")
 
 
 # --- single values ----------------------------------------------------------------------------------------------------
@@ -338,14 +498,18 @@ def parameters(given: Iterable[str], method: str, allowed: Iterable[str]) -> Non
 def reducer(value: Any) -> Any:
     """Return what can reduce an ensemble, or refuse it."""
     if not callable(getattr(value, "reduce", None)):
-        raise TypeError(f"reduction must be None or have a method reduce(ensemble), as CoreGroups() has, not {value!r}.")
+        raise TypeError(
+            f"reduction must be None or have a method reduce(ensemble), as CoreGroups() has, not {value!r}."
+        )
     return value
 
 
 def one_cut(n_clusters: Any) -> None:
     """Refuse two ways to cut one dendrogram; called when a distance threshold is given."""
     if n_clusters is not None:
-        raise ValueError("n_clusters and distance_threshold both say where to cut; give one of them and leave the other None.")
+        raise ValueError(
+            "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
+        )
 
 
 def cut_above_zero(k: int, n_separate: int) -> None:

@@ -58,7 +58,7 @@ BAD_LABELS = {
     "3-D list": ([[[0, 1], [1, 0]], [[0, 1], [1, 0]]], ValueError, ["2-D", "(2, 2, 2)"]),
     "list of a matrix": ([GOOD], ValueError, ["2-D", "(1, 3, 2)"]),
     "no objects": (np.zeros((0, 3), int), ValueError, ["0 sample(s)", "(0, 3)"]),
-    "no clusterings": (np.zeros((3, 0), int), ValueError, ["0 clustering(s)", "(3, 0)"]),
+    "no clusterings": (np.zeros((3, 0), int), ValueError, ["0 feature(s)", "(3, 0)"]),
     "empty list": ([], ValueError, ["empty"]),
     "list of empty lists": ([[], []], ValueError, ["0 sample(s)"]),
     "empty frame": (pd.DataFrame(), ValueError, ["empty"]),

@@ -1,0 +1,182 @@
+"""The shape of the package: who may import whom, what importing costs, and that what is public is there and documented."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import gpuens
+from gpuens.methods.base import Consensus
+
+ROOT = Path(gpuens.__file__).parent
+
+# from the top down: a module may import from its own layer and from those below it
+LAYERS = [
+    {"__main__", "cli", "demo", "report", "plotting"},
+    {"methods", "generate", "distributed", "datasets", "io"},
+    {"partition", "reduction", "similarity", "metrics"},
+    {"contingency"},
+    {"ensemble"},
+    {"validation", "device", "kernels", "progress"},
+]
+DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
+
+STRANGERS = [("similarity", "partition"), ("partition", "similarity"), ("reduction", "similarity")]
+STRANGERS += [("reduction", "partition")]
+
+ONLY_IN = {"cupy": "device", "cupyx": "device", "dask": "distributed", "distributed": "distributed"}
+
+MODULES = {
+    "gpuens" + "".join(f".{part}" for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def home(module):
+    """Return the module or package right under gpuens that a module belongs to."""
+    return module.split(".")[1]
+
+
+def imports(path, modules=None):
+    """Return the names of all modules that a file imports, wherever in it, by ``modules`` (theirs that are ours)."""
+    ours = MODULES if modules is None else modules
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} line {node.lineno}: imports are absolute"
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & ours.keys()) | ({node.module} if inner - ours.keys() else set())
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            found |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
+    return found
+
+
+IMPORTS = {module: imports(path) for module, path in MODULES.items()}
+EDGES = sorted(
+    (module, other) for module, found in IMPORTS.items() for other in found if other in MODULES and other != "gpuens"
+)
+
+
+# --- one way only -----------------------------------------------------------------------------------------------------
+
+
+def test_every_module_has_a_layer():
+    assert {home(module) for module in MODULES if module != "gpuens"} <= DEPTH.keys()
+
+
+def test_imports_go_one_way():
+    assert len(EDGES) > 50
+    inner = [edge for edge in EDGES if edge[0] != "gpuens"]
+    upwards = [edge for edge in inner if DEPTH[home(edge[0])] > DEPTH[home(edge[1])]]
+    assert upwards == []
+
+
+def test_similarity_partition_and_reduction_do_not_know_each_other():
+    assert [edge for edge in EDGES if edge[0] != "gpuens" and (home(edge[0]), home(edge[1])) in STRANGERS] == []
+
+
+def test_no_circle():
+    # a package imports its modules, and what they import is the modules, never the package that is still being made
+    graph = {module: {other for m, other in EDGES if m == module} for module in MODULES}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
+
+
+@pytest.mark.parametrize(("package", "keeper"), ONLY_IN.items())
+def test_only_one_module_names(package, keeper):
+    for module, path in MODULES.items():
+        if module == f"gpuens.{keeper}":
+            continue
+        assert package not in {name.split(".")[0] for name in IMPORTS[module]}, module
+        # the package named in an expression, or asked for by name
+        tree = ast.parse(path.read_text())
+        assert package not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}, module
+
+
+def test_the_reader_of_imports_sees_all_of_them(tmp_path):
+    path = tmp_path / "example.py"
+    path.write_text(
+        "import gpuens.io\nfrom gpuens import kernels, nothing\nfrom gpuens.partition import average, cut\n"
+        "def f():\n    import cupy.cuda as c\n    from importlib import import_module as i\n    i('x')\n"
+        "    import importlib\n    importlib.import_module('dask.array')\n    __import__('numba')\n"
+    )
+    modules = dict.fromkeys(["gpuens", "gpuens.io", "gpuens.kernels", "gpuens.partition", "gpuens.partition.average"])
+    assert imports(path, modules) == {
+        *("gpuens", "gpuens.io", "gpuens.kernels", "gpuens.partition", "gpuens.partition.average"),
+        *("cupy.cuda", "importlib", "dask.array", "numba"),
+    }
+
+
+# --- what importing costs ---------------------------------------------------------------------------------------------
+
+HEAVY = {"numba", "scipy", "sklearn", "pandas", "cupy", "dask", "matplotlib", "psutil", "tqdm"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import gpuens", HEAVY | {"numpy"}),
+        ("import gpuens; dir(gpuens); gpuens.__version__", HEAVY | {"numpy"}),
+        ("from gpuens import Ensemble", HEAVY),
+        ("import numpy, gpuens; gpuens.Ensemble(numpy.eye(4, 2, dtype=int))", HEAVY),
+        ("from gpuens import methods", {"cupy", "dask", "matplotlib", "pyarrow", "anndata"}),
+        ("from gpuens import plotting", HEAVY),
+        ("import gpuens.cli", HEAVY),
+    ],
+)
+def test_import_loads_no_more_than_it_needs(statement, unwanted):
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in ran.stdout.split()} & unwanted == set()
+
+
+# --- what is public ---------------------------------------------------------------------------------------------------
+
+
+def estimators():
+    """Return every estimator class that is defined in gpuens.methods, whoever lists it."""
+    found = set()
+    for module in MODULES:
+        if module.startswith("gpuens.methods.") and module != "gpuens.methods.base":
+            for name, thing in vars(importlib.import_module(module)).items():
+                if inspect.isclass(thing) and issubclass(thing, Consensus) and not name.startswith("_"):
+                    found |= {thing} - {Consensus} if not inspect.isabstract(thing) else set()
+    return {thing for thing in found if thing.__module__ != "gpuens.methods.base"}
+
+
+def test_every_estimator_is_listed():
+    listed = gpuens.methods()
+    assert set(listed.values()) == estimators()
+    for key, estimator in listed.items():
+        assert key.replace("-", "") == estimator.__name__.lower()
+        assert getattr(gpuens, estimator.__name__) is estimator
+        assert estimator.__name__ in gpuens.__all__
+
+
+@pytest.mark.parametrize("name", gpuens.__all__)
+def test_every_public_name_is_there_and_documented(name):
+    thing = getattr(gpuens, name)
+    if name != "__version__":
+        assert inspect.getdoc(thing), f"{name} has no docstring"
+        assert name in dir(gpuens)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = gpuens.nothing
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if home(name + ".") != "__main__"])
+def test_docstrings_and_their_examples(module, capsys):
+    module = importlib.import_module(module)
+    assert module.__doc__, "a module says what it is for"
+    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert failed == 0, capsys.readouterr().out

@@ -1,0 +1,71 @@
+"""Core groups against sorted(set(rows))."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels
+
+import gpuens as ge
+from gpuens.reduction import core_groups
+from gpuens.reduction.core_groups import pack_rows
+
+
+def test_groups_are_the_distinct_rows_in_order(any_labels):
+    expected = oracles.core_groups(any_labels)
+    found = core_groups(ge.Ensemble(any_labels))
+    np.testing.assert_array_equal(found.ensemble.to_array(), ge.Ensemble(any_labels).to_array()[first_of(expected)])
+    np.testing.assert_array_equal(found.weights, expected.counts)
+    np.testing.assert_array_equal(found.membership, expected.membership)
+
+
+def first_of(groups):
+    return [list(groups.membership).index(g) for g in range(len(groups.counts))]
+
+
+def test_rows_of_many_words_compare_lexicographically():
+    """100 clusterings of up to 200 clusters need a dozen words."""
+    labels = random_labels(500, 100, (150, 200), distinct=200, missing=0.1, seed=3)
+    ensemble = ge.Ensemble(labels)
+    assert len(pack_rows(ensemble.codes, np.diff(ensemble.offsets) + 1)) >= 12
+    expected = oracles.core_groups(ensemble.to_array())
+    found = core_groups(ensemble)
+    np.testing.assert_array_equal(found.membership, expected.membership)
+
+
+@pytest.mark.parametrize("radix", [2, 255, 256, 2**16, 2**21, 2**22])
+def test_words_do_not_overflow(radix):
+    """Largest digits only: a word that overflowed would wrap to a small number."""
+    codes = np.full((2, 9), radix - 2, dtype=np.uint32)
+    codes[0, 8] -= radix > 2
+    words = pack_rows(codes, np.full(9, radix))
+    as_numbers = []
+    for row in range(2):
+        value, digits = 0, iter(codes[row].tolist())
+        for d in digits:
+            value = value * radix + d
+        as_numbers.append(value)
+    assert (tuple(words[:, 0].tolist()) < tuple(words[:, 1].tolist())) == (as_numbers[0] < as_numbers[1])
+    per_word = [0] * len(words)
+    room, at = 1, 0
+    for d in codes[1].tolist():  # Python integers do not wrap
+        if room * radix > 2**64:
+            at, room = at + 1, 1
+        per_word[at] = per_word[at] * radix + d
+        room *= radix
+    assert words[:, 1].tolist() == per_word
+
+
+def test_order_of_the_objects_does_not_matter():
+    labels = random_labels(300, 5, (2, 4), seed=1)
+    order = np.random.default_rng(0).permutation(300)
+    a, b = core_groups(ge.Ensemble(labels)), core_groups(ge.Ensemble(labels[order]))
+    np.testing.assert_array_equal(a.ensemble.codes, b.ensemble.codes)
+    np.testing.assert_array_equal(a.weights, b.weights)
+    np.testing.assert_array_equal(a.membership[order], b.membership)
+
+
+def test_expand_copies_labels_back_and_refuses_other_lengths():
+    reduced = ge.CoreGroups().reduce(ge.Ensemble([[1, 0, 0, 1], [0, 0, 1, 0]]))
+    assert reduced.expand([7, 8, 9]).tolist() == [9, 7, 8, 9]
+    with pytest.raises(ValueError, match="labels must hold one value for each of the 3 row"):
+        reduced.expand([1, 2])

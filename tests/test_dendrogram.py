@@ -1,0 +1,85 @@
+"""Cuts of a merge list, and what other people's tools read of it."""
+
+import numpy as np
+import oracles
+import pytest
+import scipy.cluster.hierarchy
+from sklearn.metrics import adjusted_rand_score as ari
+
+import gpuens as ge
+from gpuens.partition import Dendrogram
+
+
+def chain(similarities):
+    """Leaf 0 takes up 1, 2, 3, …"""
+    n = len(similarities)
+    return Dendrogram(np.zeros(n, dtype=np.int64), np.arange(1, n + 1), np.array(similarities))
+
+
+def test_every_cut_is_the_literal_one(any_labels):
+    est = ge.EAC().fit(any_labels)
+    expected = oracles.greedy_average_linkage(any_labels)
+    n_groups = len(expected.groups.counts)
+    for k in range(1, n_groups + 1):
+        np.testing.assert_array_equal(est.dendrogram_.cut(k), oracles.cut(expected.merges, n_groups, k))
+
+
+def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
+    est = ge.LWEA().fit(any_labels)
+    n = len(any_labels)
+    assert est.children_.shape == (n - 1, 2)
+    assert est.distances_.shape == (n - 1,)
+    assert (np.diff(est.distances_) >= 0).all()
+    z = est.linkage_matrix()
+    np.testing.assert_array_equal(np.sort(est.children_.ravel()), np.arange(2 * n - 2))  # each node merges once
+    assert scipy.cluster.hierarchy.is_valid_linkage(z)
+    assert z[-1, 3] == n
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(any_labels, k):
+    """Without weights equal rows merge at distance 0, before everything else: the literal tree has the same cuts."""
+    known = (any_labels >= 0).all()
+    est = ge.EAC().fit(any_labels)
+    distances = np.append(est.distances_, 1.0)
+    if not known or k > len(est.reduction_.weights) or distances[-k] == distances[-k - 1]:
+        pytest.skip("a missing label or a tie at the cut: SciPy's choice is its own")
+    by_scipy = scipy.cluster.hierarchy.fcluster(est.linkage_matrix(), k, "maxclust")
+    assert ari(by_scipy, ge.EAC(k).fit(any_labels).labels_) == 1.0
+
+
+def test_cut_at_a_height():
+    tree = chain([0.9, 0.7, 0.7, 0.2])
+    assert [tree.n_clusters_at(d) for d in (0.05, 0.2, 0.5, 1.0)] == [5, 4, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("similarities", "leaves_repeat", "expected"),
+    [
+        ([0.9, 0.8, 0.2], False, 2),  # 2 clusters live from .2 to .8
+        ([0.9, 0.3, 0.2], False, 3),
+        ([0.4, 0.3, 0.2], False, 2),  # a tie: the fewest clusters
+        ([0.4, 0.3, 0.2], True, 4),  # the groups were made at height 0
+        ([0.5], False, 1),
+        ([0.5], True, 2),
+        ([], False, 1),
+        ([], True, 1),
+    ],
+)
+def test_longest_lifetime(similarities, leaves_repeat, expected):
+    assert chain(similarities).n_clusters_of_longest_lifetime(leaves_repeat=leaves_repeat) == expected
+
+
+def test_cut_labels_are_numbered_by_the_smallest_leaf():
+    tree = Dendrogram(np.array([2, 1, 1]), np.array([3, 0, 2]), np.array([0.9, 0.5, 0.1]))
+    assert tree.cut(3).tolist() == [0, 1, 2, 2]
+    assert tree.cut(2).tolist() == [0, 0, 1, 1]
+
+
+def test_expand_puts_objects_of_a_group_together_first():
+    membership = np.array([1, 0, 1, 2, 1])
+    objects = chain([0.5, 0.25]).expand(membership, np.array([1.0, 0.75, 1.0]))
+    children, counts = objects.children()
+    assert children.tolist() == [[0, 2], [4, 5], [1, 6], [3, 7]]
+    assert counts.tolist() == [2, 3, 4, 5]
+    assert objects.similarities.tolist() == [0.75, 0.75, 0.5, 0.25]

@@ -1,0 +1,238 @@
+"""The estimators: what must not matter does not, what cannot be is refused, and the habits are scikit-learn's."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels, structured_labels
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score as ari
+
+import gpuens as ge
+
+METHODS = sorted(ge.methods())
+LINKAGE_METHODS = ["eac", "lwea"]
+
+
+@pytest.fixture
+def ensemble():
+    return structured_labels(200, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
+
+
+# --- what must not matter ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_objects_changes_nothing(method, seed):
+    """Ties included: noise with unit weights is full of them."""
+    labels = random_labels(120, 5, (2, 6), missing=0.1, seed=seed)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    a, b = (ge.methods()[method](4).fit(x) for x in (labels, labels[order]))
+    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    if method in LINKAGE_METHODS:
+        np.testing.assert_array_equal(a.distances_, b.distances_)
+
+
+@pytest.mark.parametrize("linkage", ["single", "complete"])
+@pytest.mark.filterwarnings("ignore:n_clusters=4 cuts among")
+def test_the_order_of_the_objects_changes_nothing_for_other_linkages(linkage):
+    labels = random_labels(120, 5, (2, 6), missing=0.1, seed=4)
+    order = np.random.default_rng(1).permutation(len(labels))
+    a, b = (ge.EAC(4, linkage=linkage).fit(x) for x in (labels, labels[order]))
+    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    np.testing.assert_array_equal(a.distances_, b.distances_)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_of_the_clusterings_and_names_of_the_labels_do_not_matter_without_ties(seed):
+    labels = structured_labels(150, 9, 4, noise=0.3, split=3, seed=seed)[0]
+    rng = np.random.default_rng(seed)
+    renamed = np.column_stack([rng.permutation(c.max() + 1)[c] for c in labels.T])[:, rng.permutation(9)]
+    a, b = ge.LWEA().fit(labels), ge.LWEA().fit(renamed)
+    np.testing.assert_allclose(a.distances_, b.distances_, atol=1e-12, rtol=0)
+    gaps = np.diff(a.dendrogram_.similarities)
+    untied = [k for k in range(2, 30) if gaps[len(gaps) - k + 1] < -1e-9]
+    assert len(untied) > 5
+    for k in untied:
+        assert ari(a.dendrogram_.cut(k)[a.reduction_.membership], b.dendrogram_.cut(k)[b.reduction_.membership]) == 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_any_way_of_giving_the_labels_gives_the_same(method, ensemble):
+    import pandas as pd
+
+    labels, _ = ensemble
+    expected = ge.consensus(labels, 4, method=method)
+    with_gaps = np.where(labels >= 0, labels * 10 + 3, -1)
+    strings = [pd.array([None if v < 0 else f"c{v:03d}" for v in c], dtype="string") for c in labels.T]
+    for form in (labels.astype(np.int8), with_gaps, np.where(labels < 0, np.nan, labels), list(labels.T), strings,
+                 pd.DataFrame(labels).astype("category"), ge.Ensemble(labels)):  # fmt: skip
+        np.testing.assert_array_equal(ge.consensus(form, 4, method=method), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_repeated_objects_share_a_label(method):
+    labels = random_labels(200, 4, (2, 4), distinct=30, seed=2)
+    found = ge.consensus(labels, 5, method=method)
+    assert len({(*row, label) for row, label in zip(labels.tolist(), found.tolist(), strict=True)}) == len(
+        {tuple(row) for row in labels.tolist()}
+    )
+
+
+# --- what must come out -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_structure_is_found(method, ensemble):
+    labels, truth = ensemble
+    est = ge.methods()[method](4).fit(labels)
+    assert ari(truth, est.labels_) > 0.9
+    assert est.n_clusters_ == 4
+    assert est.labels_.dtype == np.int64
+    assert set(est.labels_) == {0, 1, 2, 3}
+
+
+def test_lwea_is_scipy_on_the_literal_matrix(ensemble):
+    labels = random_labels(90, 6, (2, 7), seed=5)
+    literal = oracles.full_scipy_average(labels, oracles.eci(labels, 0.4))
+    np.testing.assert_allclose(ge.LWEA(5).fit(labels).distances_, np.sort(literal[:, 2]), atol=1e-12, rtol=0)
+
+
+def test_groups_that_straddle_the_cut_stay_together():
+    """One clustering is far more certain than the others, so that doubles in uncertain clusters are less alike than
+    different rows elsewhere: a literal run would split the doubles first."""
+    rng = np.random.default_rng(0)
+    sure = np.repeat([0, 1], 30)
+    unsure = rng.integers(0, 8, (60, 3))
+    unsure[30:] = 8 + rng.integers(0, 2, (30, 3))
+    labels = np.column_stack([sure, sure, unsure])
+    labels[1:6] = labels[0]
+    est = ge.LWEA(theta=0.05).fit(labels)
+    within = est._self_similarities
+    n_groups = len(est.reduction_.weights)
+    repeated = est.reduction_.weights > 1
+    lowest = within[repeated].min()
+    straddled = [k for k in range(2, n_groups) if est.dendrogram_.similarities[n_groups - k - 1] > lowest]
+    assert straddled, "the example must straddle"
+    for k in straddled[:5]:
+        found = ge.LWEA(k, theta=0.05).fit(labels).labels_
+        assert len(set(found[:6])) == 1
+        assert len(set(found)) == k
+    literal = oracles.full_scipy_average(labels, oracles.eci(labels, 0.05))
+    np.testing.assert_allclose(est.distances_, np.sort(literal[:, 2]), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("method", LINKAGE_METHODS)
+def test_the_number_of_clusters_is_chosen_by_lifetime(method):
+    labels, truth = structured_labels(300, 12, 5, noise=0.02, split=1, seed=3)
+    est = ge.methods()[method]().fit(labels)
+    assert est.n_clusters_ == 5
+    assert ari(truth, est.labels_) == 1.0
+
+
+@pytest.mark.parametrize("method", LINKAGE_METHODS)
+def test_cut_at_a_height(method, ensemble):
+    height = float(np.median(1 - ge.methods()[method](4).fit(ensemble[0]).dendrogram_.similarities))
+    est = ge.methods()[method](distance_threshold=height).fit(ensemble[0])
+    assert est.n_clusters_ == 1 + np.count_nonzero(1 - est.dendrogram_.similarities >= height)
+    assert 1 < est.n_clusters_ < len(est.reduction_.weights)
+
+
+def test_complete_linkage_says_when_a_cut_is_arbitrary():
+    labels = np.repeat(np.arange(6), 4)[:, None] * np.array([1, 1]) + np.array([0, 1])
+    with pytest.warns(UserWarning, match="n_clusters=2 cuts among 6 clusters that complete linkage leaves"):
+        ge.EAC(2, linkage="complete").fit(labels)
+
+
+def test_a_reduction_of_ones_own(ensemble):
+    class FirstOfEachGroupUnweighted:
+        def reduce(self, ens):
+            reduced = ge.CoreGroups().reduce(ens)
+            return ge.Reduction(reduced.ensemble, np.ones_like(reduced.weights), reduced.membership)
+
+    found = ge.EAC(4, reduction=FirstOfEachGroupUnweighted()).fit(ensemble[0])
+    assert (found.reduction_.weights == 1).all()
+    assert len(found.labels_) == 200
+
+
+def test_one_object_and_one_clustering():
+    assert ge.EAC(1).fit([[5]]).labels_.tolist() == [0]
+    assert ge.EAC().fit([[5]]).children_.shape == (0, 2)
+    assert ge.consensus([np.array([0, 1, 1])], 2, method="lwea").tolist() == [0, 1, 1]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("k", "error", "sentence"),
+    [
+        (0, ValueError, "n_clusters must be at least 1, but is 0."),
+        (-3, ValueError, "n_clusters must be at least 1, but is -3."),
+        (2.0, TypeError, "n_clusters must be a whole number, not 2.0."),
+        (True, TypeError, "n_clusters must be a whole number, not True."),
+        ("3", TypeError, "n_clusters must be a whole number, not '3'."),
+        (4, ValueError, "n_clusters=4 is more than the 3 distinct label row"),
+    ],
+)
+def test_bad_k_is_refused(method, k, error, sentence):
+    with pytest.raises(error) as caught:
+        ge.consensus([[0, 0, 1, 1], [0, 1, 1, 1]], k, method=method)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "sentence"),
+    [
+        (ge.LWGP(), "n_clusters is not given"),
+        (ge.HBGF(None), "n_clusters is not given"),
+        (ge.LWEA(2, theta=0), "theta must be above 0"),
+        (ge.LWGP(2, theta=-1), "theta must be above 0"),
+        (ge.HBGF(2, n_init=0), "n_init must be at least 1"),
+        (ge.EAC(2, linkage="ward"), "linkage must be one of 'average', 'complete', 'single'"),
+        (ge.EAC(2, distance_threshold=0.5), "n_clusters and distance_threshold both say where to cut"),
+        (ge.LWEA(distance_threshold=0), "distance_threshold must be above 0"),
+        (ge.EAC(2, device="gpu"), "device must be one of 'auto', 'cpu', 'cuda', 'emulated'"),
+        (ge.EAC(2, device="cuda"), "device='cuda' cannot run"),
+        (ge.EAC(2, reduction="catree"), "reduction must be None or have a method reduce"),
+    ],
+)
+def test_bad_parameters_are_refused(estimator, sentence):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        estimator.fit([[0, 0, 1, 1], [0, 1, 1, 1]])
+    assert str(caught.value).startswith(sentence)
+
+
+def test_consensus_refuses_unknown_methods_and_parameters():
+    with pytest.raises(ValueError, match="method must be one of 'eac', 'hbgf', 'lwea', 'lwgp', not 'LWEA'"):
+        ge.consensus([[0, 1]], 2, method="LWEA")
+    with pytest.raises(TypeError, match="'theta' is no parameter of method 'eac', which has"):
+        ge.consensus([[0, 1]], 2, method="eac", theta=0.4)
+
+
+# --- scikit-learn's habits --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fit_again_and_clone(method, ensemble):
+    est = ge.methods()[method](4)
+    first = est.fit(ensemble[0]).labels_
+    if method in LINKAGE_METHODS:
+        n_first = len(est.children_)
+    est.fit(ensemble[0][:100])
+    assert len(est.labels_) == 100
+    if method in LINKAGE_METHODS:
+        assert len(est.children_) == 99 != n_first
+    np.testing.assert_array_equal(clone(est).fit(ensemble[0]).labels_, first)
+    assert not hasattr(clone(est), "labels_")
+    assert not hasattr(clone(est), "children_")
+
+
+def test_names_of_dataframe_columns_are_kept(ensemble):
+    import pandas as pd
+
+    est = ge.EAC(4).fit(pd.DataFrame(ensemble[0]).add_prefix("run "))
+    assert est.feature_names_in_.tolist() == [f"run {m}" for m in range(8)]
+    assert not hasattr(est.fit(ensemble[0]), "feature_names_in_")
+    assert est.n_features_in_ == 8

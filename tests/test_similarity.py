@@ -1,0 +1,64 @@
+"""ECI, co-association and LWCA against literal N × N, and Table I of the LWEC paper."""
+
+import numpy as np
+import oracles
+import pytest
+
+import gpuens as ge
+
+
+def test_table_one_of_the_paper(table_one):
+    np.testing.assert_array_equal(
+        ge.similarity.entropy(table_one).round(2), [2.56, 0.00, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.00]
+    )
+    np.testing.assert_array_equal(
+        ge.similarity.eci(table_one, theta=0.5).round(2), [0.18, 1, 0.62, 0.52, 0.54, 0.27, 0.29, 0.38, 1]
+    )
+
+
+@pytest.mark.parametrize("theta", [0.1, 0.4, 4])
+def test_eci_and_lwca_are_the_literal_ones(any_labels, theta):
+    weights = oracles.eci(any_labels, theta)
+    np.testing.assert_allclose(ge.similarity.eci(any_labels, theta), weights, atol=1e-12, rtol=0)
+    literal = oracles.coassociation(any_labels, weights)
+    np.testing.assert_allclose(ge.similarity.lwca(any_labels, theta), literal, atol=1e-12, rtol=0)
+
+
+def test_coassociation_and_its_blocks(any_labels):
+    literal = oracles.coassociation(any_labels)
+    np.testing.assert_allclose(ge.similarity.coassociation(any_labels), literal, atol=1e-12, rtol=0)
+    n = len(any_labels)
+    rows, cols = np.array([0, n - 1, 2, -1]), np.arange(n) % 3 == 0
+    np.testing.assert_array_equal(
+        ge.similarity.coassociation(any_labels, rows=rows, cols=cols),
+        ge.similarity.coassociation(any_labels)[rows][:, cols],
+    )
+
+
+def test_eci_on_weighted_rows_is_that_of_all_objects(any_labels):
+    reduced = ge.CoreGroups().reduce(ge.Ensemble(any_labels))
+    np.testing.assert_array_equal(
+        ge.similarity.eci(reduced.ensemble, 0.4, reduced.weights), ge.similarity.eci(any_labels, 0.4)
+    )
+
+
+def test_tiny_theta_leaves_a_positive_index(table_one):
+    assert (ge.similarity.eci(table_one, theta=1e-5) > 0).all()
+
+
+@pytest.mark.parametrize("theta", [0, -1, np.nan, np.inf, "a", True])
+def test_bad_theta_is_refused(table_one, theta):
+    with pytest.raises((ValueError, TypeError), match="theta must be"):
+        ge.similarity.eci(table_one, theta)
+
+
+def test_a_block_beyond_the_budget_is_refused_before_it_is_made(monkeypatch, table_one):
+    monkeypatch.setenv("GPUENS_MEMORY", "1kB")
+    with pytest.raises(MemoryError, match=r"the 16 × 16 co-association block needs 2\.0 kB and 1\.0 kB may be used"):
+        ge.similarity.coassociation(table_one)
+
+
+@pytest.mark.parametrize("rows", [[16], [-17], [[0]], [0.5], "a"])
+def test_bad_rows_are_refused(table_one, rows):
+    with pytest.raises((ValueError, TypeError), match="rows"):
+        ge.similarity.coassociation(table_one, rows=rows)
