@@ -463,20 +463,22 @@ def integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) 
     """Return ``value`` as an int within its bounds, or refuse it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, not {value!r}.")
+    value = int(value)
     if value < minimum or (maximum is not None and value > maximum):
         limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"{name} must be {limits}, but is {value}.")
-    return int(value)
+    return value
 
 
 def real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
     """Return ``value`` as a finite float in (above, at_most], or refuse it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {value!r}.")
+    value = float(value)
     if not np.isfinite(value) or value <= above or value > at_most:
         limit = "" if at_most == np.inf else f" and at most {at_most:g}"
         raise ValueError(f"{name} must be above {above:g}{limit}, but is {value}.")
-    return float(value)
+    return value
 
 
 def choice(value: Any, name: str, allowed: Iterable[str]) -> str:
