@@ -18,13 +18,13 @@ QUERIES = 16  # searched for together, so that each histogram entry read serves 
 class Regions(NamedTuple):
     """Histograms of G regions in one arena; a region is named by its smallest group.
 
-    ``cluster``, ``count``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
+    ``clusters``, ``counts``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
     where a region's entries are, how many, and how many objects it holds. ``used`` (1,) int64: entries of the arena
     taken so far.
     """
 
-    cluster: np.ndarray
-    count: np.ndarray
+    clusters: np.ndarray
+    counts: np.ndarray
     start: np.ndarray
     length: np.ndarray
     size: np.ndarray
@@ -46,21 +46,21 @@ def regions_of(codes: np.ndarray, offsets: np.ndarray, sizes: np.ndarray) -> Reg
         sizes.astype(np.int64),
         np.array([total]),
     )
-    regions.cluster[:total] = clusters[known]
-    regions.count[:total] = np.repeat(sizes, length)
+    regions.clusters[:total] = clusters[known]
+    regions.counts[:total] = np.repeat(sizes, length)
     return regions
 
 
 def make_room(regions: Regions, live: np.ndarray, needed: int) -> Regions:
     """Return regions whose arena has ``needed`` free entries, dropping the histograms of all but ``live`` regions."""
-    if regions.used[0] + needed <= len(regions.cluster):
+    if regions.used[0] + needed <= len(regions.clusters):
         return regions
     total = int(regions.length[live].sum())
     capacity = total + total // 2 + needed
     roomy = regions._replace(
-        cluster=np.empty(capacity, dtype=regions.cluster.dtype), count=np.empty(capacity, dtype=regions.count.dtype)
+        clusters=np.empty(capacity, dtype=regions.clusters.dtype), counts=np.empty(capacity, dtype=regions.counts.dtype)
     )
-    _move(regions.cluster, regions.count, roomy, live)
+    _move(regions.clusters, regions.counts, roomy, live)
     return roomy
 
 
@@ -69,8 +69,8 @@ def _move(cluster, count, roomy, live):
     used = 0
     for r in live:
         begin, length = roomy.start[r], roomy.length[r]
-        roomy.cluster[used : used + length] = cluster[begin : begin + length]
-        roomy.count[used : used + length] = count[begin : begin + length]
+        roomy.clusters[used : used + length] = cluster[begin : begin + length]
+        roomy.counts[used : used + length] = count[begin : begin + length]
         roomy.start[r] = used
         used += length
     roomy.used[0] = used
@@ -79,7 +79,7 @@ def _move(cluster, count, roomy, live):
 @njit(cache=True, nogil=True)
 def merge_histograms(regions, kept, absorbed):
     """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end."""
-    cluster, count = regions.cluster, regions.count
+    cluster, count = regions.clusters, regions.counts
     for p in range(len(kept)):
         a, b = kept[p], absorbed[p]
         i, j = regions.start[a], regions.start[b]
@@ -108,7 +108,7 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     """Return the average similarity of two regions; the same bits whichever comes first."""
     if regions.length[a] > regions.length[b]:
         a, b = b, a
-    cluster, count = regions.cluster, regions.count
+    cluster, count = regions.clusters, regions.counts
     i, j = regions.start[a], regions.start[b]
     end_a, end_b = i + regions.length[a], j + regions.length[b]
     leap = regions.length[b] > 8 * regions.length[a]
@@ -155,7 +155,7 @@ def search(
         for b in range(width):
             a = queries[block + b]
             for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-                table[regions.cluster[e], b] = weights[regions.cluster[e]] * regions.count[e]
+                table[regions.clusters[e], b] = weights[regions.clusters[e]] * regions.counts[e]
             ids[a] = -1
             similarities[a] = 0.0
             listed[b] = 0
@@ -163,8 +163,8 @@ def search(
         for r in active:
             score[:] = 0.0
             for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                n = float(regions.count[e])
-                row = table[regions.cluster[e]]
+                n = float(regions.counts[e])
+                row = table[regions.clusters[e]]
                 for b in range(QUERIES):
                     score[b] += n * row[b]
             compared += width * regions.length[r]
@@ -187,5 +187,5 @@ def search(
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
             bound_hash[a] = ties[b, n_listed - 1] if full else NO_HASH
             for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-                table[regions.cluster[e], b] = 0.0
+                table[regions.clusters[e], b] = 0.0
     return compared
