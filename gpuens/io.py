@@ -239,17 +239,23 @@ def _read_npz(path: Path_, key: str | None, *, features: bool) -> Any:
 def _read_text(path: Path_, separator: str) -> Any:
     import pandas as pd
 
-    # a blank line is an object without labels: to skip it would shift all that follow
-    options: dict[str, Any] = {"sep": separator, "header": None, "skip_blank_lines": False, "skipinitialspace": True}
+    options: dict[str, Any] = {
+        "sep": separator,
+        "header": None,
+        "skip_blank_lines": False,  # a blank line is an object without labels: to skip it would shift all that follow
+        "skipinitialspace": True,
+        "float_precision": "round_trip",  # the features that were written, not nearly those
+    }
     with reading(path):
         first = pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
         names_first = not all(_is_number(cell) for cell in first)
         frame = pd.read_csv(path, skiprows=int(names_first), low_memory=False, **options)
         if names_first:
             frame.columns = pd.Index(first)
-    rows_are_named = names_first and first[0] == "" and len(first) > 1
-    if rows_are_named or _is_numbered(frame):
-        return frame.iloc[0 if names_first else 1 :, 1:]
+    if names_first and first[0] == "" and len(first) > 1:
+        return frame.iloc[:, 1:]
+    if not names_first and _is_numbered(frame):
+        return frame.iloc[1:, 1:].set_axis(range(frame.shape[1] - 1), axis=1)
     return frame
 
 

@@ -1,0 +1,561 @@
+"""Files: what is written reads back, every kind of file gives the same ensemble, a failure leaves nothing behind."""
+
+import builtins
+import gzip
+import os
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import gpuens as ge
+from gpuens import io
+from gpuens.io import read_features, read_labels, write_labels
+
+LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
+CODES = [[0, 0, 0], [0, 0, -1], [1, -1, 0], [1, 1, 1]]
+NAMES = ["p", "q", "r"]
+
+
+def frame(**options):
+    return pd.DataFrame(LABELS, columns=NAMES, **options)
+
+
+def refused(call, kind, *mentioned):
+    with pytest.raises(kind) as error:
+        call()
+    text = str(error.value)
+    assert error.type is kind
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert ". " not in text
+    for part in mentioned:
+        assert part in text, f"{part!r} is not in: {text}"
+
+
+def without(package, monkeypatch):
+    """Pretend that a package is not installed."""
+    for name in list(sys.modules):
+        if name == package or name.startswith(package + "."):
+            monkeypatch.delitem(sys.modules, name)
+    real = builtins.__import__
+
+    def importing(name, *arguments, **options):
+        if name.split(".")[0] == package:
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", importing)
+
+
+# --- every kind of file -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".CSV", ".Npy"])
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_round_trip(tmp_path, suffix, kind):
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"labels{suffix}"
+    ens = ge.Ensemble(frame())
+    write_labels(kind(path), ens)
+    again = read_labels(kind(path))
+    assert again.to_array().tolist() == CODES
+    assert again.names == ([0, 1, 2] if suffix.lower() in (".npy", ".npz") else NAMES)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".tsv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("labels", [np.array([2, 0, 5, 2]), [2, 0, 5, 2], np.array(["b", "a", "c", "b"])])
+def test_one_labelling(tmp_path, suffix, labels):
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, labels)
+    again = read_labels(path)
+    np.testing.assert_array_equal(again.codes, ge.Ensemble([labels]).codes)
+    assert again.names == ([0] if suffix in (".npy", ".npz") else ["label"])
+
+
+def test_exactly_what_is_in_a_csv(tmp_path):
+    path = tmp_path / "labels.csv"
+    write_labels(path, np.array([2, 0, -1]))
+    assert path.read_bytes() == b"label\n2\n0\n-1\n"
+    write_labels(path, np.array([[2, 0], [0, 1]]))
+    assert path.read_bytes() == b"clustering_0,clustering_1\n2,0\n0,1\n"
+    write_labels(path, np.array([[2, 0], [0, 1]]), names=["a", "b"])
+    assert path.read_bytes() == b"a,b\n2,0\n0,1\n"
+    write_labels(path, ge.Ensemble([[4, 5, 4], [9, 8, 8]]).take([0, 2]), names=["a", "b"])
+    assert path.read_bytes() == b"a,b\n0,1\n0,0\n"
+    write_labels(tmp_path / "labels.tsv", np.array([[2, 0], [0, 1]]))
+    assert (tmp_path / "labels.tsv").read_bytes() == b"clustering_0\tclustering_1\n2\t0\n0\t1\n"
+
+
+def test_the_same_labels_are_the_same_bytes(tmp_path):
+    for suffix in (".npy", ".csv", ".csv.gz"):
+        first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+        write_labels(first, LABELS)
+        write_labels(second, LABELS)
+        assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("k", "dtype"), [(100, np.int8), (128, np.int8), (129, np.int16), (300, np.int16), (40_000, np.int32)]
+)
+def test_ensembles_are_written_in_few_bytes(tmp_path, k, dtype):
+    ens = ge.Ensemble([np.arange(k), np.arange(k) % 2])
+    write_labels(tmp_path / "labels.npy", ens)
+    written = np.load(tmp_path / "labels.npy")
+    assert written.dtype == dtype
+    np.testing.assert_array_equal(written, ens.to_array())
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_missing_codes_of_every_width(tmp_path, missing):
+    for k in (255, 256):
+        ens = ge.Ensemble([np.arange(k + 1) % (k + missing) - missing, np.arange(k + 1) % 2])
+        write_labels(tmp_path / "labels.npy", ens)
+        np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), ens.to_array())
+
+
+def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
+    monkeypatch.setattr(io, "to_host", lambda labels: np.array([1, 0]))
+    write_labels(tmp_path / "labels.npy", object())
+    assert np.load(tmp_path / "labels.npy").tolist() == [1, 0]
+
+
+# --- npy and npz ------------------------------------------------------------------------------------------------------
+
+
+def test_npy_is_mapped_not_loaded(tmp_path, monkeypatch):
+    np.save(tmp_path / "labels.npy", LABELS)
+    seen = []
+    monkeypatch.setattr(io, "Ensemble", seen.append)
+    read_labels(tmp_path / "labels.npy")
+    assert isinstance(seen[0], np.memmap)
+
+
+@pytest.mark.parametrize("array", [LABELS, np.asfortranarray(LABELS), LABELS.astype(">i2"), LABELS.astype(float)])
+def test_npy_layouts(tmp_path, array):
+    np.save(tmp_path / "labels.npy", array)
+    assert read_labels(tmp_path / "labels.npy").to_array().tolist() == CODES
+
+
+def test_npy_of_strings(tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([["b", "x"], ["a", "y"]]))
+    assert read_labels(tmp_path / "labels.npy").to_array().tolist() == [[1, 0], [0, 1]]
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "pool.npz"
+    np.savez(path, labels=LABELS)
+    assert read_labels(path).to_array().tolist() == CODES
+    np.savez_compressed(path, members=LABELS, y=[1, 1, 2, 2])
+    ens = read_labels(path, key="members")
+    assert ens.to_array().tolist() == CODES
+    assert read_labels(path, key="y").to_array().tolist() == [[0], [0], [1], [1]]
+    refused(lambda: read_labels(path), ValueError, "key is needed", "'members', 'y'")
+    refused(lambda: read_labels(path, key="z"), ValueError, "key='z'", "'members', 'y'")
+    np.savez(path, **dict(zip(NAMES, LABELS.T, strict=True)))
+    ens = read_labels(path)
+    assert ens.to_array().tolist() == CODES
+    assert ens.names == NAMES
+    assert read_labels(path, columns=["r", 0]).names == ["r", "p"]
+    np.savez(path, a=[0, 1, 1], b=[0, 1])
+    refused(lambda: read_labels(path), ValueError, "key is needed")
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "codes"),
+    [
+        ("0,3\n1,3\n1,4\n", [0, 1], [[0, 0], [1, 0], [1, 1]]),
+        ("p,q\n0,3\n1,3\n1,4\n", ["p", "q"], [[0, 0], [1, 0], [1, 1]]),
+        ("p,q\r\n0,3\r\n1,3\r\n1,4", ["p", "q"], [[0, 0], [1, 0], [1, 1]]),
+        ("\ufeffp,q\n0,3\n1,4\n", ["p", "q"], [[0, 0], [1, 1]]),
+        ('"p, too",q\n0,3\n1,4\n', ["p, too", "q"], [[0, 0], [1, 1]]),
+        ("p, q\n0, 3\n1, 4\n", ["p", "q"], [[0, 0], [1, 1]]),
+        ("p,p\n0,3\n1,4\n", ["p", "p"], [[0, 0], [1, 1]]),
+        ("1,q\n0,3\n1,4\n", ["1", "q"], [[0, 0], [1, 1]]),  # one name is enough
+        ("0,\n1,3\n,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
+        (",0\n1,3\n2,\n", [0, 1], [[-1, 0], [0, 1], [1, -1]]),
+        ("0.0,NA\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
+        ("p,q\nb,True\na,False\n,True\n", ["p", "q"], [[1, 1], [0, 0], [-1, 1]]),
+        ("p,q\n-1,10\n1,9\n2,10\n", ["p", "q"], [[-1, 1], [0, 0], [1, 1]]),
+        ("p\n1\n2\n", ["p"], [[0], [1]]),
+        (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),  # what pandas writes by default
+        (",0,1\n0,0,3\n1,1,4\n", [0, 1], [[0, 0], [1, 1]]),
+        (",0\n0,b\n1,a\n2,b\n", [0], [[1], [0], [1]]),
+        (",0,1\n0,0,3\n2,1,4\n", [0, 1, 2], [[-1, 0, 0], [0, 0, 1], [1, 1, 2]]),  # no counting, so it is data
+    ],
+)
+def test_csv(tmp_path, text, names, codes):
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    ens = read_labels(path)
+    assert ens.to_array().tolist() == codes
+    assert list(ens.names) == names
+    (tmp_path / "labels.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert read_labels(tmp_path / "labels.csv.gz").to_array().tolist() == codes
+    if '"' not in text:
+        (tmp_path / "labels.tsv").write_text(text.replace(",", "\t"), encoding="utf-8", newline="")
+        assert read_labels(tmp_path / "labels.tsv").to_array().tolist() == codes
+
+
+def test_what_pandas_writes(tmp_path):
+    path = tmp_path / "labels.csv"
+    for options in ({}, {"index": False}):
+        frame().to_csv(path, **options)
+        ens = read_labels(path)
+        assert ens.to_array().tolist() == CODES
+        assert ens.names == NAMES
+    pd.DataFrame(LABELS).to_csv(path)
+    assert read_labels(path).to_array().tolist() == CODES
+    pd.DataFrame(LABELS).to_csv(path, index=False, header=False)
+    assert read_labels(path).to_array().tolist() == CODES
+
+
+def test_a_blank_line_is_not_skipped(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("p\n3\n\n4\n")
+    refused(lambda: read_labels(path), ValueError, "1 object(s) have no label", "object 1")
+    path.write_text("p,q\n3,1\n\n4,2\n")
+    refused(lambda: read_labels(path), ValueError, "1 object(s) have no label", "object 1")
+
+
+def test_large_numbers_are_not_rounded(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text(f"p,q\n{2**53},1\n{2**53 + 1},2\n")
+    assert read_labels(path).n_clusters == 4
+    path.write_text(f"p,q\n{2**53 + 2},1\n{2**53 + 1},2\n,2\n")
+    refused(lambda: read_labels(path), ValueError, "clustering 'p'", "2**53")
+
+
+def test_strings_far_down_do_not_split_a_column(tmp_path):
+    """pandas reads large files in pieces, and may take the same label for a number in one and for text in another."""
+    path = tmp_path / "labels.csv"
+    path.write_text("p,q\n" + "1,5\n" * 300_000 + "a,6\n")
+    assert read_labels(path).n_clusters == 4
+
+
+# --- parquet and h5ad -------------------------------------------------------------------------------------------------
+
+
+def test_parquet_of_categories_and_missing_integers(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"a": pd.Categorical(["x", None, "y"]), "b": pd.array([5, 6, None], dtype="Int64")})
+    table.index = ["one", "two", "three"]
+    table.to_parquet(tmp_path / "labels.parquet")
+    ens = read_labels(tmp_path / "labels.parquet")
+    assert ens.to_array().tolist() == [[0, 0], [-1, 1], [1, -1]]
+    assert ens.names == ["a", "b"]
+
+
+@pytest.fixture
+def cells(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame(
+        {
+            "leiden": pd.Categorical(["0", "10", "2", None]),
+            "n_genes": [0.5, 1.5, 2.5, 3.5],
+            "louvain": np.array([3, 3, 4, 4], dtype=np.int32),
+            "note": ["a", "b", "c", "d"],
+            "doublet": [True, False, True, False],
+        },
+        index=list("wxyz"),
+    )
+    path = tmp_path / "cells.h5ad"
+    anndata.AnnData(X=np.ones((4, 2), dtype=np.float32), obs=obs).write_h5ad(path)
+    return path
+
+
+def test_h5ad(cells):
+    ens = read_labels(cells)
+    assert ens.names == ["leiden", "louvain"]
+    assert ens.to_array().tolist() == [[0, 0], [1, 0], [2, 1], [-1, 1]]
+    assert read_labels(cells, columns="doublet").to_array().tolist() == [[1], [0], [1], [0]]
+    assert read_labels(cells, columns=["note", 0]).names == ["note", "leiden"]
+    refused(lambda: read_labels(cells, columns="nothing"), ValueError, "'nothing'", "'leiden'")
+    refused(lambda: read_labels(cells, columns="n_genes"), ValueError, "'n_genes'", "not whole numbers")
+
+
+def test_h5ad_without_labels(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame({"depth": [0.5, 1.5]}, index=["a", "b"])
+    anndata.AnnData(X=np.ones((2, 1), dtype=np.float32), obs=obs).write_h5ad(tmp_path / "cells.h5ad")
+    refused(lambda: read_labels(tmp_path / "cells.h5ad"), ValueError, "columns is needed", "'depth'")
+
+
+def test_the_expression_matrix_is_not_read(cells):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(cells, "r+") as file:
+        del file["X"]
+    assert read_labels(cells).n_objects == 4
+    with h5py.File(cells, "r+") as file:
+        del file["obs"]
+    refused(lambda: read_labels(cells), ValueError, "cells.h5ad", "obs")
+
+
+@pytest.mark.parametrize(("suffix", "package"), [(".parquet", "pyarrow"), (".h5ad", "anndata"), (".h5ad", "h5py")])
+def test_optional_packages(tmp_path, suffix, package, monkeypatch):
+    path = tmp_path / f"labels{suffix}"
+    path.write_bytes(b"anything")
+    without(package, monkeypatch)
+    refused(lambda: read_labels(path), ImportError, suffix[1:], "pip install 'gpuens[io]'")
+    if suffix == ".parquet":
+        refused(lambda: write_labels(path, [0, 1]), ImportError, "pyarrow", "pip install 'gpuens[io]'")
+        assert path.read_bytes() == b"anything"
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("columns", "positions"), [(1, [1]), ([2, 0], [2, 0]), (np.array([0, 2]), [0, 2]), ("1", [1]), (("0", 2), [0, 2])]
+)
+def test_columns_by_number(tmp_path, suffix, columns, positions):
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, np.abs(LABELS), names=NAMES)
+    ens = read_labels(path, columns=columns)
+    expected = ge.Ensemble(list(np.abs(LABELS).T[positions]))
+    np.testing.assert_array_equal(ens.codes, expected.codes)
+    assert list(ens.names) == (positions if suffix in (".npy", ".npz") else [NAMES[m] for m in positions])
+
+
+def test_columns_by_name(tmp_path):
+    path = tmp_path / "labels.csv"
+    frame().to_csv(path, index=False)
+    assert read_labels(path, columns=["r", "p"]).to_array().tolist() == [[0, 0], [-1, 0], [0, 1], [1, 1]]
+    path.write_text("1,0,q\n5,6,7\n5,6,8\n6,7,8\n")
+    assert read_labels(path, columns="0").names == ["0"]  # a name goes before a number
+    assert read_labels(path, columns=0).names == ["1"]
+    path.write_text("p,p\n0,1\n1,1\n")
+    refused(lambda: read_labels(path, columns="p"), ValueError, "'p' is the name of several", "numbers")
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "mentioned"),
+    [
+        ("z", ValueError, "there is no column 'z'"),
+        (3, ValueError, "there is no column 3"),
+        (-1, ValueError, "there is no column -1"),
+        (["p", "z"], ValueError, "'z'"),
+        ([], ValueError, "columns is empty"),
+        (1.0, TypeError, "1.0"),
+        ([True], TypeError, "True"),
+        ([None], TypeError, "None"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npy", ".csv"])
+def test_bad_columns(tmp_path, suffix, columns, kind, mentioned):
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, ge.Ensemble(frame()))
+    if columns == ["p", "z"] and suffix == ".npy":
+        mentioned = "'p'"
+    refused(lambda: read_labels(path, columns=columns), kind, "columns", mentioned)
+
+
+# --- features ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".tsv.gz", ".parquet"])
+def test_features(tmp_path, suffix):
+    values = np.random.default_rng(0).standard_normal((20, 3))
+    path = tmp_path / f"features{suffix}"
+    table = pd.DataFrame(values, columns=["u", "v", "w"])
+    match suffix:
+        case ".npy":
+            np.save(path, values)
+        case ".npz":
+            np.savez(path, X=values, y=np.zeros(20))
+        case ".parquet":
+            table.to_parquet(path)
+        case _:
+            table.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
+    np.testing.assert_allclose(read_features(path), values, rtol=0)
+    np.testing.assert_allclose(read_features(path, columns=[2, 0]), values[:, [2, 0]], rtol=0)
+    ens = ge.generate.kmeans_ensemble(read_features(path), 3, 2)
+    np.testing.assert_array_equal(ens.codes, ge.generate.kmeans_ensemble(values, 3, 2).codes)
+
+
+def test_sparse_features(tmp_path):
+    values = scipy.sparse.random_array((30, 8), density=0.3, format="csr", rng=np.random.default_rng(0))
+    scipy.sparse.save_npz(tmp_path / "features.npz", values)
+    found = read_features(tmp_path / "features.npz")
+    assert (found != values).nnz == 0
+    assert read_features(tmp_path / "features.npz", columns=[3, 1]).shape == (30, 2)
+
+
+def test_features_by_key(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, a=np.eye(3), b=np.ones((3, 2)))
+    assert read_features(path, key="b").shape == (3, 2)
+    refused(lambda: read_features(path), ValueError, "key is needed", "'a', 'b'")
+    np.savez(path, one=np.eye(3))
+    assert read_features(path).shape == (3, 3)
+    refused(lambda: read_features(tmp_path / "cells.h5ad"), ValueError, "cells.h5ad", ".npz")
+
+
+# --- what can go wrong ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", [read_labels, read_features])
+def test_paths_that_cannot_be_read(tmp_path, read):
+    refused(lambda: read(tmp_path / "no.npy"), FileNotFoundError, "no.npy", "does not exist")
+    refused(lambda: read(tmp_path / "labels.txt"), ValueError, "labels.txt", ".npy, .npz, .csv")
+    refused(lambda: read(tmp_path / "labels"), ValueError, "labels", ".parquet")
+    refused(lambda: read(3), TypeError, "path", "int")
+    (tmp_path / "folder.npy").mkdir()
+    refused(lambda: read(tmp_path / "folder.npy"), IsADirectoryError, "folder.npy", "directory")
+    np.save(tmp_path / "labels.npy", LABELS)
+    refused(lambda: read(tmp_path / "labels.npy", key="a"), ValueError, "key='a'", ".npy")
+
+
+def test_files_that_may_not_be_read(tmp_path, monkeypatch):
+    np.save(tmp_path / "labels.npy", LABELS)
+    monkeypatch.setattr(os, "access", lambda *arguments: False)  # who runs the tests may be allowed everything
+    refused(lambda: read_labels(tmp_path / "labels.npy"), PermissionError, "labels.npy", "permissions")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".h5ad"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "something else"])
+def test_damaged_files(tmp_path, suffix, damage, request):
+    if suffix == ".h5ad":
+        path = request.getfixturevalue("cells")
+    else:
+        path = tmp_path / f"labels{suffix}"
+        write_labels(path, np.random.default_rng(0).integers(0, 9, (500, 4)))
+    content = path.read_bytes()
+    path.write_bytes(
+        {"empty": b"", "cut": content[: len(content) // 2], "something else": b'a,b\n1,2,3\n\x00"'}[damage]
+    )
+    if (suffix, damage) == (".csv", "cut"):
+        assert read_labels(path).n_objects < 260  # half a table of text is a table
+        return
+    refused(lambda: read_labels(path), ValueError, path.name)
+
+
+def test_pickles_are_not_opened(tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([["a", None]], dtype=object), allow_pickle=True)
+    refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "labels.npy")
+    np.savez(tmp_path / "labels.npz", np.array([["a", None]], dtype=object))
+    refused(lambda: read_labels(tmp_path / "labels.npz"), ValueError, "labels.npz")
+
+
+def test_labels_that_an_ensemble_refuses(tmp_path):
+    np.save(tmp_path / "labels.npy", LABELS.T)
+    refused(lambda: read_labels(tmp_path / "labels.npy", columns=[0, 1, 2, 3]), ValueError, "labels", "transposed")
+    np.save(tmp_path / "labels.npy", np.zeros((3, 2, 2), dtype=int))
+    refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "(3, 2, 2)")
+    np.save(tmp_path / "labels.npy", np.zeros((0, 2), dtype=int))
+    refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "empty")
+
+
+def test_places_that_cannot_be_written(tmp_path, monkeypatch):
+    refused(lambda: write_labels(tmp_path / "labels.txt", [0, 1]), ValueError, "labels.txt", ".npy")
+    refused(lambda: write_labels(tmp_path / "labels.h5ad", [0, 1]), ValueError, "labels.h5ad", ".npy")
+    refused(lambda: write_labels(tmp_path / "no" / "labels.npy", [0, 1]), FileNotFoundError, "does not exist", "make")
+    (tmp_path / "folder.npy").mkdir()
+    refused(lambda: write_labels(tmp_path / "folder.npy", [0, 1]), IsADirectoryError, "folder.npy")
+
+    def forbidden(*arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(io, "open", forbidden, raising=False)
+    refused(lambda: write_labels(tmp_path / "labels.npy", [0, 1]), PermissionError, "labels.npy", "Permission denied")
+    assert os.listdir(tmp_path) == ["folder.npy"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "mentioned"),
+    [
+        (np.zeros((2, 2, 2), int), ValueError, "(2, 2, 2)"),
+        (5, ValueError, "shape ()"),
+        ([], ValueError, "(0,)"),
+        (np.zeros((3, 0), int), ValueError, "(3, 0)"),
+        ([0.5, 1.0], TypeError, "float64"),
+        (np.array(["a", None], dtype=object), TypeError, "object"),
+    ],
+)
+def test_labels_that_cannot_be_written(tmp_path, labels, kind, mentioned):
+    refused(lambda: write_labels(tmp_path / "labels.npy", labels), kind, "labels", mentioned)
+    assert os.listdir(tmp_path) == []
+
+
+def test_wrong_number_of_names(tmp_path):
+    refused(lambda: write_labels(tmp_path / "a.csv", LABELS, names=["p"]), ValueError, "names", "1 were given for 3")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("no")])
+def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
+    path = tmp_path / f"labels{suffix}"
+    path.write_bytes(b"what was there before")
+
+    class Full:
+        """A disk on which a few bytes find room."""
+
+        def __init__(self, file):
+            self._file = file
+
+        def write(self, data):
+            self._file.write(bytes(data)[:3])
+            raise failure
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+    original = io.replacing
+
+    def replacing(path):
+        from contextlib import contextmanager
+
+        @contextmanager
+        def wrapped():
+            with original(path) as file:
+                yield Full(file)
+
+        return wrapped()
+
+    monkeypatch.setattr(io, "replacing", replacing)
+    with pytest.raises(type(failure)) as error:
+        write_labels(path, LABELS)
+    if isinstance(failure, OSError):
+        assert "No space left" in str(error.value)
+    assert path.read_bytes() == b"what was there before"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_replacing(tmp_path):
+    path = tmp_path / "record.json"
+    with io.replacing(path) as file:
+        file.write(b"new")
+        assert not path.exists()  # not before it is complete
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+    (tmp_path / "link").symlink_to(path)
+    with io.replacing(tmp_path / "link") as file:
+        file.write(b"newer")
+    assert (tmp_path / "link").is_symlink()
+    assert path.read_bytes() == b"newer"
+    assert sorted(os.listdir(tmp_path)) == ["link", "record.json"]
+
+
+def umask():
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def test_large_files_in_a_moment(tmp_path):
+    labels = np.random.default_rng(0).integers(0, 100, (200_000, 10))
+    np.save(tmp_path / "labels.npy", labels)
+    start = time.perf_counter()
+    ens = read_labels(tmp_path / "labels.npy")
+    seconds = time.perf_counter() - start
+    np.testing.assert_array_equal(ens.codes, labels)
+    assert seconds < 2  # 0.05 s measured
