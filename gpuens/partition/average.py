@@ -194,7 +194,8 @@ def _update(
                     ids[a, kept] = new
                     similarities[a, kept] = similarity_of(regions, weights, n_clusterings, a, new)
                     kept += 1
-            ids[a, kept:] = -1
+            for s in range(kept, n_listed):
+                ids[a, s] = -1
             continue
 
         b = partner[a]
@@ -215,7 +216,8 @@ def _update(
                 if not seen:
                     pooled[n_pooled] = new
                     n_pooled += 1
-        ids[a] = -1
+        for s in range(n_listed):
+            ids[a, s] = -1
         listed = 0
         for p in range(n_pooled):
             similarity = similarity_of(regions, weights, n_clusterings, a, pooled[p])

@@ -157,7 +157,8 @@ def _search(
             if row[m] != missing:
                 clustering[known] = m
                 known += 1
-        reach[:] = 0
+        for t in range(n_tiles):
+            reach[t] = 0
         for s in range(known):
             cluster = offsets[clustering[s]] + row[clustering[s]]
             unit = units[cluster]
@@ -169,8 +170,9 @@ def _search(
         for t in range(n_tiles):
             best_reach = max(best_reach, reach[t])
 
-        ids[q] = -1
-        similarities[q] = 0.0
+        for s in range(n_listed):
+            ids[q, s] = -1
+            similarities[q, s] = 0.0
         listed = 0
         floor = max(1, int(least[i] * to_score + 1e-9))  # the integer score that is worth scoring exactly
         high = best_reach + 1
@@ -181,7 +183,8 @@ def _search(
                 if reach[t] < low or reach[t] >= high or reach[t] < floor or of_tile[t] == component[q]:
                     continue
                 tile = tiles[t]
-                score[:] = 0
+                for j in range(TILE):
+                    score[j] = 0
                 for s in range(known):
                     m = clustering[s]
                     label = row[m]

@@ -69,10 +69,11 @@ def _move(cluster, count, roomy, live):
     used = 0
     for r in live:
         begin, length = roomy.start[r], roomy.length[r]
-        roomy.clusters[used : used + length] = cluster[begin : begin + length]
-        roomy.counts[used : used + length] = count[begin : begin + length]
         roomy.start[r] = used
-        used += length
+        for e in range(begin, begin + length):  # slices would take Numba seconds to compile
+            roomy.clusters[used] = cluster[e]
+            roomy.counts[used] = count[e]
+            used += 1
     roomy.used[0] = used
 
 
@@ -156,12 +157,14 @@ def search(
             a = queries[block + b]
             for e in range(regions.start[a], regions.start[a] + regions.length[a]):
                 table[regions.clusters[e], b] = weights[regions.clusters[e]] * regions.counts[e]
-            ids[a] = -1
-            similarities[a] = 0.0
+            for s in range(n_listed):
+                ids[a, s] = -1
+                similarities[a, s] = 0.0
             listed[b] = 0
             floor[b] = 0.0
         for r in active:
-            score[:] = 0.0
+            for b in range(QUERIES):
+                score[b] = 0.0
             for e in range(regions.start[r], regions.start[r] + regions.length[r]):
                 n = float(regions.counts[e])
                 row = table[regions.clusters[e]]
