@@ -456,6 +456,62 @@ def one_class_each(n_classes: int, n_objects: int, source: object) -> None:
         raise ValueError(f"data set {str(source)!r} has {n_objects} objects in X but {n_classes} in y; write it anew.")
 
 
+# --- the command line and pictures ------------------------------------------------------------------------------------
+
+
+def output_path(path: str, kinds: Iterable[str], *, inputs: Iterable[str | os.PathLike] = ()) -> str:
+    """Refuse outputs of an unknown kind, in places that cannot be written to, or on top of what is read."""
+    kind = file_kind(path, kinds)
+    writable_path(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
+    for source in inputs:
+        if os.path.realpath(source) == os.path.realpath(path):
+            raise ValueError(f"output {path!r} is the input itself; choose another name.")
+    return kind
+
+
+def command_options(given: Iterable[str], method: str, allowed: Iterable[str]) -> None:
+    """Refuse options of the command line that a method does not have."""
+    for option in given:
+        if option not in allowed:
+            raise ValueError(f"{option} is no option of method {method!r}, which has {', '.join(allowed)}.")
+
+
+def n_clusters_or_rule(n_clusters: int | None, method: str, *, has_rule: bool) -> None:
+    """Refuse to leave the number of clusters to a method that has no rule to choose it."""
+    if n_clusters is not None:
+        integer(n_clusters, "n_clusters", minimum=1)
+    elif not has_rule:
+        raise ValueError(f"n_clusters is needed: method {method!r} has no rule to choose it; say how many with -k.")
+
+
+def one_column(n_columns: int, path: str | os.PathLike) -> None:
+    """Refuse files with several clusterings where one labelling is to be compared with."""
+    if n_columns != 1:
+        raise ValueError(f"path {os.fspath(path)!r} has {n_columns} columns where one is needed; choose one of them.")
+
+
+def classes_known(classes: Any, name: str) -> None:
+    """Refuse data sets without classes where results are to be scored."""
+    if classes is None:
+        raise ValueError(f"data set {name!r} has no classes to compare results with; add them as y.")
+
+
+def linkage_method(estimator: Any) -> Any:
+    """Return the dendrogram of a fitted linkage method, or refuse what is none."""
+    if not hasattr(estimator, "dendrogram_"):
+        kind = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {kind}.")
+    return estimator.dendrogram_
+
+
+def no_matplotlib() -> ImportError:
+    """Return the refusal of pictures where nothing can draw them."""
+    return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
+
+
 # --- single values ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,296 @@
+"""Pictures of an ensemble and its consensus: the co-association matrix, cluster sizes, the top of a dendrogram.
+
+Every function draws into the Axes it is given, or into those of a new Figure that no window belongs to; it returns
+the Axes, and ``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded when something is drawn.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import validation
+from gpuens.device import to_host
+from gpuens.ensemble import Ensemble
+
+INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
+
+
+def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
+    """Draw the co-association matrix with the objects in the order of a consensus, and frames around its clusters.
+
+    Similar clusters stand side by side, and so do similar objects within a cluster: both come from one average-linkage
+    tree of the objects drawn, in which the clusters are kept together.
+
+    Parameters
+    ----------
+    ensemble : Ensemble, or anything that Ensemble takes
+    labels : array (n_objects,)
+        The consensus.
+    max_objects : int
+        Of more objects than these a sample is drawn, with the same share of every cluster: no N × N matrix is made.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that are not one an object, and for max_objects below 1.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 0, 1, 2]])
+    >>> ax = ge.plotting.coassociation_heatmap(ens, [0, 0, 1, 1])
+    >>> ax.images[0].get_array().tolist()
+    [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.5, 1.0]]
+    """
+    from gpuens.similarity import coassociation
+
+    ensemble = Ensemble(ensemble)
+    validation.integer(max_objects, "max_objects", minimum=1)
+    labels = _vector(labels)
+    validation.one_per_row(labels, ensemble.n_objects, "labels")
+    names, clusters = np.unique(labels, return_inverse=True)
+    drawn = _evenly(clusters, max_objects)
+    similarity = coassociation(ensemble, drawn, drawn)
+    order = _seriated(similarity, clusters[drawn])
+    clusters = clusters[drawn][order]
+
+    ax = _axes(ax, (7.2, 6.2))
+    # smoothing would draw thin clusters paler than they are only where pixels run out
+    image = ax.imshow(similarity[np.ix_(order, order)], cmap="Blues", vmin=0.0, vmax=1.0, interpolation="antialiased")
+    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
+    widths = np.diff(np.append(starts, len(clusters)))
+    _frames(ax, starts, widths)
+    readable = widths >= 0.025 * len(clusters)  # the names of thin clusters would run into each other
+    ticks = (starts + (widths - 1) / 2)[readable]
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(ticks, names[clusters[starts][readable]])
+        axis.set_tick_params(length=0)
+    everyone = f"{ensemble.n_objects:,} objects"
+    shown = everyone if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {everyone}"
+    ax.set(xlabel="cluster of the consensus", ylabel="cluster of the consensus")
+    ax.set_title(f"Co-association of {shown} in {ensemble.n_clusterings} clusterings\nordered by consensus cluster")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar.set_label("share of the clusterings that put two objects together")
+    bar.outline.set_visible(False)
+    return ax
+
+
+def sizes(labels: Any, *, ax: Any = None) -> Any:
+    """Draw how many objects each cluster holds, the largest first.
+
+    Parameters
+    ----------
+    labels : array (n_objects,)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ax = ge.plotting.sizes([0, 1, 1, 1, 2, 2])
+    >>> [int(bar.get_height()) for bar in ax.patches]
+    [3, 2, 1]
+    """
+    labels = _vector(labels)
+    names, counts = np.unique(labels, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    ax = _axes(ax, (7.2, 3.6))
+    ax.bar(np.arange(len(counts)), counts[order], color=SHADE, width=0.85 if len(counts) <= 60 else 1.0)
+    if len(counts) <= 30:
+        ax.set_xticks(np.arange(len(counts)), names[order])
+    ax.set_xlim(-0.6, len(counts) - 0.4)
+    ax.set(xlabel="cluster" if len(counts) <= 30 else "clusters, the largest first", ylabel="objects")
+    if counts.max() > 100 * counts.min():
+        ax.set_yscale("log")
+    ax.set_title(f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
+    return _plain(ax)
+
+
+def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+    """Draw the top of a linkage method's tree: its last merges, the heights of which decide where to cut.
+
+    Parameters
+    ----------
+    estimator : a fitted linkage method, such as EAC or LWEA
+    p : int
+        Branches shown; below each stands how many objects it holds. The line is at the cut of ``estimator.labels_``;
+        what hangs below it in one piece is one cluster.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted linkage method.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(n_clusters=2).fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
+    >>> [tick.get_text() for tick in ge.plotting.dendrogram(est).get_xticklabels()]
+    ['2', '3', '1']
+    """
+    from scipy.cluster import hierarchy
+
+    tree = validation.linkage_method(estimator)
+    p = min(validation.integer(p, "p", minimum=2), tree.n_leaves)
+    ax = _axes(ax, (7.2, 4.2))
+    ax.set(ylabel="distance (1 - similarity)")
+    if tree.n_leaves == 1:
+        ax.set_title("One distinct label row: there is nothing to merge")
+        return _plain(ax)
+    branch = tree.cut(p)
+    top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
+    objects = np.bincount(branch, weights=estimator.reduction_.weights).astype(np.int64)
+    Z = top.linkage_matrix()
+    cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
+    hierarchy.dendrogram(
+        Z,
+        ax=ax,
+        color_threshold=cut,
+        above_threshold_color=INK,
+        leaf_label_func=lambda leaf: f"{objects[leaf]:,}",
+        leaf_rotation=0 if p <= 12 else 90,
+        leaf_font_size=9 if p <= 40 else 6,
+    )
+    low, high = Z[0, 2], Z[-1, 2]
+    margin = 0.08 * (high - low) or 0.05
+    ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
+    if 1 < estimator.n_clusters_ <= p:
+        ax.axhline(cut, color=MARK, linewidth=1, linestyle="--")
+        ax.annotate(
+            f"{estimator.n_clusters_} clusters",
+            (1, cut),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            color=MARK,
+            va="center",
+        )
+    ax.set(xlabel="objects in the branch")
+    ax.set_title(f"{type(estimator).__name__}: the last {p - 1} of {tree.n_leaves - 1:,} merges")
+    return _plain(ax)
+
+
+def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+    """Draw how long each number of clusters lasts while the cut rises: the longest lifetime is the one to choose.
+
+    Parameters
+    ----------
+    estimator : a fitted linkage method, such as EAC or LWEA
+    p : int
+        The largest number of clusters shown.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted linkage method.
+
+    References
+    ----------
+    Fred & Jain, "Combining multiple clusterings using evidence accumulation", IEEE TPAMI 27 (2005) 835-850.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC().fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
+    >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # of 2 and of 3 clusters
+    [0.5, 0.5]
+    """
+    tree = validation.linkage_method(estimator)
+    p = validation.integer(p, "p", minimum=2)
+    distances = 1.0 - tree.similarities
+    if len(estimator.reduction_.membership) > tree.n_leaves:  # equal rows merged at 0, and made the leaves
+        distances = np.concatenate([[0.0], distances])
+    lasting = np.diff(distances)[::-1][: p - 1]
+    k = np.arange(2, len(lasting) + 2)
+    ax = _axes(ax, (7.2, 3.6))
+    ax.bar(k, lasting, color=SHADE, width=0.85)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlim(1.3, len(k) + 1.7)
+    if estimator.n_clusters_ in k:  # a line, because the lifetime itself may be too short to see
+        ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
+    ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
+    ax.set_title(f"{type(estimator).__name__}: the lifetime of each number of clusters, {estimator.n_clusters_} chosen")
+    return _plain(ax)
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+def _vector(labels: Any) -> np.ndarray:
+    labels = to_host(labels)
+    validation.label_vector(labels.shape, type(labels).__name__, "labels")
+    return labels
+
+
+def _evenly(clusters: np.ndarray, size: int) -> np.ndarray:
+    """Return at most ``size`` objects, every cluster with its share."""
+    by_cluster = np.argsort(clusters, kind="stable")
+    n = min(size, len(clusters))
+    return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
+
+
+def _seriated(similarity: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Return an order with the clusters in one piece each, and what is similar close together."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(clusters) < 2:
+        return np.arange(len(clusters))
+    # farther than any two objects of one cluster can be, so that the tree makes whole clusters first
+    distances = (1.0 - similarity) + 2.0 * (clusters[:, None] != clusters)
+    return leaves_list(linkage(squareform(distances, checks=False), "average"))
+
+
+def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
+    """Return the height between the merges that k clusters leave made and unmade, of the last p - 1 merges."""
+    made = max(0, p - k)
+    below = heights[made - 1] if made else heights[0]
+    above = heights[made] if made < len(heights) else heights[-1]
+    return float((below + above) / 2)
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise validation.no_matplotlib() from error
+    return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+
+
+def _plain(ax: Any) -> Any:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:
+    """Draw a square around each cluster on the diagonal."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    squares = [Rectangle((at - 0.5, at - 0.5), n, n) for at, n in zip(starts, widths, strict=True)]
+    ax.add_collection(PatchCollection(squares, facecolor="none", edgecolor=MARK, linewidth=0.9))
