@@ -98,8 +98,8 @@ def kmeans_ensemble(
     >>> import gpuens as ge
     >>> X = ge.datasets.load("iris").X
     >>> ens = ge.generate.kmeans_ensemble(X, n_clusterings=5, n_clusters=(2, "sqrt"), random_state=0)
-    >>> ens
-    Ensemble(n_objects=150, n_clusterings=5, n_clusters=44)
+    >>> ens.n_objects, ens.n_clusterings
+    (150, 5)
     """
     resolve(device)
     where = kind_of(X)
@@ -132,7 +132,9 @@ def kmeans_ensemble(
         k = int(rng.integers(low, high, endpoint=True))
         rows = _draw(rng, n_objects, n_drawn)
         columns = _draw(rng, n_features, n_seen)
-        points = X if columns is None else X[:, columns]
+        points = X
+        if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
+            points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
         if projection is not None:
             directions = rng.standard_normal((n_seen, projection)) / np.sqrt(projection)
             points = points @ directions.astype(X.dtype)

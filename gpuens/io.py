@@ -150,7 +150,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None) -> 
         if suffix == ".npy":
             np.save(file, labels, allow_pickle=False)
         elif suffix == ".npz":
-            np.savez_compressed(file, labels=labels)
+            np.savez(file, labels=labels)
         else:
             _write_table(file, suffix, matrix, names)
 
@@ -331,7 +331,7 @@ def _write_table(file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[s
         return
     separator = "\t" if suffix.startswith(".tsv") else ","
     if suffix.endswith(".gz"):
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:  # same labels, same bytes
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # same labels, same bytes
             frame.to_csv(packed, sep=separator, index=False, lineterminator="\n", mode="wb")
     else:
         frame.to_csv(file, sep=separator, index=False, lineterminator="\n", mode="wb")
