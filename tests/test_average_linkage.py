@@ -1,5 +1,7 @@
 """Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
 
+import tracemalloc
+
 import numpy as np
 import oracles
 import pytest
@@ -7,8 +9,10 @@ import scipy.cluster.hierarchy
 from conftest import MANY_SHAPES, random_labels, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
+import gpuens
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
+from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
 from gpuens.reduction import core_groups
 
 
@@ -115,3 +119,25 @@ def test_label_comparisons_are_counted_and_few():
     _, reduced = dendrogram_of(labels, work=work)
     assert 0 < work.comparisons < len(reduced.weights) ** 2 * 10
     assert 0 < work.rounds < 200
+
+
+@pytest.mark.parametrize("method", ["average", "single"])
+def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch, method):
+    labels = random_labels(500, 5, 9, seed=1)
+    monkeypatch.setenv("GPUENS_MEMORY", "50kB")
+    with pytest.raises(MemoryError, match=rf"{method} linkage of \d+ distinct rows of 5 labels needs .* 50\.0 kB may"):
+        gpuens.EAC(3, linkage=method).fit(labels)
+
+
+def test_the_estimate_of_memory_covers_what_is_allocated():
+    labels = random_labels(20_000, 10, 40, seed=1)
+    ensemble = Ensemble(labels)
+    reduced = core_groups(ensemble)
+    weights = np.ones(ensemble.n_clusters, dtype=np.int64)
+    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights), 16)  # compile
+    tracemalloc.start()
+    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights), 16)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
+    assert 0.5 * needed < peak < 1.3 * needed

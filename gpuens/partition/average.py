@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 
 from gpuens import device as devices
-from gpuens import progress
+from gpuens import progress, validation
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import nearest_index, nearest_lists
+from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.regions import make_room, merge_histograms, regions_of, search, similarity_of
 
@@ -60,12 +60,19 @@ def average_linkage(
     """
     work = Work() if work is None else work
     n_rows, n_clusterings = codes.shape
+    n_listed = min(N_LISTED, max(1, n_rows - 1))
+    validation.fits(
+        bytes_needed(codes, len(cluster_weights), n_listed) + n_rows * (32 * n_clusterings + 80),
+        devices.memory_budget(),
+        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
+        "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
     exact = cluster_weights.dtype.kind == "i"
     whole = exact and float(sizes.sum()) ** 2 * n_clusterings < 2.0**53  # float64 holds every numerator
     # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
     slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-    ids, similarities, bound, bound_hash = nearest_lists(index, min(N_LISTED, max(1, n_rows - 1)))
+    ids, similarities, bound, bound_hash = nearest_lists(index, n_listed)
     work.comparisons += index.comparisons
     regions = regions_of(codes, offsets, sizes)
     nearest = np.where(ids[:, 0] >= 0, ids[:, 0], RETIRED).astype(np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from gpuens import device as devices
-from gpuens import kernels
+from gpuens import kernels, progress
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 64
@@ -99,8 +99,19 @@ def nearest_lists(index: NearestIndex, n_listed: int) -> Lists:
     n_rows = len(index.codes)
     lists = Lists.empty(n_rows, n_listed)
     everything = np.arange(n_rows)
-    index.search(everything, everything, np.zeros(n_rows), lists)
+    at_once = max(4096, -(-n_rows // 100))
+    with progress.bar(total=n_rows, description="nearest rows") as shown:
+        for start in range(0, n_rows, at_once):
+            queries = everything[start : start + at_once]
+            index.search(queries, everything, np.zeros(len(queries)), lists)
+            shown.update(len(queries))
     return lists
+
+
+def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
+    """Return what an index and lists take at most, in bytes."""
+    n_rows, n_clusterings = codes.shape
+    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 32) + n_clusters * -(-n_rows // TILE)
 
 
 def _tiles(codes: np.ndarray) -> np.ndarray:

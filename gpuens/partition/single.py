@@ -9,10 +9,11 @@ component, and only for edges that do.
 import numpy as np
 from numba import njit
 
-from gpuens import progress
+from gpuens import device as devices
+from gpuens import progress, validation
 from gpuens.partition.average import N_LISTED, Work
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import nearest_index, nearest_lists
+from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 
 
@@ -31,8 +32,15 @@ def single_linkage(
     """
     work = Work() if work is None else work
     n_rows = len(codes)
+    n_listed = min(N_LISTED, max(1, n_rows - 1))
+    validation.fits(
+        bytes_needed(codes, len(cluster_weights), n_listed) + 120 * n_rows,
+        devices.memory_budget(),
+        f"single linkage of {n_rows} distinct rows of {codes.shape[1]} labels",
+        "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-    lists = nearest_lists(index, min(N_LISTED, max(1, n_rows - 1)))
+    lists = nearest_lists(index, n_listed)
     component = np.arange(n_rows)
     tree = []
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:
