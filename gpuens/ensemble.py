@@ -74,7 +74,7 @@ class Ensemble:
         self.names = found_names if names is None else validation.clustering_names(names, len(columns))
         self.codes, self.categories = _encode(columns, self.names)
         n_clusters = np.array([len(c) for c in self.categories], dtype=np.int64)
-        validation.clusterings_say_something(n_clusters, self.names)
+        validation.clusterings_say_something(n_clusters, self.names, len(self.codes))
         validation.objects_are_labelled(self._missing_everywhere())
         self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
         self.sizes = _sizes(self.codes, n_clusters)

@@ -98,13 +98,13 @@ def hashable_labels(error: Exception, name: object) -> TypeError:
     return TypeError(f"labels of clustering {name!r} must be integers or strings ({error}).")
 
 
-def clusterings_say_something(n_clusters: np.ndarray, names: list) -> None:
+def clusterings_say_something(n_clusters: np.ndarray, names: list, n_objects: int) -> None:
     """Refuse clusterings with no label at all; warn of those that put every object into one cluster."""
     for name, k in zip(names, n_clusters, strict=True):
         if k == 0:
             raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
     constant = [str(name) for name, k in zip(names, n_clusters, strict=True) if k == 1]
-    if constant and len(constant) < len(names):
+    if constant and n_objects > 1:
         warnings.warn(
             f"constant clusterings tell nothing apart: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
             f"({len(constant)} of {len(names)}) put every object into one cluster.",
@@ -493,10 +493,11 @@ def one_column(n_columns: int, path: str | os.PathLike) -> None:
         raise ValueError(f"path {os.fspath(path)!r} has {n_columns} columns where one is needed; choose one of them.")
 
 
-def classes_known(classes: Any, name: str) -> None:
-    """Refuse data sets without classes where results are to be scored."""
+def classes_known(classes: Any, name: str) -> Any:
+    """Return the classes of a data set, or refuse a data set that has none to compare results with."""
     if classes is None:
         raise ValueError(f"data set {name!r} has no classes to compare results with; add them as y.")
+    return classes
 
 
 def linkage_method(estimator: Any) -> Any:

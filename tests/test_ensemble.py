@@ -106,8 +106,8 @@ def test_strings(dtype):
 def test_numpy_variable_strings():
     columns = [["b", "a", "ccc", "b"], ["x", "y", "y", "x"]]
     check(ge.Ensemble(np.array(columns, dtype=np.dtypes.StringDType()).T), columns)
-    matrix = np.array([["b", "x"], [None, "x"]], dtype=np.dtypes.StringDType(na_object=None))
-    assert ge.Ensemble(list(matrix.T)).to_array().tolist() == [[0, 0], [-1, 0]]
+    matrix = np.array([["b", "x"], [None, "x"], ["c", "y"]], dtype=np.dtypes.StringDType(na_object=None))
+    assert ge.Ensemble(list(matrix.T)).to_array().tolist() == [[0, 0], [-1, 0], [1, 1]]
 
 
 def test_the_string_minus_one_is_a_label():

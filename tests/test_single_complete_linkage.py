@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from conftest import MANY_SHAPES, random_labels, structured_labels
+from conftest import MANY_SHAPES, random_labels, shapes, structured_labels
 
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, complete_linkage, single_linkage
@@ -49,7 +49,7 @@ def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_l
 
 
 # shapes whose least similar pairs do not tie
-@pytest.mark.parametrize("shape", ["few clusterings", "repeated rows", "far apart", "one row"])
+@pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
 def test_complete_linkage_equals_scipy_on_all_pairs(monkeypatch, shape):
     monkeypatch.setattr("gpuens.partition.complete.BLOCK", 7)
     labels = MANY_SHAPES[shape]()
