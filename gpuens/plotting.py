@@ -72,10 +72,10 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ticks, names[clusters[starts][readable]])
         axis.set_tick_params(length=0)
-    everyone = f"{ensemble.n_objects:,} objects"
-    shown = everyone if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {everyone}"
-    ax.set(xlabel="cluster of the consensus", ylabel="cluster of the consensus")
-    ax.set_title(f"Co-association of {shown} in {ensemble.n_clusterings} clusterings\nordered by consensus cluster")
+    count = f"{ensemble.n_objects:,} objects"
+    shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
+    ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
+    ax.set_title(f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
     bar.set_label("share of the clusterings that put two objects together")
     bar.outline.set_visible(False)

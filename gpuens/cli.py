@@ -1,0 +1,551 @@
+"""The command line: ``gpuens run``, ``generate``, ``score``, ``info`` and ``demo``.
+
+Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
+refused; 1 for work that failed; 130 after Ctrl-C. Modules that take long to import are imported by the commands.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from gpuens import __version__
+
+REFUSED = (ValueError, TypeError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+# options of `gpuens run` for the parameters of methods: option, parameter, type, what it means
+METHOD_OPTIONS: list[tuple[str, str, type, str]] = [
+    ("--theta", "theta", float, "how mildly a cluster's uncertainty is punished"),
+    ("--linkage", "linkage", str, "average, single or complete"),
+    ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
+    ("--n-init", "n_init", int, "restarts of a final k-means"),
+    ("--seed", "random_state", int, "seed of what is drawn at random"),
+    ("--device", "device", str, "where to work: auto, cpu or cuda"),
+]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The command line after the name of the program; that of the process without it.
+
+    Examples
+    --------
+    >>> main(["run", "labels.npy", "-k", "0", "-o", "consensus.txt"])
+    2
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        args = _parser().parse_args(argv)
+        args.argv = ["gpuens", *argv]
+        with _one_line_warnings(), _progress_bars(not args.quiet):
+            args.command(args)
+            sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # whoever reads our output has seen enough: `gpuens info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in argv:
+            traceback.print_exception(error)
+        _complain(_sentence(error))
+        return 130 if isinstance(error, KeyboardInterrupt) else 2 if isinstance(error, REFUSED) else 1
+
+
+# --- what can be said -------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one sentence, like everything else here."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message.rstrip('.')}; see {self.prog} --help.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="gpuens", description="Consensus clustering of millions of objects.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"gpuens {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    common = _Parser(add_help=False)
+    common.add_argument("--quiet", action="store_true", help="no progress bars, and no summary of files written")
+    common.add_argument("--debug", action="store_true", help="show where in the program an error came up")
+
+    def command(name: str, function: Any, description: str, **more: Any) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=description, description=description, parents=[common], allow_abbrev=False, **more
+        )
+        sub.set_defaults(command=function)
+        return sub
+
+    run = command(
+        "run",
+        _run,
+        "Find the consensus of the base clusterings in a file.",
+        epilog="A record of the run is written beside the output: OUTPUT.json.",
+    )
+    run.add_argument("labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: a column a clustering")
+    _add_selection(run)
+    run.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
+    run.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
+    run.add_argument("-o", "--output", help="npy, npz, csv, tsv or parquet (beside the input: <LABELS>.<METHOD>.npy)")
+    for option, parameter, kind, meaning in METHOD_OPTIONS:
+        run.add_argument(option, dest=parameter, type=kind, default=argparse.SUPPRESS, metavar="VALUE", help=meaning)
+
+    make = command(
+        "generate",
+        _generate,
+        "Make base clusterings: k-means on features, many times.",
+        epilog="A record of the run is written beside the output: OUTPUT.json.",
+    )
+    make.add_argument("X", help="npy, npz, csv, tsv or parquet file, or the name of a data set")
+    _add_selection(make)
+    make.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv or parquet")
+    make.add_argument("--n-clusterings", type=int, default=20, metavar="M", help="how many (20)")
+    make.add_argument(
+        "-k",
+        "--n-clusters",
+        type=_k,
+        default=(2, "sqrt"),
+        metavar="K",
+        help="clusters of each: a number, sqrt (of the number of objects), or a range to draw from (2:sqrt)",
+    )
+    make.add_argument("--algorithm", default="auto", help="full, minibatch or auto (by the number of objects)")
+    make.add_argument("--objects", type=_share, default=1.0, help="share (0.8) or number (500) of objects (1.0)")
+    make.add_argument("--features", type=_share, default=1.0, help="share or number of features (1.0)")
+    make.add_argument("--projection", type=int, metavar="D", help="dimensions of a random projection")
+    make.add_argument("--n-init", type=int, default=1, help="starts of each k-means (1)")
+    make.add_argument("--max-iter", type=int, default=100, help="iterations of each start (100)")
+    make.add_argument("--init", default="k-means++", help="first centroids: k-means++ or random (k-means++)")
+    make.add_argument("--seed", type=int, default=0, help="seed of everything that is drawn (0)")
+
+    score = command("score", _score, "Compare the labels in one file with those in another.")
+    score.add_argument("a", metavar="A", help="label file; of several columns each is compared with B")
+    score.add_argument("b", metavar="B", help="label file with one column")
+    for side in "ab":
+        _add_selection(score, f"-{side}")
+    score.add_argument("--json", action="store_true", help="for programs to read")
+
+    info = command("info", _info, "Say what is installed, on what it runs, and which methods there are.")
+    info.add_argument("--json", action="store_true", help="for programs to read")
+
+    show = command("demo", _demo, "Show a consensus of real data: a table of scores and a picture.")
+    show.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
+    show.add_argument("--output-dir", default=".", metavar="DIR", help="where the picture goes (.)")
+    show.add_argument("--seed", type=int, default=0, help="seed of the k-means (0)")
+    return parser
+
+
+def _add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
+    """Add the options that say which part of a file to read."""
+    whose = f" of {suffix[1:].upper()}" if suffix else ""
+    parser.add_argument(
+        f"--columns{suffix}",
+        type=_columns,
+        metavar="NAMES",
+        help=f"columns{whose} to read: names or numbers from 0 on, with commas",
+    )
+    parser.add_argument(f"--key{suffix}", help=f"array of an npz file{whose}")
+
+
+def _columns(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _k(text: str) -> Any:
+    """Read "10", "sqrt" or "7:100"."""
+    try:
+        ends = [end if end == "sqrt" else int(end) for end in text.split(":")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2):
+        raise argparse.ArgumentTypeError(f"must be a number, sqrt, or a range such as 7:100 or 2:sqrt, not {text!r}")
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def _share(text: str) -> float | int:
+    """Read "0.8", a share, or "500", a number."""
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a share such as 0.8 or a whole number, not {text!r}") from None
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def _run(args: argparse.Namespace) -> None:
+    clock = _Clock()
+    from gpuens import device as devices
+    from gpuens import io
+    from gpuens.methods import methods
+
+    estimator = _estimator(args, methods())
+    device = devices.resolve(estimator.device)
+    output = args.output or _beside(args.labels, args.method, io.TABLES + io.ARRAYS + io.ANNOTATED)
+    _check_output(output, args.labels)
+    with clock.phase("read"):
+        ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
+    with clock.phase("fit"):
+        estimator.fit(ensemble)
+    with clock.phase("write"):
+        io.write_labels(output, estimator.labels_)
+    sizes = [int(size) for size in _counts(estimator.labels_)]
+    groups = len(estimator.reduction_.weights)
+    _write_record(
+        args,
+        clock,
+        output,
+        method=args.method,
+        parameters=estimator.get_params(),
+        device=device,
+        input=args.labels,
+        output=output,
+        n_objects=ensemble.n_objects,
+        n_clusterings=ensemble.n_clusterings,
+        n_clusters=ensemble.n_clusters,
+        n_core_groups=groups,
+        n_clusters_=estimator.n_clusters_,
+        cluster_sizes=sizes,
+        **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+    )
+    if not args.quiet:
+        largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
+        print(
+            f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings with "
+            f"{ensemble.n_clusters:,} clusters, {groups:,} distinct label rows"
+        )
+        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+        _say_written(clock, output, "" if args.output else " (beside the input, as there is no -o)")
+
+
+def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
+    """Return the estimator that the options describe, or refuse them, before anything takes long."""
+    from gpuens import validation
+
+    kind = methods[validation.choice(args.method, "method", sorted(methods))]
+    given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
+    validation.command_options(
+        [option for option, parameter, _, _ in METHOD_OPTIONS if parameter in given],
+        args.method,
+        _options_of(kind),
+    )
+    validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
+    estimator = kind(args.n_clusters, **given)
+    estimator._check_parameters()
+    return estimator
+
+
+def _options_of(kind: Any) -> list[str]:
+    has = kind._get_param_names()
+    return ["-k", *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
+
+
+def _generate(args: argparse.Namespace) -> None:
+    clock = _Clock()
+    import numpy as np
+
+    from gpuens import datasets, generate, io
+
+    _check_output(args.output, args.X)
+    parameters = {
+        "n_clusterings": args.n_clusterings,
+        "n_clusters": args.n_clusters,
+        "objects": args.objects,
+        "features": args.features,
+        "projection": args.projection,
+        "algorithm": args.algorithm,
+        "n_init": args.n_init,
+        "max_iter": args.max_iter,
+        "init": args.init,
+        "random_state": args.seed,
+    }
+    with clock.phase("read"):
+        if args.columns is None and args.key is None:
+            X = datasets.load(args.X).X
+        else:
+            X = io.read_features(args.X, columns=args.columns, key=args.key)
+    with clock.phase("cluster"):
+        ensemble = generate.kmeans_ensemble(X, **parameters)
+    with clock.phase("write"):
+        io.write_labels(args.output, ensemble)
+    ks = np.diff(ensemble.offsets).tolist()
+    _write_record(
+        args,
+        clock,
+        args.output,
+        method="kmeans_ensemble",
+        parameters=parameters,
+        input=args.X,
+        output=args.output,
+        n_objects=ensemble.n_objects,
+        n_features=int(X.shape[1]),
+        n_clusterings=ensemble.n_clusterings,
+        n_clusters=ensemble.n_clusters,
+        clusters_of_each=ks,
+    )
+    if not args.quiet:
+        print(f"{args.X}: {X.shape[0]:,} objects, {X.shape[1]:,} features")
+        print(f"k-means: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
+        _say_written(clock, args.output)
+
+
+def _score(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from gpuens import io, metrics, validation
+
+    a = io.read_labels(args.a, columns=args.columns_a, key=args.key_a)
+    b = io.read_labels(args.b, columns=args.columns_b, key=args.key_b)
+    validation.one_column(b.n_clusterings, args.b)
+    truth = b.to_array()[:, 0]
+    rows = [metrics.scores(column, truth) for column in a.to_array().T]
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if args.json:
+        each = [{"name": str(name), **row} for name, row in zip(a.names, rows, strict=True)]
+        _print_json(mean if len(rows) == 1 else {**mean, "columns": each})
+        return
+    named = [(str(name), row) for name, row in zip(a.names, rows, strict=True)] + [("mean", mean)]
+    width = max(len(name) for name, _ in named) if len(rows) > 1 else 0
+    print(" " * width + "".join(f"{name:>10}" for name in mean))
+    for name, row in named if len(rows) > 1 else [("", mean)]:
+        print(f"{name:{width}}" + "".join(f"{value:10.4f}" for value in row.values()))
+
+
+def _info(args: argparse.Namespace) -> None:
+    import inspect
+
+    from gpuens import device
+    from gpuens.methods import methods
+    from gpuens.validation import human_bytes
+
+    facts = _surroundings()
+    facts["devices"] = device.describe()
+    facts["threads"] = device.n_threads()
+    facts["memory"] = {"total": device.total_memory(), "budget": device.memory_budget()}
+    facts["methods"] = {name: (inspect.getdoc(kind) or "").split("\n")[0] for name, kind in sorted(methods().items())}
+    facts["extras"] = _extras()
+    if args.json:
+        _print_json(facts)
+        return
+    print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
+    print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
+    print(
+        f"{facts['threads']} threads; {human_bytes(facts['memory']['total'])} of memory, of which a run may now take "
+        f"{human_bytes(facts['memory']['budget'])}"
+    )
+    print("\ndevices")
+    for found in facts["devices"]:
+        print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
+    print("\nmethods")
+    for name, meaning in facts["methods"].items():
+        print(f"  {name:8}{meaning}\n{'':10}{', '.join(_options_of(methods()[name]))}")
+    print("\nextras (pip install 'gpuens[NAME]')")
+    for name, packages in facts["extras"].items():
+        print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))
+
+
+def _demo(args: argparse.Namespace) -> None:
+    from gpuens.demo import demo
+
+    demo(args.data, args.output_dir, seed=args.seed, say=lambda line: print(line, flush=True))
+
+
+# --- files and records ------------------------------------------------------------------------------------------------
+
+
+def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
+    """Return where the consensus goes when nobody says: labels.csv.gz → labels.lwea.npy."""
+    from gpuens.validation import file_kind
+
+    return f"{labels[: -len(file_kind(labels, kinds))]}.{method}.npy"
+
+
+def _check_output(output: str, source: str) -> None:
+    """Refuse places where the output or its record cannot be written, before the work."""
+    from importlib.util import find_spec
+
+    from gpuens import io, validation
+
+    kind = validation.output_path(output, io.ARRAYS + io.TABLES, inputs=[source])
+    if kind == ".parquet" and find_spec("pyarrow") is None:
+        raise validation.package_missing("parquet", "pyarrow")
+    validation.writable_path(f"{output}.json")
+
+
+def _write_record(args: argparse.Namespace, clock: "_Clock", beside: str, **facts: Any) -> None:
+    """Write what was done, how and with what into ``<output>.json``."""
+    import json
+
+    from gpuens.io import replacing
+
+    record = {"command": args.argv, **_surroundings(), **facts, "seconds": clock.seconds_so_far()}
+    record["peak_memory_bytes"] = _peak_memory()
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    with replacing(f"{beside}.json") as file:
+        file.write(f"{text}\n".encode())
+
+
+def _say_written(clock: "_Clock", output: str, where: str = "") -> None:
+    from gpuens.validation import human_bytes
+
+    spent = clock.seconds_so_far()
+    peak = _peak_memory()
+    phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in spent.items() if name != "total")
+    print(f"written: {output}{where}, and {os.path.basename(output)}.json")
+    print(f"seconds: {spent['total']:.1f} ({phases})" + (f"; peak memory {human_bytes(peak)}" if peak else ""))
+
+
+class _Clock:
+    """Seconds of each phase of a command, and of all of it, imports included."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._phases: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._phases[name] = round(time.perf_counter() - started, 3)
+
+    def seconds_so_far(self) -> dict[str, float]:
+        return {**self._phases, "total": round(time.perf_counter() - self._started, 3)}
+
+
+def _counts(labels: Any) -> Any:
+    import numpy as np
+
+    from gpuens.device import to_host
+
+    return np.bincount(to_host(labels))
+
+
+def _peak_memory() -> int | None:
+    """Return the largest resident size of this process so far in bytes, None where the system does not count it."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _surroundings() -> dict[str, Any]:
+    """Return the versions of gpuens, Python, the system and what gpuens depends on, without importing any of it."""
+    import platform
+    from importlib import metadata
+
+    installed = {}
+    for name, extra in _requirements():
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            if extra is None or name.startswith("cupy"):
+                installed[name] = metadata.version(name)
+    return {
+        "gpuens": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": installed,
+    }
+
+
+def _extras() -> dict[str, dict[str, str | None]]:
+    """Return the packages of each optional extra that users want, and their versions; None: not installed."""
+    from importlib import metadata
+
+    found: dict[str, dict[str, str | None]] = {}
+    for name, extra in _requirements():
+        if extra not in (None, "dev") and name != "gpuens":
+            packages = found.setdefault(str(extra), {})
+            try:
+                packages[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                packages[name] = None
+    return found
+
+
+def _requirements() -> list[tuple[str, str | None]]:
+    """Return what gpuens requires: the names of packages, each with the extra that wants it or None."""
+    import re
+    from importlib import metadata
+
+    try:
+        lines = metadata.requires("gpuens") or []
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return []
+    found = []
+    for line in lines:
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
+        if name:
+            found.append((name[0], extra[1] if extra else None))
+    return found
+
+
+def _print_json(facts: Any) -> None:
+    import json
+
+    print(json.dumps(facts, indent=2, ensure_ascii=False))
+
+
+# --- stderr -----------------------------------------------------------------------------------------------------------
+
+
+def _complain(sentence: str) -> None:
+    if sys.stderr is not None:
+        print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
+
+
+def _sentence(error: BaseException) -> str:
+    """Return what went wrong, on one line; errors that nobody foresaw say what they are."""
+    text = " ".join(str(error).split())
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; no half-written file is left."
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return text or "out of memory; take fewer objects or clusterings, or a machine with more."
+    if isinstance(error, (*REFUSED, OSError)) and text:
+        return text
+    return f"{type(error).__name__}: {text or 'no more is known'} (--debug shows where)."
+
+
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Show each warning once, as one line without the source line that Python adds."""
+    shown = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.add(text)
+            _complain(f"warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)  # what gpuens says on purpose
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def _progress_bars(allowed: bool) -> Iterator[None]:
+    """Leave progress bars to the terminal, or show none."""
+    before = os.environ.get("GPUENS_PROGRESS")
+    if not allowed:
+        os.environ["GPUENS_PROGRESS"] = "0"
+    try:
+        yield
+    finally:
+        if not allowed:
+            del os.environ["GPUENS_PROGRESS"]
+            if before is not None:
+                os.environ["GPUENS_PROGRESS"] = before

@@ -1,0 +1,105 @@
+"""The demonstration: k-means many times, four consensuses of it, a table of scores and a picture."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuens import datasets, generate, io, metrics, plotting, validation
+from gpuens.ensemble import Ensemble
+from gpuens.methods import methods
+
+SHOWN = ("eac", "lwea", "lwgp", "hbgf")
+PICTURED = "lwea"
+N_CLUSTERINGS = 20
+
+
+def demo(
+    data: str | os.PathLike = "digits",
+    output_dir: str | os.PathLike = ".",
+    *,
+    seed: int = 0,
+    say: Callable[[str], Any] = print,
+) -> str | None:
+    """Cluster a data set 20 times by k-means and show what consensus makes of it.
+
+    Parameters
+    ----------
+    data : str or path
+        What `gpuens.datasets.load` takes. Up to 20,000 objects get full k-means with k in 2..√N; more get
+        mini-batches with k from the number of classes up to 100.
+    output_dir : path
+        Where the picture goes, ``gpuens-demo-<name>.png``; made if it is not there.
+    seed : int
+    say : callable
+        What takes each line of the table.
+
+    Returns
+    -------
+    str or None
+        The path of the picture; None without matplotlib.
+
+    Raises
+    ------
+    OSError, ValueError
+        In one sentence, for data sets that cannot be loaded or have no classes, and for places that cannot be written.
+    """
+    validation.generator(seed)
+    os.makedirs(output_dir, exist_ok=True)
+    dataset = datasets.load(data)
+    truth = validation.classes_known(dataset.y, dataset.name)
+    picture = os.path.join(output_dir, f"gpuens-demo-{dataset.name}.png")
+    validation.output_path(picture, [".png"])
+    n_objects, n_features = dataset.X.shape
+    k = int(truth.max()) + 1
+    say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")
+
+    many = n_objects > generate.FULL_UP_TO
+    k_base: Any = (k, max(100, 2 * k)) if many else (2, "sqrt")
+    started = time.perf_counter()
+    ensemble = generate.kmeans_ensemble(dataset.X, N_CLUSTERINGS, k_base, random_state=seed)
+    ks = np.diff(ensemble.offsets)
+    say(
+        f"base clusterings: {len(ks)} {'mini-batch ' * many}k-means with k from {ks.min()} to {ks.max()}, "
+        f"{time.perf_counter() - started:.1f} s"
+    )
+    say(f"\n{'':24}{'NMI':>8}{'ARI':>8}{'accuracy':>10}{'seconds':>9}")
+    base = [metrics.scores(column, truth) for column in ensemble.to_array().T]
+    say(_row("base clusterings, mean", {name: float(np.mean([score[name] for score in base])) for name in base[0]}))
+    say(_row("base clusterings, best", max(base, key=lambda score: score["nmi"])))
+    pictured = None
+    for name in SHOWN:
+        estimator = methods()[name](k)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=seed)
+        _compile(estimator, ensemble)
+        started = time.perf_counter()
+        labels = estimator.fit(ensemble).labels_
+        seconds = time.perf_counter() - started
+        say(_row(type(estimator).__name__, metrics.scores(labels, truth), seconds))
+        if name == PICTURED:
+            pictured = labels
+    say("")
+    try:
+        ax = plotting.coassociation_heatmap(ensemble, pictured)
+    except ImportError as error:
+        say(str(error))
+        return None
+    ax.set_title(f"{dataset.name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
+    with io.replacing(picture) as file:
+        ax.figure.savefig(file, format="png")
+    say(f"picture: {picture}")
+    return picture
+
+
+def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> str:
+    taken = "" if seconds is None else f"{seconds:9.2f}"
+    return f"{name:24}{scores['nmi']:8.3f}{scores['ari']:8.3f}{scores['accuracy']:10.3f}{taken}"
+
+
+def _compile(estimator: Any, ensemble: Ensemble) -> None:
+    """Fit a few objects first: the seconds in the table shall not be those of the compiler."""
+    few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
+    type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))
