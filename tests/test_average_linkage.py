@@ -12,7 +12,9 @@ from sklearn.metrics import adjusted_rand_score as ari
 import gpuens
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
+from gpuens.partition.average import _Rounds
 from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.regions import regions_of
 from gpuens.reduction import core_groups
 
 
@@ -141,3 +143,18 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     tracemalloc.stop()
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
+
+
+def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
+    """Rounding can only make one where similarities differ in the last bit; here it is put in by hand."""
+    labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
+    ensemble = Ensemble(labels)
+    sizes = np.ones(4, dtype=np.int64)
+    weights = np.ones(ensemble.n_clusters)
+    lists = nearest_lists(nearest_index(ensemble.codes, ensemble.offsets, weights, sizes), 3)
+    rounds = _Rounds(lists, regions_of(ensemble.codes, ensemble.offsets, sizes), weights, 3, Work())
+    rounds.nearest[:] = [1, 2, 3, 0]
+    rounds.nearest_similarity[:] = [0.3, 0.4, 0.5, 0.2]
+    kept, absorbed, merged_at = rounds.merge_reciprocal_pairs()
+    assert (kept.tolist(), absorbed.tolist(), merged_at.tolist()) == ([2], [3], [0.5])
+    assert rounds.active.tolist() == [0, 1, 2]

@@ -1,10 +1,11 @@
 """How a similarity becomes a partition. A partitioner receives S, never a method's name."""
 
-from gpuens.partition.average import Work, average_linkage
+from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.single import single_linkage
 from gpuens.partition.transfer_cut import embedding, transfer_cut
+from gpuens.partition.work import Work
 
 __all__ = [
     "Dendrogram",

@@ -19,21 +19,13 @@ from numba import njit
 from gpuens import device as devices
 from gpuens import progress, validation
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import make_room, merge_histograms, regions_of, search, similarity_of
+from gpuens.partition.regions import Regions, make_room, merge_histograms, regions_of, search, similarity_of
+from gpuens.partition.work import Work
 
 N_LISTED = 16
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
-
-
-class Work:
-    """What a linkage cost, counted: label comparisons and rounds."""
-
-    def __init__(self) -> None:
-        self.comparisons = 0
-        self.searches = 0
-        self.rounds = 0
 
 
 def average_linkage(
@@ -57,6 +49,13 @@ def average_linkage(
         The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, positive.
     sizes : ndarray (G,), int64
         How many objects each row stands for.
+    work : Work, optional
+        Where to count what it cost.
+
+    Raises
+    ------
+    MemoryError
+        Before it starts, for more rows than the memory budget holds lists and histograms of.
     """
     work = Work() if work is None else work
     n_rows, n_clusterings = codes.shape
@@ -67,86 +66,111 @@ def average_linkage(
         f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
-    exact = cluster_weights.dtype.kind == "i"
-    whole = exact and float(sizes.sum()) ** 2 * n_clusterings < 2.0**53  # float64 holds every numerator
-    # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
-    slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-    ids, similarities, bound, bound_hash = nearest_lists(index, n_listed)
+    lists = nearest_lists(index, n_listed)
     work.comparisons += index.comparisons
-    regions = regions_of(codes, offsets, sizes)
-    nearest = np.where(ids[:, 0] >= 0, ids[:, 0], RETIRED).astype(np.int64)
-    nearest_similarity = similarities[:, 0].copy()
-    _loosen(bound, bound_hash, np.arange(n_rows), slack)
-    active = np.flatnonzero(nearest != RETIRED)
-    into = np.arange(n_rows)  # the region that each has become part of in this round
-    grew = np.zeros(n_rows, dtype=bool)
+    rounds = _Rounds(lists, regions_of(codes, offsets, sizes), cluster_weights, n_clusterings, work)
     nothing = np.empty(0, dtype=np.int64)
     merges = [(nothing, nothing, np.empty(0))]
-
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
-        while True:
-            _look_up(active, nearest, nearest_similarity, ids, similarities, bound, bound_hash)
-            unknown = active[nearest[active] == UNKNOWN]
-            if len(unknown):
+        while rounds.find_nearest():
+            merges.append(rounds.merge_reciprocal_pairs())
+            shown.update(len(merges[-1][0]))
+    kept, absorbed, similarities = (np.concatenate(parts) for parts in zip(*merges, strict=True))
+    return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
 
-                def search_range(start: int, stop: int, unknown=unknown, active=active, regions=regions) -> int:
-                    return search(
-                        start, stop, unknown, active, regions, cluster_weights, n_clusterings, whole,
-                        ids, similarities, bound, bound_hash,
-                    )  # fmt: skip
 
-                work.searches += len(unknown)
-                work.comparisons += sum(devices.over_ranges(search_range, len(unknown), grain=8))
-                nearest[unknown] = np.where(ids[unknown, 0] >= 0, ids[unknown, 0], RETIRED)
-                nearest_similarity[unknown] = similarities[unknown, 0]
-                _loosen(bound, bound_hash, unknown, slack)
-            active = active[nearest[active] != RETIRED]
-            if not len(active):
-                break
-            kept = active[(nearest[active] > active) & (nearest[nearest[active]] == active)]
-            if not len(kept):  # rounding has made a circle of nearest neighbours: the best pair breaks it
-                kept = _best_pair(active, nearest, nearest_similarity)
-            absorbed = nearest[kept]
-            merges.append((kept, absorbed, nearest_similarity[kept]))
-            work.rounds += 1
-            shown.update(len(kept))
+class _Rounds:
+    """The regions, their lists and their nearest, from one round of merges to the next."""
 
-            needed = int(regions.length[kept].sum() + regions.length[absorbed].sum())
-            regions = make_room(regions, active, needed)
-            old_sizes = regions.size.copy()
-            merge_histograms(regions, kept, absorbed)
-            into[absorbed] = kept
-            grew[kept] = True
-            partner = np.full(n_rows, -1)
-            partner[kept] = absorbed
-            active = active[into[active] == active]
+    def __init__(
+        self, lists: Lists, regions: Regions, cluster_weights: np.ndarray, n_clusterings: int, work: Work
+    ) -> None:
+        n_rows = len(lists.ids)
+        whole_numbers = cluster_weights.dtype.kind == "i"
+        self.lists = lists
+        self.regions = regions
+        self.weights = cluster_weights
+        self.n_clusterings = n_clusterings
+        self.work = work
+        # float64 holds every numerator, so that searches need not score again
+        self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
+        # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
+        self.slack = 0.0 if whole_numbers else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
+        self.nearest = np.empty(n_rows, dtype=np.int64)
+        self.nearest_similarity = np.empty(n_rows)
+        self.active = np.arange(n_rows)
+        self.into = np.arange(n_rows)  # the region that each has become part of
+        self.grew = np.zeros(n_rows, dtype=bool)  # in this round
+        self._take_first_listed(self.active)
 
-            def update_range(start: int, stop: int, active=active, regions=regions, partner=partner, old=old_sizes):
-                _update(
-                    start, stop, active, partner, into, grew, old, regions, cluster_weights, n_clusterings, slack,
-                    nearest, ids, similarities, bound, bound_hash,
+    def find_nearest(self) -> bool:
+        """Find the nearest of every active region, retire those that have none; return whether any is left."""
+        ids, similarities, bound, bound_hash = self.lists
+        _look_up(self.active, self.nearest, self.nearest_similarity, ids, similarities, bound, bound_hash)
+        unknown = self.active[self.nearest[self.active] == UNKNOWN]
+        if len(unknown):
+
+            def search_range(start: int, stop: int) -> int:
+                return search(
+                    start, stop, unknown, self.active, self.regions, self.weights, self.n_clusterings, self.whole,
+                    ids, similarities, bound, bound_hash,
                 )  # fmt: skip
 
-            devices.over_ranges(update_range, len(active), grain=256)
-            grew[kept] = False
-    kept, absorbed, merged_at = (np.concatenate(parts) for parts in zip(*merges, strict=True))
-    return Dendrogram.from_merges(kept, absorbed, merged_at, n_rows)
+            self.work.searches += len(unknown)
+            self.work.comparisons += sum(devices.over_ranges(search_range, len(unknown), grain=8))
+            self._take_first_listed(unknown)
+        self.active = self.active[self.nearest[self.active] != RETIRED]
+        return len(self.active) > 0
 
+    def merge_reciprocal_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Merge all pairs of regions that are each other's nearest; return kept, absorbed and similarity."""
+        active, nearest = self.active, self.nearest
+        kept = active[(nearest[active] > active) & (nearest[nearest[active]] == active)]
+        if not len(kept):  # rounding has made a circle of nearest neighbours: the best pair breaks it
+            kept = self._best_pair()
+        absorbed = nearest[kept].copy()
+        merged_at = self.nearest_similarity[kept]
+        self.work.rounds += 1
 
-def _loosen(bound: np.ndarray, bound_hash: np.ndarray, rows: np.ndarray, slack: float) -> None:
-    """Raise bounds by what rounding can hide; a raised bound says nothing about ties."""
-    if slack:
-        bound[rows] *= 1.0 + slack
-        bound_hash[rows] = 0
+        needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
+        self.regions = make_room(self.regions, active, needed)
+        old_sizes = self.regions.size.copy()
+        merge_histograms(self.regions, kept, absorbed)
+        self.into[absorbed] = kept
+        self.grew[kept] = True
+        partner = np.full(len(nearest), -1)
+        partner[kept] = absorbed
+        self.active = active[self.into[active] == active]
 
+        def update_range(start: int, stop: int) -> None:
+            _update(
+                start, stop, self.active, partner, self.into, self.grew, old_sizes, self.regions, self.weights,
+                self.n_clusterings, self.slack, nearest, *self.lists,
+            )  # fmt: skip
 
-def _best_pair(active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray) -> np.ndarray:
-    best = active[np.lexsort((active, -nearest_similarity[active]))[0]]
-    kept, absorbed = sorted((int(best), int(nearest[best])))
-    nearest[kept] = absorbed
-    nearest_similarity[kept] = nearest_similarity[best]
-    return np.array([kept])
+        devices.over_ranges(update_range, len(self.active), grain=256)
+        self.grew[kept] = False
+        return kept, absorbed, merged_at
+
+    def _take_first_listed(self, rows: np.ndarray) -> None:
+        """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
+
+        A loosened bound says nothing about ties.
+        """
+        first = self.lists.ids[rows, 0]
+        self.nearest[rows] = np.where(first >= 0, first, RETIRED)
+        self.nearest_similarity[rows] = self.lists.similarities[rows, 0]
+        if self.slack:
+            self.lists.bound[rows] *= 1.0 + self.slack
+            self.lists.bound_hash[rows] = 0
+
+    def _best_pair(self) -> np.ndarray:
+        best = self.active[np.lexsort((self.active, -self.nearest_similarity[self.active]))[0]]
+        kept, absorbed = sorted((int(best), int(self.nearest[best])))
+        self.nearest_similarity[kept] = self.nearest_similarity[best]
+        self.nearest[kept] = absorbed
+        return np.array([kept])
 
 
 @njit(cache=True, nogil=True)

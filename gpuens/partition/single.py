@@ -11,10 +11,11 @@ from numba import njit
 
 from gpuens import device as devices
 from gpuens import progress, validation
-from gpuens.partition.average import N_LISTED, Work
+from gpuens.partition.average import N_LISTED
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
+from gpuens.partition.work import Work
 
 
 def single_linkage(

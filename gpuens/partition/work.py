@@ -1,0 +1,12 @@
+"""What a linkage cost, counted."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Work:
+    """Label comparisons, searches over all regions, and rounds."""
+
+    comparisons: int = 0
+    searches: int = 0
+    rounds: int = 0
