@@ -1,0 +1,578 @@
+"""The command line: what it writes, what it says, and that a refusal is one sentence that leaves nothing behind."""
+
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import structured_labels
+
+import gpuens
+from gpuens import cli, datasets, device, generate, io, metrics
+from gpuens.methods import EAC, HBGF, LWEA, LWGP, methods
+
+K = 4
+LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
+FORMATS = ("npy", "npz", "csv", "tsv", "csv.gz", "tsv.gz", "parquet")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory with labels.csv, features.npy and truth.csv in it, to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GPUENS_DATA", raising=False)
+    pd.DataFrame(LABELS, columns=list("abcdef")).to_csv("labels.csv", index=False)
+    pd.DataFrame({"class": TRUTH}).to_csv("truth.csv", index=False)
+    np.save("features.npy", np.random.default_rng(0).normal(5 * TRUTH[:, None], size=(len(TRUTH), 3)))
+    return tmp_path
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command in this process; return the exit code and the lines on stdout and stderr."""
+
+    def run(line, *more):
+        code = cli.main([*line.split(), *map(str, more)])
+        out, err = capsys.readouterr()
+        return code, out.splitlines(), err.splitlines()
+
+    return run
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+GIVEN = ["features.npy", "labels.csv", "truth.csv"]
+
+READ = {
+    "npy": np.load,
+    "npz": lambda path: np.load(path)["labels"],
+    "csv": lambda path: pd.read_csv(path)["label"].to_numpy(),
+    "tsv": lambda path: pd.read_csv(path, sep="\t")["label"].to_numpy(),
+    "csv.gz": lambda path: pd.read_csv(path)["label"].to_numpy(),
+    "tsv.gz": lambda path: pd.read_csv(path, sep="\t")["label"].to_numpy(),
+    "parquet": lambda path: pd.read_parquet(path)["label"].to_numpy(),
+}
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_run_writes_every_format_and_a_record(folder, call, suffix):
+    code, out, err = call(f"run labels.csv -k {K} -o out.{suffix}")
+    assert (code, err) == (0, [])
+    assert files(folder) == sorted([*GIVEN, f"out.{suffix}", f"out.{suffix}.json"])
+    expected = LWEA(K).fit(LABELS).labels_
+    np.testing.assert_array_equal(READ[suffix](f"out.{suffix}"), expected)
+    assert json.loads(Path(f"out.{suffix}.json").read_text())["cluster_sizes"] == np.bincount(expected).tolist()
+    assert f"written: out.{suffix}, and out.{suffix}.json" in out
+
+
+def test_record_says_what_was_done_with_what(folder, call):
+    _, out, _ = call(f"run labels.csv -k {K} --theta 0.7 --device cpu -o out.npy")
+    record = json.loads(Path("out.npy.json").read_text())
+    est = LWEA(K, theta=0.7, device="cpu").fit(LABELS)
+    ens = gpuens.Ensemble(LABELS)
+    assert record.pop("command") == f"gpuens run labels.csv -k {K} --theta 0.7 --device cpu -o out.npy".split()
+    assert record.pop("parameters") == est.get_params()
+    assert record.pop("work") == vars(est.work_)
+    versions = record.pop("versions")
+    assert versions["numpy"] == np.__version__
+    assert versions["pandas"] == pd.__version__
+    assert {"numpy", "scipy", "numba", "scikit-learn", "pandas"} <= versions.keys()
+    seconds = record.pop("seconds")
+    assert seconds.keys() == {"read", "fit", "write", "total"}
+    assert all(spent >= 0 for spent in seconds.values())
+    assert seconds["total"] >= seconds["read"] + seconds["fit"] + seconds["write"] - 0.002
+    if sys.platform != "win32":
+        import psutil
+
+        assert psutil.Process().memory_info().rss / 4 < record["peak_memory_bytes"] < psutil.virtual_memory().total
+    del record["peak_memory_bytes"]
+    assert record == {
+        "gpuens": gpuens.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "method": "lwea",
+        "device": "cpu",
+        "input": "labels.csv",
+        "output": "out.npy",
+        "n_objects": 120,
+        "n_clusterings": 6,
+        "n_clusters": ens.n_clusters,
+        "n_core_groups": len(np.unique(LABELS, axis=0)),
+        "n_clusters_": K,
+        "cluster_sizes": np.bincount(est.labels_).tolist(),
+    }
+    assert out[0] == (
+        f"labels.csv: 120 objects, 6 clusterings with {ens.n_clusters} clusters, "
+        f"{len(np.unique(LABELS, axis=0))} distinct label rows"
+    )
+    assert out[1].startswith("LWEA: 4 clusters, of ")
+
+
+def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
+    (folder / "sub").mkdir()
+    pd.DataFrame(LABELS).to_csv("sub/some.labels.csv.gz", index=False)
+    code, out, _ = call(f"run sub/some.labels.csv.gz --method hbgf -k {K}")
+    assert code == 0
+    assert files(folder / "sub") == ["some.labels.csv.gz", "some.labels.hbgf.npy", "some.labels.hbgf.npy.json"]
+    assert any("written: sub/some.labels.hbgf.npy (beside the input, as there is no -o)" in line for line in out)
+    assert "work" not in json.loads(Path("sub/some.labels.hbgf.npy.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("options", "estimator"),
+    [
+        ("--method eac", EAC()),
+        ("--method eac -k 3 --linkage single", EAC(3, linkage="single")),
+        ("--method eac --distance-threshold 0.8", EAC(distance_threshold=0.8)),
+        ("--n-clusters 9 --theta 0.2", LWEA(9, theta=0.2)),
+        ("--method lwgp -k 5 --theta 1 --n-init 2 --seed 3", LWGP(5, theta=1.0, n_init=2, random_state=3)),
+        ("--method hbgf -k 5 --n-init 3 --device auto", HBGF(5, n_init=3)),
+    ],
+)
+def test_options_reach_the_method(folder, call, options, estimator):
+    code, _, err = call(f"run labels.csv {options} -o out.npy --quiet")
+    assert (code, err) == (0, [])
+    np.testing.assert_array_equal(np.load("out.npy"), estimator.fit(LABELS).labels_)
+    assert json.loads(Path("out.npy.json").read_text())["parameters"] == estimator.get_params()
+
+
+def test_every_parameter_of_every_method_has_an_option():
+    offered = {parameter for _, parameter, _, _ in cli.METHOD_OPTIONS} | {"n_clusters", "reduction"}
+    for kind in methods().values():
+        assert set(kind._get_param_names()) <= offered
+
+
+def test_columns_and_key_choose_what_is_read(folder, call):
+    np.savez("both.npz", first=LABELS[:, :3], second=LABELS[:, 3:])
+    call(f"run labels.csv --columns d,e,5 -k {K} -o columns.npy")
+    call(f"run both.npz --key second -k {K} -o key.npy")
+    expected = LWEA(K).fit(LABELS[:, 3:]).labels_
+    np.testing.assert_array_equal(np.load("columns.npy"), expected)
+    np.testing.assert_array_equal(np.load("key.npy"), expected)
+
+
+def test_an_output_is_replaced(folder, call):
+    for k in (2, 3):
+        assert call(f"run labels.csv -k {k} -o out.npy")[0] == 0
+        assert np.load("out.npy").max() == k - 1
+        assert json.loads(Path("out.npy.json").read_text())["n_clusters_"] == k
+
+
+def test_quiet_says_nothing_and_leaves_the_environment_alone(folder, call, monkeypatch):
+    seen = []
+
+    def fit(self, labels):
+        seen.append(os.environ.get("GPUENS_PROGRESS"))
+        return original(self, labels)
+
+    original = LWEA.fit
+    monkeypatch.setattr(LWEA, "fit", fit)
+    for before in ("1", None):
+        monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
+        if before:
+            monkeypatch.setenv("GPUENS_PROGRESS", before)
+        assert call(f"run labels.csv -k {K} --quiet") == (0, [], [])
+        assert os.environ.get("GPUENS_PROGRESS") == before
+    assert seen == ["0", "0"]
+
+
+def test_warnings_are_one_line_each(folder, call):
+    pd.DataFrame(LABELS).assign(same=1).to_csv("labels.csv", index=False)
+    code, _, err = call(f"run labels.csv -k {K} --quiet")
+    assert code == 0
+    assert err == [
+        "gpuens: warning: constant clusterings tell nothing apart: same (1 of 7) put every object into one cluster."
+    ]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+BEFORE_READING = {
+    "run labels.csv --method kmeans": "method must be one of 'eac', 'hbgf', 'lwea', 'lwgp', not 'kmeans'.",
+    "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
+    "run labels.csv --method eac --theta 1 -k 3": (
+        "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --device."
+    ),
+    "run labels.csv --seed 1": "--seed is no option of method 'lwea', which has -k, --theta, *, --device.",
+    "run labels.csv -k 0": "n_clusters must be at least 1, but is 0.",
+    "run labels.csv -k 3 --theta 0": "theta must be above 0, but is 0.0.",
+    "run labels.csv -k 3 --theta nan": "theta must be above 0, but is nan.",
+    "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold both say where to cut; *",
+    "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
+    "run labels.csv --method hbgf -k 3 --n-init 0": "n_init must be at least 1, but is 0.",
+    "run labels.csv --method hbgf -k 3 --seed -1": "random_state must be at least 0, but is -1.",
+    "run labels.csv -k 3 --device tpu": "device must be one of 'auto', 'cpu', 'cuda', 'emulated', not 'tpu'.",
+    "run labels.csv -k 3 -o out.txt": "path 'out.txt' does not say what kind of file it is: it must end in *",
+    "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
+    "run labels.csv -k 3 -o ../{here}/labels.csv": "output '../{here}/labels.csv' is the input itself; *",
+    "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
+    "run labels.csv --fast": "unrecognized arguments: --fast; see gpuens --help.",
+    "run": "the following arguments are required: LABELS; see gpuens run --help.",
+    "": "the following arguments are required: COMMAND; see gpuens --help.",
+    "cluster": "argument COMMAND: invalid choice: 'cluster' (choose from *",
+    "generate features.npy -k 2:3:4 -o out.npy": "argument -k/--n-clusters: must be a number, sqrt, or a range *",
+    "generate features.npy -k few -o out.npy": "argument -k/--n-clusters: must be a number, sqrt, or a range such as *",
+    "generate features.npy --objects half -o out.npy": "argument --objects: must be a share such as 0.8 or a whole *",
+    "generate features.npy": "the following arguments are required: -o/--output; see gpuens generate --help.",
+    "generate features.npy -o features.npy": "output 'features.npy' is the input itself; choose another name.",
+    "generate features.npy -o out.h5": "path 'out.h5' does not say what kind of file it is: it must end in *",
+}
+AFTER_READING = {
+    "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
+    "run . -k 3": "path '.' does not say what kind of file it is: it must end in *",
+    "run broken.npy -k 3": "path 'broken.npy' cannot be read as its name says, write the file anew (*",
+    "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
+    "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
+    "run labels.csv -k 3 --columns z": "columns: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
+    "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, and this is a .csv file; leave it out.",
+    "generate nothing -o out.npy": "data set 'nothing' is unknown; there are *",
+    "generate nothing.npy -o out.npy": "path 'nothing.npy' does not exist; check the name.",
+    "generate features.npy -k 500 -o out.npy": "n_clusters=500 asks for up to 500 clusters of 120 object(s); *",
+    "generate features.npy --objects 1.5 -o out.npy": "objects must be above 0 and at most 1, but is 1.5.",
+    "generate features.npy --algorithm fast -o out.npy": "algorithm must be one of *",
+    "generate features.npy --seed -1 -o out.npy": "random_state must be at least 0, but is -1.",
+    "score labels.csv labels.csv": "path 'labels.csv' has 6 columns where one is needed; choose one of them.",
+    "score labels.csv short.csv": "labelings must label the same objects, but a has 120 labels and b has 2; *",
+    "score labels.csv nothing.csv": "path 'nothing.csv' does not exist; check the name.",
+    "demo --data nothing": "data set 'nothing' is unknown; there are *",
+    "demo --data features.npy": "data set 'features' has no classes to compare results with; add them as y.",
+    "demo --seed -1": "random_state must be at least 0, but is -1.",
+}
+
+
+@pytest.mark.parametrize("line", [*BEFORE_READING, *AFTER_READING])
+def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, line):
+    expected = {**BEFORE_READING, **AFTER_READING}[line].format(here=folder.name)
+    Path("broken.npy").write_bytes(b"\x93NUMPY")
+    Path("short.csv").write_text("x\n1\n2\n")
+    before = files(folder)
+    if line in BEFORE_READING:
+        for reader in ("read_labels", "read_features"):
+            monkeypatch.setattr(io, reader, lambda *_, **__: pytest.fail("read before it was refused"))
+    code, out, err = call(line.format(here=folder.name))
+    assert (code, out, len(err)) == (2, [], 1)
+    assert re.fullmatch("gpuens: " + re.escape(expected).replace(r"\*", ".*") + "$", err[0]), err[0]
+    assert err[0].endswith((".", ")"))
+    assert files(folder) == before
+
+
+def test_a_directory_that_may_not_be_written_to_is_refused_first(folder, call, monkeypatch):
+    monkeypatch.setattr(io, "read_labels", lambda *_, **__: pytest.fail("read before it was refused"))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
+    code, _, err = call("run labels.csv -k 3 -o out.npy")
+    assert code == 1
+    assert err == ["gpuens: path 'out.npy' is in a directory that this user may not write to; choose another place."]
+
+
+def test_parquet_without_pyarrow_is_refused_first(folder, call, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(io, "read_labels", lambda *_, **__: pytest.fail("read before it was refused"))
+    code, _, err = call("run labels.csv -k 3 -o out.parquet")
+    assert code == 2
+    assert err == ["gpuens: path: parquet files need pyarrow, which is not installed: pip install 'gpuens[io]'."]
+
+
+# --- failures while working -------------------------------------------------------------------------------------------
+
+
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError("that needs 3 TB;\n take less."), "that needs 3 TB; take less."),
+        (MemoryError(), "out of memory; take fewer objects or clusterings, or a machine with more."),
+        (OSError(28, "No space left on device", "disk"), "disk: No space left on device."),
+        (RuntimeError("the roof is\non fire"), "RuntimeError: the roof is on fire (--debug shows where)."),
+        (AssertionError(), "AssertionError: no more is known (--debug shows where)."),
+    ],
+)
+def test_failures_are_one_sentence_and_exit_code_1(folder, call, monkeypatch, error, sentence):
+    monkeypatch.setattr(LWEA, "fit", raising(error))
+    assert call("run labels.csv -k 3 -o out.npy") == (1, [], [f"gpuens: {sentence}"])
+    assert files(folder) == GIVEN
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ValueError("no."), 2), (RuntimeError("no."), 1), (KeyboardInterrupt(), 130)]
+)
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, call, monkeypatch, error, code):
+    monkeypatch.setattr(LWEA, "fit", raising(error))
+    for line in ("run --debug labels.csv -k 3", "run labels.csv -k 3 --debug"):
+        found, out, err = call(line)
+        assert (found, out) == (code, [])
+        assert err[0] == "Traceback (most recent call last):"
+        assert "in fail" in "".join(err)
+        assert err[-1].startswith("gpuens: ")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_what_fails_while_it_writes_leaves_nothing(folder, call, monkeypatch, suffix, error):
+    monkeypatch.setattr(os, "replace", raising(error))
+    code, out, err = call(f"run labels.csv -k 3 -o out.{suffix}")
+    if isinstance(error, KeyboardInterrupt):
+        assert (code, out, err) == (130, [], ["gpuens: interrupted; no half-written file is left."])
+    else:
+        assert (code, out) == (1, [])
+        assert err == [
+            f"gpuens: path 'out.{suffix}' cannot be written (No space left on device); choose another place."
+        ]
+    assert files(folder) == GIVEN
+
+
+# --- generate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ("", {}),
+        ("-k 10 --n-clusterings 3", {"n_clusters": 10, "n_clusterings": 3}),
+        ("-k 3:7 --seed 5", {"n_clusters": (3, 7), "random_state": 5}),
+        ("-k 2:sqrt --objects 0.5", {"n_clusters": (2, "sqrt"), "objects": 0.5}),
+        ("-k sqrt --objects 60 --features 2", {"n_clusters": "sqrt", "objects": 60, "features": 2}),
+        ("--projection 2 --algorithm minibatch", {"projection": 2, "algorithm": "minibatch"}),
+        ("--init random --n-init 2 --max-iter 5", {"init": "random", "n_init": 2, "max_iter": 5}),
+    ],
+)
+def test_generate_is_kmeans_ensemble(folder, call, options, parameters):
+    code, out, err = call(f"generate features.npy -o labels.npy {options}")
+    assert (code, err) == (0, [])
+    expected = generate.kmeans_ensemble(np.load("features.npy"), **parameters)
+    np.testing.assert_array_equal(np.load("labels.npy"), expected.to_array())
+    record = json.loads(Path("labels.npy.json").read_text())
+    assert record["method"] == "kmeans_ensemble"
+    assert (record["n_objects"], record["n_features"], record["n_clusterings"]) == (120, 3, expected.n_clusterings)
+    assert record["clusters_of_each"] == np.diff(expected.offsets).tolist()
+    for name, value in parameters.items():
+        assert record["parameters"][name] == (list(value) if isinstance(value, tuple) else value)
+    assert out[0] == "features.npy: 120 objects, 3 features"
+
+
+def test_generate_takes_names_of_data_sets_and_parts_of_files(folder, call):
+    np.savez("set.npz", X=np.load("features.npy"), other=np.load("features.npy")[:, ::-1])
+    assert call("generate iris -o iris.csv --n-clusterings 2 -k 3")[0] == 0
+    assert call("generate set.npz -o x.npy --n-clusterings 2 -k 3")[0] == 0
+    assert call("generate set.npz --key other --columns 2,1,0 -o other.npy --n-clusterings 2 -k 3")[0] == 0
+    iris = generate.kmeans_ensemble(datasets.load("iris").X, 2, 3)
+    np.testing.assert_array_equal(pd.read_csv("iris.csv").to_numpy(), iris.to_array())
+    np.testing.assert_array_equal(np.load("x.npy"), np.load("other.npy"))
+
+
+def test_generate_then_run_then_score(folder, call):
+    assert call("generate features.npy -o base.parquet -k 4:9")[0] == 0
+    assert call("run base.parquet -k 4 -o consensus.csv")[0] == 0
+    code, out, _ = call("score consensus.csv truth.csv --json")
+    assert code == 0
+    assert json.loads("".join(out))["ari"] > 0.9
+
+
+# --- score ------------------------------------------------------------------------------------------------------------
+
+
+def test_score_of_two_labelings(folder, call):
+    pd.DataFrame({"other": TRUTH, "a": TRUTH // 2 + (np.arange(len(TRUTH)) % 3 == 0)}).to_csv("a.csv", index=False)
+    expected = metrics.scores(pd.read_csv("a.csv")["a"], TRUTH)
+    code, out, err = call("score a.csv truth.csv --columns-a a")
+    assert (code, err) == (0, [])
+    assert out[0].split() == ["nmi", "nmi_max", "ari", "accuracy"]
+    assert out[1].split() == [f"{value:.4f}" for value in expected.values()]
+    assert len(out) == 2
+    assert json.loads("".join(call("score a.csv truth.csv --columns-a 1 --json")[1])) == expected
+
+
+def test_score_of_several_columns_has_a_row_each_and_the_mean(folder, call):
+    np.savez("truth.npz", X=LABELS, y=TRUTH)
+    _, out, _ = call("score labels.csv truth.npz --key-b y")
+    scores = pd.DataFrame([metrics.scores(column, TRUTH) for column in LABELS.T])
+    rows = [line.split() for line in out[1:]]
+    assert [row[0] for row in rows] == [*"abcdef", "mean"]
+    printed = np.array([row[1:] for row in rows], dtype=float)
+    np.testing.assert_allclose(printed, np.vstack([scores, scores.mean()]), atol=5.1e-5)
+    facts = json.loads("".join(call("score labels.csv truth.npz --key-b y --json")[1]))
+    assert [column.pop("name") for column in facts["columns"]] == list("abcdef")
+    assert facts.pop("columns") == scores.to_dict("records")
+    assert facts == pytest.approx(scores.mean().to_dict())
+
+
+# --- info -------------------------------------------------------------------------------------------------------------
+
+
+def test_info_names_versions_devices_methods_and_extras(folder, call):
+    code, out, err = call("info")
+    assert (code, err) == (0, [])
+    text = "\n".join(out)
+    assert out[0].startswith(f"gpuens {gpuens.__version__}, Python {platform.python_version()}, ")
+    assert f"numpy {np.__version__}" in text
+    assert f"{device.n_threads()} threads; " in text
+    for name, kind in methods().items():
+        assert re.search(rf"^  {name} +{re.escape(kind.__doc__.splitlines()[0])}$", text, re.MULTILINE)
+    assert re.search(r"^  cpu +the host, [\d.]+ [GT]B$", text, re.MULTILINE)
+    assert re.search(r"^  plot +matplotlib [\d.]+", text, re.MULTILINE)
+
+
+def test_info_as_json(folder, call):
+    facts = json.loads("".join(call("info --json")[1]))
+    assert facts["devices"][0]["device"] == "cpu"
+    assert facts["methods"].keys() == methods().keys()
+    assert facts["extras"]["io"]["pyarrow"]
+    assert "dev" not in facts["extras"]
+    assert 0 < facts["memory"]["budget"] <= facts["memory"]["total"]
+
+
+def test_info_and_records_of_a_checkout_that_is_not_installed(folder, call, monkeypatch):
+    from importlib import metadata
+
+    monkeypatch.setattr(metadata, "requires", raising(metadata.PackageNotFoundError("gpuens")))
+    facts = json.loads("".join(call("info --json")[1]))
+    assert (facts["versions"], facts["extras"]) == ({}, {})
+    assert call("info")[0] == 0
+
+
+# --- demo -------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(out):
+    """Return the table of a demo: name → numbers."""
+    found = {}
+    for line in out:
+        if match := re.fullmatch(r"(\S.*?)((?: +-?\d+\.\d+)+)", line):
+            found[match[1]] = [float(number) for number in match[2].split()]
+    return found
+
+
+def test_demo_scores_four_consensuses_and_draws_one(folder, call):
+    code, out, err = call("demo --data wine --output-dir pictures --seed 3")
+    assert (code, err) == (0, [])
+    assert out[0] == "wine: 178 objects, 13 features, 3 classes (scikit-learn)"
+    data = datasets.load("wine")
+    ens = generate.kmeans_ensemble(data.X, 20, (2, "sqrt"), random_state=3)
+    assert re.fullmatch(rf"base clusterings: 20 k-means with k from 2 to {np.diff(ens.offsets).max()}, .* s", out[1])
+    base = pd.DataFrame([metrics.scores(column, data.y) for column in ens.to_array().T])
+    names = ["nmi", "ari", "accuracy"]
+    table = rows_of(out)
+    expected = {
+        "base clusterings, mean": base[names].mean(),
+        "base clusterings, best": base[names].loc[base["nmi"].idxmax()],
+    }
+    for kind in (EAC(3), LWEA(3), LWGP(3, random_state=3), HBGF(3, random_state=3)):
+        expected[type(kind).__name__] = pd.Series(metrics.scores(kind.fit(ens).labels_, data.y))[names]
+    assert list(table) == list(expected)
+    for name, scores in expected.items():
+        np.testing.assert_allclose(table[name][:3], scores, atol=5.1e-4, err_msg=name)
+        assert len(table[name]) == (3 if "base" in name else 4)
+    picture = os.path.join("pictures", "gpuens-demo-wine.png")
+    assert out[-1] == f"picture: {picture}"
+    assert files(folder / "pictures") == ["gpuens-demo-wine.png"]
+    from matplotlib.image import imread
+
+    pixels = imread(picture)
+    assert pixels.shape[0] > 600
+    assert pixels.std() > 0.05
+
+
+def test_demo_without_matplotlib_has_its_table_all_the_same(folder, call, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"] + ["matplotlib.figure"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, err = call("demo --data iris")
+    assert (code, err) == (0, [])
+    assert {"EAC", "LWEA", "LWGP", "HBGF"} < rows_of(out).keys()
+    assert out[-1] == "pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'."
+    assert files(folder) == GIVEN
+
+
+def test_demo_of_many_objects_uses_mini_batches_and_draws_a_sample(folder, call, monkeypatch):
+    monkeypatch.setattr(generate, "FULL_UP_TO", 1000)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 1600)
+    np.savez("many.npz", X=rng.normal(8 * np.eye(5, 4)[y], 1.0), y=y)
+    code, out, _ = call("demo --data many.npz")
+    assert code == 0
+    low, high = map(int, re.search(r"20 mini-batch k-means with k from (\d+) to (\d+)", out[1]).groups())
+    assert 5 <= low <= high <= 100
+    assert (folder / "gpuens-demo-many.png").read_bytes().startswith(b"\x89PNG")
+    assert rows_of(out)["LWEA"][1] > 0.95
+
+
+def test_demo_that_is_interrupted_leaves_no_picture(folder, call, monkeypatch):
+    monkeypatch.setattr(os, "replace", raising(KeyboardInterrupt()))
+    assert call("demo --data iris")[0] == 130
+    assert files(folder) == GIVEN
+
+
+# --- as a process of its own ------------------------------------------------------------------------------------------
+
+
+def process(*command, **more):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, **more)
+
+
+def test_help_and_version_import_nothing_heavy():
+    code = (
+        "import sys\nfrom gpuens.cli import main\n"
+        "for line in (['--help'], ['run', '--help'], ['--version'], ['run']):\n"
+        "    try:\n        main(line)\n    except SystemExit as end:\n        assert end.code == 0\n"
+        "print('modules', *sys.modules)"
+    )
+    ran = process("-c", code, check=True)
+    assert "usage: gpuens [-h]" in ran.stdout
+    assert f"gpuens {gpuens.__version__}" in ran.stdout
+    loaded = {name.split(".")[0] for name in ran.stdout.splitlines()[-1].split()}
+    assert loaded & {"numpy", "numba", "scipy", "sklearn", "pandas", "matplotlib", "cupy", "dask", "tqdm"} == set()
+
+
+def test_exit_codes_reach_the_shell(folder):
+    ran = process("-m", "gpuens", "run", "nothing.csv", "-k", "3")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "gpuens: path 'nothing.csv' does not exist; check the name.\n"
+    script = Path(sys.executable).with_name("gpuens")
+    if script.exists():
+        ran = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=120)
+        assert (ran.returncode, ran.stdout) == (0, f"gpuens {gpuens.__version__}\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_a_reader_that_has_seen_enough_is_no_error(folder):
+    command = f"{sys.executable} -m gpuens info | true"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_stops_the_work_and_leaves_nothing(folder):
+    noise = np.random.default_rng(0).integers(0, 30, (30_000, 20), dtype=np.uint8)
+    np.save("noise.npy", noise)
+    # a shell that runs tests in the background may have told its children to ignore Ctrl-C
+    code = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from gpuens.cli import main\nsys.exit(main(['run', 'noise.npy', '-k', '5', '-o', 'out.npy']))"
+    )
+    environment = {**os.environ, "GPUENS_PROGRESS": "1"}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, env=environment) as child:
+        said = b""
+        while b"average linkage" not in said:
+            said += child.stderr.read(1)
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.read().decode()
+        assert child.wait(60) == 130
+    assert said.rstrip().splitlines()[-1].endswith("gpuens: interrupted; no half-written file is left.")
+    assert "Traceback" not in said
+    assert files(folder) == sorted([*GIVEN, "noise.npy"])

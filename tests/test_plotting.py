@@ -1,0 +1,225 @@
+"""Pictures: what is drawn is what was computed, in an order that can be read."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from conftest import structured_labels
+
+from gpuens import Ensemble, plotting
+from gpuens.methods import EAC, HBGF, LWEA
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+LABELS, TRUTH = structured_labels(150, 8, 5, noise=0.1, missing=0.05, seed=2)
+ENS = Ensemble(LABELS)
+EST = LWEA(5).fit(ENS)
+
+
+def literal_coassociation(labels):
+    """Return the share of the clusterings that put two objects together, pair by pair."""
+    n, m = labels.shape
+    return np.array(
+        [[sum(labels[i, c] == labels[j, c] >= 0 for c in range(m)) / m for j in range(n)] for i in range(n)]
+    )
+
+
+def blocks(ax):
+    """Return where the frames on the diagonal begin, and how wide they are."""
+    corners = np.array([path.get_extents().get_points() for path in ax.collections[0].get_paths()])
+    np.testing.assert_allclose(corners[:, :, 0], corners[:, :, 1])  # squares on the diagonal
+    return np.rint(corners[:, 0, 0] + 0.5).astype(int), np.rint(np.diff(corners[:, :, 0]).ravel()).astype(int)
+
+
+def drawn(ax):
+    """Draw a picture to the end, and return its pixels."""
+    from matplotlib.image import imread
+
+    file = io.BytesIO()
+    ax.figure.savefig(file, format="png", dpi=50)
+    file.seek(0)
+    return imread(file)
+
+
+# --- heatmap ----------------------------------------------------------------------------------------------------------
+
+
+def test_heatmap_shows_the_matrix_in_one_piece_for_each_cluster():
+    ax = plotting.coassociation_heatmap(ENS, EST.labels_)
+    picture = np.asarray(ax.images[0].get_array())
+    whole = literal_coassociation(LABELS)
+    np.testing.assert_allclose(np.sort(picture, axis=None), np.sort(whole, axis=None))
+    starts, widths = blocks(ax)
+    assert sorted(widths) == sorted(np.bincount(EST.labels_))
+    np.testing.assert_array_equal(starts, np.cumsum(widths) - widths)
+    for label, start, width in zip(ax.get_xticklabels(), starts, widths, strict=True):
+        inside = np.sort(picture[start : start + width, start : start + width], axis=None)
+        members = EST.labels_ == int(label.get_text())
+        np.testing.assert_allclose(inside, np.sort(whole[np.ix_(members, members)], axis=None))
+    assert ax.images[0].get_clim() == (0, 1)
+    assert ax.get_title() == "Co-association of 150 objects in 8 clusterings"
+    assert ax.get_ylabel().startswith("150 objects")
+    assert drawn(ax).std() > 0.05
+
+
+def test_similar_objects_stand_side_by_side():
+    ax = plotting.coassociation_heatmap(ENS, EST.labels_)
+    picture = np.asarray(ax.images[0].get_array())
+    by_cluster = np.argsort(EST.labels_, kind="stable")
+    unordered = literal_coassociation(LABELS)[np.ix_(by_cluster, by_cluster)]
+    assert np.diagonal(picture, 1).mean() > np.diagonal(unordered, 1).mean() + 0.1
+
+
+def test_of_many_objects_a_sample_is_drawn_with_every_cluster_in_it():
+    labels, truth = structured_labels(3000, 6, 6, seed=3)
+    ax = plotting.coassociation_heatmap(labels, truth, max_objects=200)
+    assert ax.images[0].get_array().shape == (200, 200)
+    _, widths = blocks(ax)
+    expected = np.bincount(truth) * 200 / 3000
+    by_name = dict(zip([int(tick.get_text()) for tick in ax.get_yticklabels()], widths, strict=True))
+    assert all(abs(by_name[c] - share) <= 1 for c, share in enumerate(expected))
+    assert ax.get_ylabel().startswith("200 of 3,000 objects")
+
+
+def test_heatmap_takes_names_of_clusters_and_hides_those_too_thin_to_read():
+    names = np.where(TRUTH == 0, "rare", "common").astype(object)
+    names[TRUTH == 1] = "middling"
+    names[:2] = "speck"
+    ax = plotting.coassociation_heatmap(ENS, names.astype(str))
+    assert sorted(tick.get_text() for tick in ax.get_xticklabels()) == ["common", "middling", "rare"]
+    assert len(ax.collections[0].get_paths()) == 4
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("n", [1, 2])
+def test_heatmap_of_next_to_nothing(n):
+    ax = plotting.coassociation_heatmap([list("ab")[:n]], np.zeros(n, int))
+    assert ax.images[0].get_array().tolist() == np.eye(n).tolist()
+    drawn(ax)
+
+
+def test_heatmap_refuses():
+    with pytest.raises(ValueError, match=r"labels must hold one value for each of the 150 row"):
+        plotting.coassociation_heatmap(ENS, EST.labels_[:-1])
+    with pytest.raises(ValueError, match="max_objects must be at least 1, but is 0"):
+        plotting.coassociation_heatmap(ENS, EST.labels_, max_objects=0)
+    with pytest.raises(ValueError, match="labels must be 1-D"):
+        plotting.coassociation_heatmap(ENS, LABELS)
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_sizes_are_counted_largest_first():
+    ax = plotting.sizes(np.repeat([3, 0, 7], [5, 20, 11]))
+    assert [bar.get_height() for bar in ax.patches] == [20, 11, 5]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "7", "3"]
+    assert ax.get_title() == "Sizes of 3 clusters of 36 objects"
+    assert ax.get_yscale() == "linear"
+    drawn(ax)
+
+
+def test_very_unequal_and_very_many_sizes_can_be_read():
+    assert plotting.sizes(np.repeat([0, 1], [1000, 2])).get_yscale() == "log"
+    ax = plotting.sizes(np.arange(200))
+    assert len(ax.patches) == 200
+    assert ax.get_xlabel() == "clusters, the largest first"
+    drawn(ax)
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def heights(ax):
+    """Return the heights of the merges that a dendrogram shows."""
+    return sorted(path[1, 1] for lines in ax.collections for path in lines.get_segments())
+
+
+@pytest.mark.parametrize("estimator", [EST, EAC(4).fit(ENS), EAC().fit(ENS), EAC(3, linkage="single").fit(ENS)])
+@pytest.mark.parametrize("p", [2, 7, 30, 10_000])
+def test_dendrogram_shows_the_last_merges_and_every_object(estimator, p):
+    ax = plotting.dendrogram(estimator, p=p)
+    tree = estimator.dendrogram_
+    branches = min(p, tree.n_leaves)
+    np.testing.assert_allclose(heights(ax), np.sort(1 - tree.similarities[-(branches - 1) :]))
+    counts = [int(tick.get_text()) for tick in ax.get_xticklabels()]
+    assert sorted(counts) == sorted(np.bincount(tree.cut(branches)[estimator.reduction_.membership]))
+    assert len(ax.lines) == (1 < estimator.n_clusters_ <= branches)
+    drawn(ax)
+
+
+def test_the_line_is_where_the_clusters_are_cut():
+    ax = plotting.dendrogram(EST, p=20)
+    (line,) = ax.lines
+    assert sum(height > line.get_ydata()[0] for height in heights(ax)) == EST.n_clusters_ - 1
+
+
+def test_dendrogram_joins_what_the_method_joined():
+    # three branches of 2, 3 and 1 objects, of which the last two are closer
+    est = EAC(2).fit([[0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1]])
+    ax = plotting.dendrogram(est)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] in (["2", "1", "3"], ["2", "3", "1"])
+    np.testing.assert_allclose(heights(ax), [0.5, 1.0])
+
+
+def test_dendrogram_of_one_row_says_so():
+    with pytest.warns(UserWarning, match="constant"):
+        est = EAC(1).fit(np.zeros((4, 2), int))
+    ax = plotting.dendrogram(est)
+    assert "nothing to merge" in ax.get_title()
+    assert len(plotting.lifetimes(est).patches) == 0
+    drawn(ax)
+
+
+@pytest.mark.parametrize("estimator", [LWEA().fit(ENS), EAC().fit(ENS), EAC().fit(np.unique(LABELS, axis=0))])
+def test_lifetimes_peak_where_the_method_cuts(estimator):
+    ax = plotting.lifetimes(estimator, p=10_000)
+    bars = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
+    assert list(bars) == list(range(2, len(bars) + 2))
+    assert max(bars, key=bars.get) == estimator.n_clusters_
+    for k in (2, 3, 10):
+        rising = [1 - similarity for similarity in estimator.dendrogram_.similarities]
+        assert bars[k] == pytest.approx(rising[-(k - 1)] - rising[-k])
+    assert ax.lines[0].get_xdata()[0] == estimator.n_clusters_
+    assert len(plotting.lifetimes(estimator, p=6).patches) == 5
+    drawn(ax)
+
+
+@pytest.mark.parametrize("draw", [plotting.dendrogram, plotting.lifetimes])
+def test_only_fitted_linkage_methods_have_trees(draw):
+    for other in (LWEA(3), HBGF(5).fit(ENS), LABELS, LWEA):
+        with pytest.raises(TypeError, match="estimator must be a fitted linkage method"):
+            draw(other)
+    with pytest.raises(ValueError, match="p must be at least 2, but is 1"):
+        draw(EST, p=1)
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+ALL = {
+    "heatmap": lambda **more: plotting.coassociation_heatmap(ENS, EST.labels_, **more),
+    "sizes": lambda **more: plotting.sizes(EST.labels_, **more),
+    "dendrogram": lambda **more: plotting.dendrogram(EST, **more),
+    "lifetimes": lambda **more: plotting.lifetimes(EST, **more),
+}
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_axes_are_used_if_given_and_made_without_a_window_if_not(draw):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert draw(ax=ax) is ax
+    before = sys.modules.get("matplotlib.pyplot")
+    made = draw()
+    assert made.figure is not ax.figure
+    assert all((made.get_title(), made.get_xlabel(), made.get_ylabel()))
+    assert sys.modules.get("matplotlib.pyplot") is before  # pyplot would choose a backend, and keep every figure
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_without_matplotlib_one_sentence_says_what_to_install(draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pictures need matplotlib.*pip install 'gpuens\[plot\]'"):
+        draw()
