@@ -1,10 +1,9 @@
-"""The shape of the package: who may import whom, what importing costs, and that what is public is there and documented."""
+"""The shape of the package: who imports whom, what importing costs, and that what is public is there and documented."""
 
 import ast
 import doctest
 import importlib
 import inspect
-import pkgutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -28,8 +27,12 @@ LAYERS = [
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
-STRANGERS = [("similarity", "partition"), ("partition", "similarity"), ("reduction", "similarity")]
-STRANGERS += [("reduction", "partition")]
+STRANGERS = [
+    ("similarity", "partition"),
+    ("partition", "similarity"),
+    ("reduction", "similarity"),
+    ("reduction", "partition"),
+]
 
 ONLY_IN = {"cupy": "device", "cupyx": "device", "dask": "distributed", "distributed": "distributed"}
 
@@ -127,9 +130,9 @@ HEAVY = {"numba", "scipy", "sklearn", "pandas", "cupy", "dask", "matplotlib", "p
         ("import gpuens; dir(gpuens); gpuens.__version__", HEAVY | {"numpy"}),
         ("from gpuens import Ensemble", HEAVY),
         ("import numpy, gpuens; gpuens.Ensemble(numpy.eye(4, 2, dtype=int))", HEAVY),
-        ("from gpuens import methods", {"cupy", "dask", "matplotlib", "pyarrow", "anndata"}),
+        ("from gpuens import methods", {"cupy", "dask", "matplotlib", "anndata"}),
         ("from gpuens import plotting", HEAVY),
-        ("import gpuens.cli", HEAVY),
+        ("import gpuens.cli", HEAVY | {"numpy"}),
     ],
 )
 def test_import_loads_no_more_than_it_needs(statement, unwanted):
@@ -142,14 +145,11 @@ def test_import_loads_no_more_than_it_needs(statement, unwanted):
 
 
 def estimators():
-    """Return every estimator class that is defined in gpuens.methods, whoever lists it."""
-    found = set()
-    for module in MODULES:
-        if module.startswith("gpuens.methods.") and module != "gpuens.methods.base":
-            for name, thing in vars(importlib.import_module(module)).items():
-                if inspect.isclass(thing) and issubclass(thing, Consensus) and not name.startswith("_"):
-                    found |= {thing} - {Consensus} if not inspect.isabstract(thing) else set()
-    return {thing for thing in found if thing.__module__ != "gpuens.methods.base"}
+    """Return every estimator class that a module of gpuens.methods defines and does not hide."""
+    files = [importlib.import_module(module) for module in MODULES if module.startswith("gpuens.methods.")]
+    classes = [thing for file in files for thing in vars(file).values() if inspect.isclass(thing)]
+    found = {kind for kind in classes if issubclass(kind, Consensus) and not kind.__name__.startswith("_")}
+    return {kind for kind in found if kind.__module__ != "gpuens.methods.base"}
 
 
 def test_every_estimator_is_listed():
@@ -174,9 +174,9 @@ def test_unknown_names_are_attribute_errors():
         _ = gpuens.nothing
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if home(name + ".") != "__main__"])
+@pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__main__")])
 def test_docstrings_and_their_examples(module, capsys):
     module = importlib.import_module(module)
     assert module.__doc__, "a module says what it is for"
-    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    failed, _ = doctest.testmod(module)
     assert failed == 0, capsys.readouterr().out
