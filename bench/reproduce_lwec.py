@@ -67,7 +67,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("GPUENS_DATA"), help="directory (GPUENS_DATA)")
     parser.add_argument("--draws", type=int, default=20, help="ensembles drawn from each pool (the paper: 100)")
-    parser.add_argument("--theta-curve", action="store_true", help="also Tables III and IV; slow")
+    parser.add_argument("--theta-curve", action="store_true", help="also Tables III and IV (20 minutes)")
     parser.add_argument("--theta-draws", type=int, default=5, help="ensembles for each θ (the paper: 20)")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these data sets")
     parser.add_argument("--seed", type=int, default=0)
