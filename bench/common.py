@@ -1,0 +1,219 @@
+"""What the benchmarks share: measuring in a process of its own, describing the machine, writing Markdown and JSON.
+
+Every figure comes from a child process that does nothing else, so that its first call is a user's first call and its
+peak memory is its own: `in_child` runs one function of a script, `serve` is the script's other end.
+"""
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+
+Record = dict[str, Any]
+
+# --- a process for each measurement -----------------------------------------------------------------------------------
+
+
+def in_child(
+    script: str, task: str, *, limit: float | None = None, environment: Any = None, **arguments: Any
+) -> Record:
+    """Run ``task(**arguments)`` of ``script`` in a fresh process and return what it returns.
+
+    ``process_seconds`` is added: from the start of the process to its end, imports included. A task that fails, is
+    killed or takes more than ``limit`` seconds returns {"failed": why}.
+    """
+    request = json.dumps({"task": task, "arguments": arguments}, default=os.fspath)
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, script, "--task", request],
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            env={**os.environ, **(environment or {})},
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {limit:.0f} s"}
+    if done.returncode < 0:
+        return {"failed": f"killed by signal {-done.returncode}"}
+    if done.returncode > 0:
+        return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1]) | {"process_seconds": time.perf_counter() - start}
+
+
+def serve(tasks: dict[str, Callable[..., Record]]) -> None:
+    """Do what `in_child` asked this process for, if it was started by it, and leave."""
+    if len(sys.argv) == 3 and sys.argv[1] == "--task":
+        request = json.loads(sys.argv[2])
+        print(json.dumps(tasks[request["task"]](**request["arguments"])))
+        sys.exit()
+
+
+def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 15.0) -> tuple[Any, Record]:
+    """Return what ``call`` returned first, and the seconds of the first and (their median) of later calls.
+
+    There are ``later`` later calls, or as many as the ``allowance`` of seconds has room for. The peak memory is that of
+    the process after the first call.
+    """
+    result, first, first_cpu = timed(call)
+    record = {"first": first, "first_cpu": first_cpu, "peak": peak_memory(), "load": load()}
+    again: list[tuple[float, float]] = []
+    while len(again) < later and sum(seconds for seconds, _ in again) + first <= allowance:
+        again.append(timed(call)[1:])
+    if again:
+        seconds, cpu = zip(*again, strict=True)
+        record |= {"later": statistics.median(seconds), "later_cpu": statistics.median(cpu), "later_calls": len(again)}
+    return result, record
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return what ``call`` returns, its seconds, and its CPU seconds over all threads."""
+    start, start_cpu = time.perf_counter(), time.process_time()
+    result = call()
+    return result, time.perf_counter() - start, time.process_time() - start_cpu
+
+
+def peak_memory() -> int:
+    """Return the largest resident size of this process so far, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would count what the parent held when it started this process
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+# --- where and with what ----------------------------------------------------------------------------------------------
+
+
+def about(packages: Iterable[str]) -> Record:
+    """Return what figures depend on: the machine, the versions, and the last commit of the library itself."""
+    return {
+        "machine": machine(),
+        "versions": {"python": platform.python_version()} | {name: installed(name) for name in packages},
+        "commit": commit(),
+    }
+
+
+def machine() -> Record:
+    from gpuens import device
+
+    cpuinfo = Path("/proc/cpuinfo")
+    models = [line for line in cpuinfo.read_text().splitlines() if "model name" in line] if cpuinfo.exists() else []
+    return {
+        "processor": models[0].split(":")[1].strip() if models else platform.processor(),
+        "threads": device.n_threads(),
+        "memory": device.total_memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """Return the last commit that changed the library, with "+" if files were changed since."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", HERE.parent, *arguments], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    library = ("gpuens", "kernels")
+    try:
+        changed = git("status", "--porcelain", "--", *library)
+        return git("log", "-1", "--format=%h", "--", *library) + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def load() -> float | None:
+    """Return how many processes wanted a processor in the last minute: far above 1 a thread, seconds mean little."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
+
+
+def today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def begin(path: Path | None, what: Record) -> Record:
+    """Return the record to go on with: that of ``path`` if it is about the same state of things, else a new one."""
+    if path is not None and path.exists():
+        found = json.loads(path.read_text())
+        if {key: found.get(key) for key in what} == what:
+            return found
+    return dict(what)
+
+
+def save(path: Path | None, record: Record, markdown: str) -> None:
+    """Write JSON and Markdown; beside, then renamed, so that a file under the final name is whole."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for target, text in ((path, json.dumps(rounded(record), indent=1)), (path.with_suffix(".md"), markdown)):
+        beside = target.with_name(target.name + ".partial")
+        beside.write_text(text.rstrip("\n") + "\n")
+        beside.replace(target)
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose first two columns are words and the others figures."""
+    lines = [header, ["---"] * 2 + ["--:"] * (len(header) - 2), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine_line(record: Record) -> str:
+    host = record["machine"]
+    versions = ", ".join(f"{name} {found}" for name, found in record["versions"].items() if found)
+    return (
+        f"{host['processor']}, {host['threads']} thread(s), {size(host['memory'])} of memory, {host['system']}; "
+        f"{versions}; library at commit {record['commit']}."
+    )
+
+
+def seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def size(value: float | None) -> str:
+    from gpuens.validation import human_bytes
+
+    return "–" if value is None else human_bytes(value)
+
+
+def number(value: float | None, places: int = 3) -> str:
+    return "–" if value is None else f"{value:.{places}f}"
+
+
+def held(ok: bool | None) -> str:
+    return "–" if ok is None else "met" if ok else "**missed**"
