@@ -4,7 +4,7 @@ People have M clusterings of the same N objects and want the one partition that 
 ``import gpuens as ge`` is cheap: every name below is loaded when it is first used.
 
 >>> import gpuens as ge
->>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]  # three clusterings of six objects
+>>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]  # 3 clusterings of 6 objects
 >>> ge.consensus(labels, n_clusters=2, method="eac").tolist()
 [0, 0, 1, 1, 1, 1]
 """
@@ -14,13 +14,12 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# public name -> the module that holds it; None marks a module that is itself the public name
+# public name -> the module that holds it; None: the name is a module (and methods can be called, too)
 _PUBLIC: dict[str, str | None] = {
     "Ensemble": "ensemble",
     "Reduction": "reduction",
     "CoreGroups": "reduction",
     "consensus": "methods",
-    "methods": "methods",
     "EAC": "methods",
     "HBGF": "methods",
     "LWEA": "methods",
@@ -29,6 +28,7 @@ _PUBLIC: dict[str, str | None] = {
     "datasets": None,
     "generate": None,
     "io": None,
+    "methods": None,
     "metrics": None,
     "partition": None,
     "plotting": None,

@@ -24,7 +24,7 @@ METHOD_OPTIONS: list[tuple[str, str, type, str]] = [
     ("--linkage", "linkage", str, "average, single or complete"),
     ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
     ("--n-init", "n_init", int, "restarts of a final k-means"),
-    ("--seed", "random_state", int, "seed of what is drawn at random"),
+    ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
     ("--device", "device", str, "where to work: auto, cpu or cuda"),
 ]
 
@@ -234,6 +234,8 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
 
     kind = methods[validation.choice(args.method, "method", sorted(methods))]
     given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
+    if "random_state" not in kind._get_param_names():  # such a method draws nothing: any seed gives the same
+        validation.generator(given.pop("random_state", None))
     validation.command_options(
         [option for option, parameter, _, _ in METHOD_OPTIONS if parameter in given],
         args.method,
@@ -304,17 +306,17 @@ def _score(args: argparse.Namespace) -> None:
 
     from gpuens import io, metrics, validation
 
-    a = io.read_labels(args.a, columns=args.columns_a, key=args.key_a)
-    b = io.read_labels(args.b, columns=args.columns_b, key=args.key_b)
-    validation.one_column(b.n_clusterings, args.b)
-    truth = b.to_array()[:, 0]
-    rows = [metrics.scores(column, truth) for column in a.to_array().T]
+    a = io.read_columns(args.a, columns=args.columns_a, key=args.key_a)
+    b = io.read_columns(args.b, columns=args.columns_b, key=args.key_b)
+    validation.one_column(len(b), args.b)
+    (truth,) = b.values()
+    rows = [metrics.scores(column, truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:
-        each = [{"name": str(name), **row} for name, row in zip(a.names, rows, strict=True)]
+        each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]
         _print_json(mean if len(rows) == 1 else {**mean, "columns": each})
         return
-    named = [(str(name), row) for name, row in zip(a.names, rows, strict=True)] + [("mean", mean)]
+    named = [(str(name), row) for name, row in zip(a, rows, strict=True)] + [("mean", mean)]
     width = max(len(name) for name, _ in named) if len(rows) > 1 else 0
     print(" " * width + "".join(f"{name:>10}" for name in mean))
     for name, row in named if len(rows) > 1 else [("", mean)]:

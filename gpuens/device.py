@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def from_host(array: np.ndarray, kind: str) -> Any:
-    """Return a NumPy array on the device that ``kind`` (see `kind_of`) names: results go back where labels came from."""
+    """Return a NumPy array on the device that ``kind`` (see `kind_of`) names: results go where labels came from."""
     return _cupy().asarray(array) if kind == "cuda" else array
 
 
@@ -129,7 +130,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     threads = n_threads()
     pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
     bounds = [n * i // pieces for i in range(pieces + 1)]
-    ranges = list(zip(bounds[:-1], bounds[1:], strict=True))
+    ranges = list(pairwise(bounds))
     if pieces == 1:
         return [work(0, n)] if n else []
     with ThreadPoolExecutor(threads) as pool:

@@ -67,13 +67,31 @@ def read_labels(path: Path_, *, columns: Columns | None = None, key: str | None 
     >>> ens.names, ens.to_array().tolist()
     (['p', 'q'], [[0, 0], [0, 1], [1, -1]])
     """
+    found, names = _read_labels(path, columns, key)
+    return Ensemble(found, names=names)
+
+
+def read_columns(path: Path_, *, columns: Columns | None = None, key: str | None = None) -> dict[Any, Any]:
+    """Read label columns as they are, by name: a single one may then leave objects without a label.
+
+    Parameters and errors are those of `read_labels`, but for what `Ensemble` refuses.
+
+    Returns
+    -------
+    dict of name or number: array or pandas Series (n_objects,)
+    """
+    found, names = _read_labels(path, columns, key)
+    if hasattr(found, "iloc"):
+        return {name: found.iloc[:, m] for m, name in enumerate(found.columns)}
+    return {name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}
+
+
+def _read_labels(path: Path_, columns: Columns | None, key: str | None) -> tuple[Any, list | None]:
+    """Return the labels in a file as an array or a DataFrame, and the names of the columns that were chosen."""
     found = _read(path, ARRAYS + TABLES + ANNOTATED, key)
     if columns is None and str(path).lower().endswith(ANNOTATED):
         columns = _like_labels(found)
-    if columns is None:
-        return Ensemble(found)
-    labels, names = _selected(found, columns)
-    return Ensemble(labels, names=names)
+    return (found, None) if columns is None else _selected(found, columns)
 
 
 def read_features(path: Path_, *, columns: Columns | None = None, key: str | None = None) -> Any:

@@ -213,14 +213,11 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     >>> import gpuens as ge
     >>> est = ge.EAC().fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
     >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # of 2 and of 3 clusters
-    [0.5, 0.5]
+    [0.5, 0.0]
     """
-    tree = validation.linkage_method(estimator)
+    validation.linkage_method(estimator)
     p = validation.integer(p, "p", minimum=2)
-    distances = 1.0 - tree.similarities
-    if len(estimator.reduction_.membership) > tree.n_leaves:  # equal rows merged at 0, and made the leaves
-        distances = np.concatenate([[0.0], distances])
-    lasting = np.diff(distances)[::-1][: p - 1]
+    lasting = estimator.lifetimes_[: p - 1]
     k = np.arange(2, len(lasting) + 2)
     ax = _axes(ax, (7.2, 3.6))
     ax.bar(k, lasting, color=SHADE, width=0.85)

@@ -39,8 +39,8 @@ def label_matrix_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool)
             )
     if n_clusterings > n_objects and not columns_are_clusterings:
         raise ValueError(
-            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows are "
-            "objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are so "
+            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows "
+            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are so "
             "few objects)."
         )
 
@@ -77,8 +77,8 @@ def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
         )
     if known.size and float(np.abs(known).max()) > 2.0**53:
         raise ValueError(
-            f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are no longer told apart; pass "
-            "integers or strings."
+            f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are not told apart any more; "
+            "pass integers or strings."
         )
     whole = np.full(column.shape, MISSING, dtype=np.int64)
     whole[~missing] = known.astype(np.int64)
@@ -575,8 +575,8 @@ def cut_above_zero(k: int, n_separate: int) -> None:
     """Warn of cuts among clusters that have nothing but zero similarity between them."""
     if k < n_separate:
         warnings.warn(
-            f"n_clusters={k} cuts among {n_separate} clusters that complete linkage leaves with zero similarity between "
-            "them: which of those merged is arbitrary; average linkage does not have this trouble.",
+            f"n_clusters={k} cuts among {n_separate} clusters that complete linkage leaves with zero similarity "
+            "between them: which of those merged is arbitrary; average linkage does not have this trouble.",
             UserWarning,
             stacklevel=5,
         )

@@ -205,7 +205,7 @@ BEFORE_READING = {
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --device."
     ),
-    "run labels.csv --seed 1": "--seed is no option of method 'lwea', which has -k, --theta, *, --device.",
+    "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 0": "n_clusters must be at least 1, but is 0.",
     "run labels.csv -k 3 --theta 0": "theta must be above 0, but is 0.0.",
     "run labels.csv -k 3 --theta nan": "theta must be above 0, but is nan.",

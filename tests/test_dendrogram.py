@@ -54,20 +54,37 @@ def test_cut_at_a_height():
 
 
 @pytest.mark.parametrize(
-    ("similarities", "leaves_repeat", "expected"),
+    ("similarities", "leaves_made_at", "expected"),
     [
-        ([0.9, 0.8, 0.2], False, 2),  # 2 clusters live from .2 to .8
-        ([0.9, 0.3, 0.2], False, 3),
-        ([0.4, 0.3, 0.2], False, 2),  # a tie: the fewest clusters
-        ([0.4, 0.3, 0.2], True, 4),  # the groups were made at height 0
-        ([0.5], False, 1),
-        ([0.5], True, 2),
-        ([], False, 1),
-        ([], True, 1),
+        ([0.9, 0.8, 0.2], None, [0.6, 0.1]),  # 2 clusters live from .2 to .8
+        ([0.4, 0.3, 0.2], 0.1, [0.1, 0.1, 0.5]),
+        ([0.4, 0.3, 0.2], 0.7, [0.1, 0.1, 0.0]),
+        ([0.5], None, []),
+        ([0.5], 0.0, [0.5]),
+        ([], None, []),
+        ([], 0.0, []),
     ],
 )
-def test_longest_lifetime(similarities, leaves_repeat, expected):
-    assert chain(similarities).n_clusters_of_longest_lifetime(leaves_repeat=leaves_repeat) == expected
+def test_lifetimes_are_the_ranges_of_heights(similarities, leaves_made_at, expected):
+    np.testing.assert_allclose(chain(similarities).lifetimes(leaves_made_at), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [ge.EAC, ge.LWEA])
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([[0, 0, 1, 1, 2]] * 4, 3),  # the clusterings agree: the distinct rows are the answer
+        ([[0, 0, 1, 1, 2, 2]] * 9 + [[0, 1, 2, 2, 3, 3]], 3),  # one more row differs by one label, as near as can be
+        ([[0, 0, 0, 0]] * 2, 1),
+        ([[0, 1, 2]] * 2, 2),  # nothing repeats: single objects are no answer, and all heights tie
+    ],
+)
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_the_longest_lifetime_decides(method, labels, expected):
+    est = method().fit(np.array(labels).T if len(labels) <= len(labels[0]) else [np.array(c) for c in labels])
+    assert est.n_clusters_ == expected
+    if len(est.lifetimes_):
+        assert est.lifetimes_[expected - 2] == est.lifetimes_.max()
 
 
 def test_cut_labels_are_numbered_by_the_smallest_leaf():

@@ -1,5 +1,7 @@
 """The named methods, one per file: each says which similarity and which partitioner it joins."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from gpuens import validation
@@ -22,6 +24,16 @@ def methods() -> dict[str, type[Consensus]]:
     ['eac', 'hbgf', 'lwea', 'lwgp']
     """
     return dict(_METHODS)
+
+
+class _CallableModule(ModuleType):
+    """``gpuens.methods()`` works although the import of this package puts the module in place of the function."""
+
+    def __call__(self) -> dict[str, type[Consensus]]:
+        return methods()
+
+
+sys.modules[__name__].__class__ = _CallableModule
 
 
 def consensus(labels: Any, n_clusters: int | None = None, *, method: str = "lwea", **parameters: Any) -> Any:

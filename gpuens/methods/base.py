@@ -10,6 +10,7 @@ from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Dendrogram, Work
 from gpuens.reduction import CoreGroups, Reduction
+from gpuens.similarity.coassociation import self_similarities
 
 
 class Consensus(ClusterMixin, BaseEstimator):
@@ -74,6 +75,8 @@ class LinkageConsensus(Consensus):
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
         scikit-learn's merge list of all objects, never falling; distance = 1 - similarity. Made when first asked for.
+    lifetimes_ : ndarray, float64
+        The range of distances that gives 2, 3, … clusters; the longest decides where nothing else does.
     work_ : gpuens.partition.Work
         Label comparisons, searches and rounds that the linkage took.
     """
@@ -89,19 +92,36 @@ class LinkageConsensus(Consensus):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         self._objects: Dendrogram | None = None
         self.work_ = Work()
-        self.dendrogram_, self._self_similarities = self._link(reduced, device)
+        self.dendrogram_, cluster_weights = self._link(reduced, device)
+        self._self_similarities = self_similarities(reduced.ensemble, cluster_weights)
+        self.lifetimes_ = self.dendrogram_.lifetimes(self._rows_made_at(reduced, cluster_weights))
         if self.distance_threshold is not None:
             k = self.dendrogram_.n_clusters_at(self.distance_threshold)
         elif self.n_clusters is not None:
             k = self.n_clusters
+        elif len(self.lifetimes_):
+            k = 2 + int(np.argmax(self.lifetimes_))  # the fewest clusters win ties
         else:
-            leaves_repeat = len(reduced.membership) > len(reduced.weights)
-            k = self.dendrogram_.n_clusters_of_longest_lifetime(leaves_repeat=leaves_repeat)
+            k = self.dendrogram_.n_leaves if self._rows_repeat(reduced) else 1
         return self.dendrogram_.cut(k)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        """Return the dendrogram of the rows and the similarity of each row to another object of the same row."""
+        """Return the dendrogram of the rows and the weight of each cluster, the diagonal of S times M."""
         raise NotImplementedError
+
+    def _rows_repeat(self, reduced: Reduction) -> bool:
+        return len(reduced.membership) > len(reduced.weights)
+
+    def _rows_made_at(self, reduced: Reduction, cluster_weights: np.ndarray) -> float | None:
+        """Return the height from which on the distinct rows are a partition worth considering.
+
+        Different rows differ in at least one clustering, so that no two of them can be nearer than one label is
+        worth. A range of heights that is empty by construction is no evidence for as many clusters as rows.
+        """
+        if not self._rows_repeat(reduced):
+            return None
+        one_label = float(cluster_weights.min()) / reduced.ensemble.n_clusterings
+        return 1.0 - float(self._self_similarities.max()) + one_label
 
     @property
     def _object_dendrogram(self) -> Dendrogram:

@@ -8,7 +8,7 @@ from gpuens import validation
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage, complete_linkage, single_linkage
 from gpuens.reduction import Reduction
-from gpuens.similarity.coassociation import coassociation_tile, self_similarities
+from gpuens.similarity.coassociation import coassociation_tile
 
 LINKAGES = ("average", "complete", "single")
 
@@ -50,12 +50,12 @@ class EAC(LinkageConsensus):
     Examples
     --------
     >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
     >>> est = ge.EAC(n_clusters=2).fit(labels)
     >>> est.labels_.tolist()
     [0, 0, 0, 1, 1, 1]
     >>> est.distances_.round(2).tolist()
-    [0.0, 0.0, 0.33, 0.67, 0.83]
+    [0.0, 0.0, 0.33, 0.33, 0.89]
     """
 
     def __init__(
@@ -80,7 +80,6 @@ class EAC(LinkageConsensus):
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         rows = reduced.ensemble
         ones = np.ones(rows.n_clusters, dtype=np.int64)
-        within = self_similarities(rows, ones)
         if self.linkage == "complete":
 
             def similarities_of(start: int, stop: int) -> np.ndarray:
@@ -91,6 +90,6 @@ class EAC(LinkageConsensus):
             dendrogram = complete_linkage(len(rows), similarities_of)
             if self.n_clusters is not None:
                 validation.cut_above_zero(self.n_clusters, int(np.count_nonzero(dendrogram.similarities <= 0)) + 1)
-            return dendrogram, within
+            return dendrogram, ones
         link = average_linkage if self.linkage == "average" else single_linkage
-        return link(rows.codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), within
+        return link(rows.codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), ones

@@ -38,7 +38,7 @@ class HBGF(Consensus):
     Examples
     --------
     >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
     >>> ge.HBGF(n_clusters=2).fit_predict(labels).tolist()
     [0, 0, 0, 1, 1, 1]
     """

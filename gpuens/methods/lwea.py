@@ -8,7 +8,7 @@ from gpuens import validation
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage
 from gpuens.reduction import Reduction
-from gpuens.similarity.coassociation import eci, self_similarities
+from gpuens.similarity.coassociation import eci
 
 
 class LWEA(LinkageConsensus):
@@ -80,4 +80,4 @@ class LWEA(LinkageConsensus):
         dendrogram = average_linkage(
             rows.codes, rows.offsets, self.eci_, reduced.weights, device=device, work=self.work_
         )
-        return dendrogram, self_similarities(rows, self.eci_)
+        return dendrogram, self.eci_

@@ -69,20 +69,16 @@ class Dendrogram:
         """Return the clusters left when every merge at a distance (1 - similarity) below ``distance`` is made."""
         return self.n_leaves - int(np.count_nonzero(1.0 - self.similarities < distance))
 
-    def n_clusters_of_longest_lifetime(self, *, leaves_repeat: bool) -> int:
-        """Return the number of clusters that the widest range of cutting heights gives (Fred & Jain 2005).
+    def lifetimes(self, leaves_made_at: float | None = None) -> np.ndarray:
+        """Return the range of cutting heights that gives 2, 3, … clusters, float64 (Fred & Jain 2005).
 
-        The lifetime of k clusters is the height of the merge that ends them minus that of the merge that made them.
-        ``leaves_repeat`` says whether leaves stand for several objects, whose union at height 0 made the n leaves as
-        clusters; otherwise n clusters, one an object, have no lifetime. The fewest clusters win ties.
+        It is the height of the merge that ends them minus that of the merge that made them. The n leaves are made at
+        ``leaves_made_at``; None is for leaves that are single objects, which no merge has made and which do not count.
         """
         distances = 1.0 - self.similarities
-        if leaves_repeat:
-            distances = np.concatenate([[0.0], distances])
-        if len(distances) < 2:
-            return self.n_leaves if leaves_repeat else 1
-        lifetimes = np.diff(distances)[::-1]  # of 2, 3, … clusters
-        return 2 + int(np.argmax(lifetimes))
+        if leaves_made_at is not None and len(distances):
+            distances = np.concatenate([[min(leaves_made_at, distances[0])], distances])
+        return np.diff(distances)[::-1]
 
     # --- what other people's tools read -------------------------------------------------------------------------------
 

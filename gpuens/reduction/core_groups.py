@@ -16,7 +16,7 @@ class CoreGroups:
     """The exact reduction: one representative for each distinct label row.
 
     >>> import gpuens as ge
-    >>> reduced = ge.CoreGroups().reduce(ge.Ensemble([[1, 0, 0, 1], [0, 0, 0, 0], [2, 1, 1, 2]]))
+    >>> reduced = ge.CoreGroups().reduce(ge.Ensemble([[1, 0, 0, 1], [0, 3, 3, 0], [2, 1, 1, 2]]))
     >>> reduced.weights.tolist(), reduced.membership.tolist()
     ([2, 2], [1, 0, 0, 1])
     """

@@ -68,8 +68,8 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
     Examples
     --------
     >>> import gpuens as ge
-    >>> ge.similarity.coassociation([[0, 0, 1], [0, 0, 0]]).tolist()
-    [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
+    >>> ge.similarity.coassociation([[0, 0, 1], [0, 1, 1]]).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
     ens = Ensemble(ens)
     return _block(ens, np.ones(ens.n_clusters), rows, cols)
