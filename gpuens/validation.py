@@ -40,8 +40,8 @@ def label_matrix_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool)
     if n_clusterings > n_objects and not columns_are_clusterings:
         raise ValueError(
             f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows "
-            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are so "
-            "few objects)."
+            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are "
+            "so few objects)."
         )
 
 

@@ -58,7 +58,7 @@ def test_cut_at_a_height():
     [
         ([0.9, 0.8, 0.2], None, [0.6, 0.1]),  # 2 clusters live from .2 to .8
         ([0.4, 0.3, 0.2], 0.1, [0.1, 0.1, 0.5]),
-        ([0.4, 0.3, 0.2], 0.7, [0.1, 0.1, 0.0]),
+        ([0.4, 0.3, 0.2], 0.0, [0.1, 0.1, 0.6]),
         ([0.5], None, []),
         ([0.5], 0.0, [0.5]),
         ([], None, []),
@@ -83,8 +83,8 @@ def test_lifetimes_are_the_ranges_of_heights(similarities, leaves_made_at, expec
 def test_the_longest_lifetime_decides(method, labels, expected):
     est = method().fit(np.array(labels).T if len(labels) <= len(labels[0]) else [np.array(c) for c in labels])
     assert est.n_clusters_ == expected
-    if len(est.lifetimes_):
-        assert est.lifetimes_[expected - 2] == est.lifetimes_.max()
+    if expected > 1:
+        assert est.lifetimes_[expected - 2] == est.lifetimes_[: expected - 1].max()
 
 
 def test_cut_labels_are_numbered_by_the_smallest_leaf():

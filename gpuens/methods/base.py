@@ -94,34 +94,34 @@ class LinkageConsensus(Consensus):
         self.work_ = Work()
         self.dendrogram_, cluster_weights = self._link(reduced, device)
         self._self_similarities = self_similarities(reduced.ensemble, cluster_weights)
-        self.lifetimes_ = self.dendrogram_.lifetimes(self._rows_made_at(reduced, cluster_weights))
+        rows_repeat = len(reduced.membership) > len(reduced.weights)
+        made_at = 1.0 - float(self._self_similarities.max())  # where the first equal rows merge
+        self.lifetimes_ = self.dendrogram_.lifetimes(made_at if rows_repeat else None)
         if self.distance_threshold is not None:
             k = self.dendrogram_.n_clusters_at(self.distance_threshold)
         elif self.n_clusters is not None:
             k = self.n_clusters
-        elif len(self.lifetimes_):
-            k = 2 + int(np.argmax(self.lifetimes_))  # the fewest clusters win ties
         else:
-            k = self.dendrogram_.n_leaves if self._rows_repeat(reduced) else 1
+            k = self._of_longest_lifetime()
         return self.dendrogram_.cut(k)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         """Return the dendrogram of the rows and the weight of each cluster, the diagonal of S times M."""
         raise NotImplementedError
 
-    def _rows_repeat(self, reduced: Reduction) -> bool:
-        return len(reduced.membership) > len(reduced.weights)
+    def _of_longest_lifetime(self) -> int:
+        """Return the number of clusters that lasts over the widest range of heights; the fewest win ties.
 
-    def _rows_made_at(self, reduced: Reduction, cluster_weights: np.ndarray) -> float | None:
-        """Return the height from which on the distinct rows are a partition worth considering.
-
-        Different rows differ in at least one clustering, so that no two of them can be nearer than one label is
-        worth. A range of heights that is empty by construction is no evidence for as many clusters as rows.
+        As many clusters as there are distinct rows are the answer only if they last longer than all fewer clusters
+        together: no two different rows can be nearer than one label is worth, so that they always last a while.
         """
-        if not self._rows_repeat(reduced):
-            return None
-        one_label = float(cluster_weights.min()) / reduced.ensemble.n_clusterings
-        return 1.0 - float(self._self_similarities.max()) + one_label
+        lifetimes = self.lifetimes_
+        n_rows = self.dendrogram_.n_leaves
+        if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
+            if lifetimes[-1] > lifetimes[:-1].sum():
+                return n_rows
+            lifetimes = lifetimes[:-1]
+        return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1
 
     @property
     def _object_dendrogram(self) -> Dendrogram:

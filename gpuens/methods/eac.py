@@ -23,7 +23,8 @@ class EAC(LinkageConsensus):
     ----------
     n_clusters : int, optional
         Clusters wanted, at most the number of distinct label rows. None: cut where it is `distance_threshold`, else
-        where the number of clusters has the longest lifetime.
+        where the number of clusters has the longest lifetime (`lifetimes_`; as many clusters as distinct rows only if
+        they outlast all fewer clusters together).
     linkage : {"average", "single", "complete"}
         Complete linkage holds all pairs of distinct rows, and usually leaves dozens of clusters with nothing but zero
         similarity between them: cuts below that number are arbitrary, and warned of.
@@ -35,7 +36,7 @@ class EAC(LinkageConsensus):
 
     Attributes
     ----------
-    labels_, n_clusters_, children_, distances_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
         See `gpuens.methods.base`.
 
     Notes

@@ -21,7 +21,8 @@ class LWEA(LinkageConsensus):
     ----------
     n_clusters : int, optional
         Clusters wanted, at most the number of distinct label rows. None: cut where it is `distance_threshold`, else
-        where the number of clusters has the longest lifetime.
+        where the number of clusters has the longest lifetime (`lifetimes_`; as many clusters as distinct rows only if
+        they outlast all fewer clusters together).
     theta : float > 0
         How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
     distance_threshold : float > 0, optional
@@ -34,7 +35,7 @@ class LWEA(LinkageConsensus):
     ----------
     eci_ : ndarray (N_c,), float64
         The index of every cluster, numbered as in `gpuens.Ensemble`.
-    labels_, n_clusters_, children_, distances_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
         See `gpuens.methods.base`.
 
     Notes

@@ -77,7 +77,7 @@ class Dendrogram:
         """
         distances = 1.0 - self.similarities
         if leaves_made_at is not None and len(distances):
-            distances = np.concatenate([[min(leaves_made_at, distances[0])], distances])
+            distances = np.concatenate([[leaves_made_at], distances])
         return np.diff(distances)[::-1]
 
     # --- what other people's tools read -------------------------------------------------------------------------------
