@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
+from conftest import MANY_SHAPES
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
@@ -36,16 +37,18 @@ def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
     assert z[-1, 3] == n
 
 
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(any_labels, k):
-    """Without weights equal rows merge at distance 0, before everything else: the literal tree has the same cuts."""
-    known = (any_labels >= 0).all()
-    est = ge.EAC().fit(any_labels)
+@pytest.mark.parametrize("shape", ["noise", "few clusterings", "unequal k", "repeated rows", "structured"])
+def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(shape):
+    """Without weights and gaps equal rows merge at distance 0, before everything else: the literal tree cuts alike."""
+    labels = MANY_SHAPES[shape]()
+    est = ge.EAC().fit(labels)
     distances = np.append(est.distances_, 1.0)
-    if not known or k > len(est.reduction_.weights) or distances[-k] == distances[-k - 1]:
-        pytest.skip("a missing label or a tie at the cut: SciPy's choice is its own")
-    by_scipy = scipy.cluster.hierarchy.fcluster(est.linkage_matrix(), k, "maxclust")
-    assert ari(by_scipy, ge.EAC(k).fit(any_labels).labels_) == 1.0
+    # where the heights on both sides of a cut tie, SciPy's choice is its own
+    untied = [k for k in range(2, len(est.reduction_.weights)) if distances[-k] - distances[-k - 1] > 1e-9]
+    assert untied
+    for k in untied:
+        by_scipy = scipy.cluster.hierarchy.fcluster(est.linkage_matrix(), k, "maxclust")
+        assert ari(by_scipy, ge.EAC(k).fit(labels).labels_) == 1.0
 
 
 def test_cut_at_a_height():

@@ -146,7 +146,8 @@ def test_never_more_clusters_than_distinct_points(algorithm):
 
 
 def test_a_single_distinct_point():
-    ens = kmeans_ensemble(np.ones((30, 2)), 2, 3)
+    with pytest.warns(UserWarning, match="constant clusterings"):
+        ens = kmeans_ensemble(np.ones((30, 2)), 2, 3)
     assert ens.n_clusters == 2
 
 
