@@ -99,6 +99,23 @@ def table_one():
     return np.array([list(map(int, column)) for column in columns]).T
 
 
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def refused(call, kind, *mentioned):
+    """Check that a call is refused by exactly ``kind`` in one sentence that mentions what it must; return it."""
+    with pytest.raises(kind) as error:
+        call()
+    text = str(error.value)
+    assert error.type is kind
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert ". " not in text
+    for part in mentioned:
+        assert part in text, f"{part!r} is not in: {text}"
+    return text
+
+
 # --- data sets --------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from conftest import refused
 
 import gpuens as ge
 from gpuens import datasets
@@ -33,18 +34,6 @@ def folder(tmp_path):
     (tmp_path / "damaged.npz").write_bytes((tmp_path / "toy.npz").read_bytes()[:200])
     (tmp_path / "README.md").write_text("not a data set")
     return tmp_path
-
-
-def refused(call, kind, *mentioned):
-    with pytest.raises(kind) as error:
-        call()
-    text = str(error.value)
-    assert error.type is kind
-    assert text.endswith(".")
-    assert "\n" not in text
-    assert ". " not in text
-    for part in mentioned:
-        assert part in text, f"{part!r} is not in: {text}"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from conftest import refused
 
 from gpuens import generate, progress
 from gpuens.generate import as_features, kmeans_ensemble
@@ -363,19 +364,6 @@ BAD_FEATURES = {
     "a dict": ({"a": [1, 2]}, TypeError, ["dict"]),
     "a number": (3.5, TypeError, ["float"]),
 }
-
-
-def refused(call, kind, *mentioned):
-    with pytest.raises(kind) as error:
-        call()
-    text = str(error.value)
-    assert error.type is kind
-    assert text.endswith(".")
-    assert "\n" not in text
-    assert ". " not in text
-    for part in mentioned:
-        assert part in text, f"{part!r} is not in: {text}"
-    return text
 
 
 @pytest.mark.parametrize("case", list(BAD_FEATURES))

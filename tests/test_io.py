@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from conftest import refused
 
 import gpuens as ge
 from gpuens import io
@@ -22,18 +23,6 @@ NAMES = ["p", "q", "r"]
 
 def frame(**options):
     return pd.DataFrame(LABELS, columns=NAMES, **options)
-
-
-def refused(call, kind, *mentioned):
-    with pytest.raises(kind) as error:
-        call()
-    text = str(error.value)
-    assert error.type is kind
-    assert text.endswith(".")
-    assert "\n" not in text
-    assert ". " not in text
-    for part in mentioned:
-        assert part in text, f"{part!r} is not in: {text}"
 
 
 def without(package, monkeypatch):

@@ -119,27 +119,26 @@ def _still_unsure(component, bound, bound_hash, similarity, tie, unsure):
 
 
 @njit(cache=True, nogil=True)
+def _root(parent, a):
+    while parent[a] != a:
+        parent[a] = parent[parent[a]]
+        a = parent[a]
+    return a
+
+
+@njit(cache=True, nogil=True)
 def _contract(component, tail, head, similarity, tie):
     """Join components along the edges, name each by its smallest row; return which edges were not taken twice."""
     n_rows = len(component)
     parent = np.arange(n_rows)
     used = np.zeros(len(tail), dtype=np.bool_)
     for e in range(len(tail)):
-        a, b = component[tail[e]], component[head[e]]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
+        a, b = _root(parent, component[tail[e]]), _root(parent, component[head[e]])
         if a != b:
             used[e] = True
             parent[max(a, b)] = min(a, b)
     for q in range(n_rows):
-        name = component[q]
-        while parent[name] != name:
-            name = parent[name]
-        component[q] = name
+        component[q] = _root(parent, component[q])
     return used
 
 
@@ -150,13 +149,7 @@ def _names_of_merges(tail, head, n_rows):
     kept = np.empty(len(tail), dtype=np.int64)
     absorbed = np.empty(len(tail), dtype=np.int64)
     for e in range(len(tail)):
-        a, b = tail[e], head[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
+        a, b = _root(parent, tail[e]), _root(parent, head[e])
         kept[e], absorbed[e] = min(a, b), max(a, b)
         parent[max(a, b)] = min(a, b)
     return kept, absorbed
