@@ -60,7 +60,7 @@ def serve(tasks: dict[str, Callable[..., Record]]) -> None:
         sys.exit()
 
 
-def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 15.0) -> tuple[Any, Record]:
+def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0) -> tuple[Any, Record]:
     """Return what ``call`` returned first, and the seconds of the first and (their median) of later calls.
 
     There are ``later`` later calls, or as many as the ``allowance`` of seconds has room for. The peak memory is that of

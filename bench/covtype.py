@@ -39,7 +39,7 @@ METHODS = ("eac", "lwea", "lwgp", "hbgf")
 SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
 WORK = 1.3  # label comparisons / (G² M)
-QUICK = {"objects": 5000, "ensembles": ("a", "b")}
+QUICK_OBJECTS, QUICK = 5000, ("a", "b")
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -83,7 +83,7 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.labels:
         options.only = ["given"]
-    options.only = options.only or list(QUICK["ensembles"] if options.quick else BY_DEFAULT)
+    options.only = options.only or list(QUICK if options.quick else BY_DEFAULT)
     if options.output is None and not options.quick and not options.labels:
         options.output = common.RESULTS / "covtype.json"
     return options
@@ -110,13 +110,13 @@ class Source:
             if options.quick:
                 self.labels = scratch / "given.npy"
                 matrix = np.load(options.labels, mmap_mode="r")
-                np.save(self.labels, matrix[:: max(1, len(matrix) // QUICK["objects"])])
+                np.save(self.labels, matrix[:: max(1, len(matrix) // QUICK_OBJECTS)])
             return
         import gpuens as ge
 
         classes = ge.datasets.load("covtype", data=options.data).y
         if options.quick:
-            self.step = len(classes) // QUICK["objects"]
+            self.step = len(classes) // QUICK_OBJECTS
         self.classes = scratch / "classes.npy"
         np.save(self.classes, classes[:: self.step])
 
