@@ -21,7 +21,16 @@ from gpuens import progress, validation
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import Regions, make_room, merge_histograms, regions_of, search, similarity_of
+from gpuens.partition.regions import (
+    Regions,
+    make_room,
+    merge_histograms,
+    raise_ceilings,
+    regions_of,
+    search,
+    similarity_of,
+    tile_length,
+)
 from gpuens.partition.work import Work
 
 N_LISTED = 16
@@ -110,13 +119,20 @@ class _Rounds:
         _look_up(self.active, self.nearest, self.nearest_similarity, ids, similarities, bound, bound_hash)
         unknown = self.active[self.nearest[self.active] == UNKNOWN]
         if len(unknown):
+            tile = tile_length(len(self.active), len(self.weights))
+            n_tiles = -(-len(self.active) // tile)
+            ceilings = np.zeros((len(self.weights), n_tiles), dtype=np.float32)
+
+            def ceilings_range(start: int, stop: int) -> None:
+                raise_ceilings(start, stop, self.active, tile, self.regions, ceilings)
 
             def search_range(start: int, stop: int) -> int:
                 return search(
-                    start, stop, unknown, self.active, self.regions, self.weights, self.n_clusterings, self.whole,
-                    ids, similarities, bound, bound_hash,
+                    start, stop, unknown, self.active, tile, ceilings, self.regions, self.weights,
+                    self.n_clusterings, self.whole, ids, similarities, bound, bound_hash,
                 )  # fmt: skip
 
+            devices.over_ranges(ceilings_range, n_tiles, grain=32)
             self.work.searches += len(unknown)
             self.work.comparisons += sum(devices.over_ranges(search_range, len(unknown), grain=8))
             self._take_first_listed(unknown)

@@ -12,7 +12,8 @@ from numba import njit
 
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
-QUERIES = 16  # searched for together, so that each histogram entry read serves all of them
+TILE = 32  # regions that a search passes over together
+CEILINGS = 2**26  # numbers of the tiles' ceilings, beyond which tiles grow
 
 
 class Regions(NamedTuple):
@@ -134,61 +135,96 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     return total / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
+def tile_length(n_active: int, n_clusters: int) -> int:
+    """Return how many of the active regions make a tile."""
+    return max(TILE, -(-n_active * n_clusters // CEILINGS))
+
+
+@njit(cache=True, nogil=True)
+def raise_ceilings(start, stop, active, tile, regions, ceilings):
+    """Write, for tiles ``start`` … ``stop - 1`` of ``active`` regions, the largest share of each cluster in a tile.
+
+    ``ceilings`` (N_c, n_tiles) float32 comes filled with zeros.
+    """
+    for t in range(start, stop):
+        for r in active[t * tile : (t + 1) * tile]:
+            for e in range(regions.start[r], regions.start[r] + regions.length[r]):
+                share = np.float32(regions.counts[e] / regions.size[r] * (1.0 + 1e-6))  # rounded up
+                if share > ceilings[regions.clusters[e], t]:
+                    ceilings[regions.clusters[e], t] = share
+
+
 @njit(cache=True, nogil=True)
 def search(
-    start, stop, queries, active, regions, weights, n_clusterings, whole, ids, similarities, bound, bound_hash
+    start, stop, queries, active, tile, ceilings, regions, weights, n_clusterings, whole,
+    ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     """List anew the nearest of all ``active`` regions for ``queries[start:stop]``; return the comparisons made.
 
-    Each histogram entry of each active region is multiplied by the query's entry of the same cluster, for several
-    queries at once. With unit weights (``whole``) that sum is the numerator itself; otherwise it is rounded in another
-    order than the exact one, so that what may enter a list is scored again.
+    No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M.
+    Tiles are visited in falling bands of that bound, and not at all where it is under the last entry of a full list.
+    With unit weights (``whole``) the sum of products is the numerator itself; otherwise it is rounded in another order
+    than the exact one, so that what may enter a list is scored again.
     """
+    n_tiles = ceilings.shape[1]
     n_listed = ids.shape[1]
-    table = np.zeros((len(weights), QUERIES))
-    score = np.empty(QUERIES)
-    floor = np.empty(QUERIES)  # the score that a region of one object needs to be listed
-    listed = np.empty(QUERIES, dtype=np.int64)
-    ties = np.empty((QUERIES, n_listed), dtype=np.uint64)
+    query = np.zeros(len(weights))
+    reach = np.empty(n_tiles, dtype=np.float32)
+    ties = np.empty(n_listed, dtype=np.uint64)
     compared = 0
-    for block in range(start, stop, QUERIES):
-        width = min(QUERIES, stop - block)
-        for b in range(width):
-            a = queries[block + b]
-            for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-                table[regions.clusters[e], b] = weights[regions.clusters[e]] * regions.counts[e]
-            for s in range(n_listed):
-                ids[a, s] = -1
-                similarities[a, s] = 0.0
-            listed[b] = 0
-            floor[b] = 0.0
-        for r in active:
-            for b in range(QUERIES):
-                score[b] = 0.0
-            for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                n = float(regions.counts[e])
-                row = table[regions.clusters[e]]
-                for b in range(QUERIES):
-                    score[b] += n * row[b]
-            compared += width * regions.length[r]
-            size = float(regions.size[r])
-            for b in range(width):
-                a = queries[block + b]
-                if score[b] <= 0.0 or score[b] < floor[b] * size or r == a:
+    for i in range(start, stop):
+        a = queries[i]
+        begin, end = regions.start[a], regions.start[a] + regions.length[a]
+        for t in range(n_tiles):
+            reach[t] = 0.0
+        for e in range(begin, end):
+            cluster = regions.clusters[e]
+            query[cluster] = weights[cluster] * regions.counts[e]
+            share = np.float32(query[cluster] / regions.size[a])
+            ceiling = ceilings[cluster]
+            for t in range(n_tiles):
+                reach[t] += share * ceiling[t]
+        compared += regions.length[a] * n_tiles
+        best = np.float32(0.0)
+        for t in range(n_tiles):
+            best = max(best, reach[t])
+
+        for s in range(n_listed):
+            ids[a, s] = -1
+            similarities[a, s] = 0.0
+        listed = 0
+        floor = 0.0  # the score that a region of one object needs to be listed
+        least = 0.0  # the reach that a tile needs to be visited: lower by all that float32 sums can be off by
+        lowered = n_clusterings * (1.0 - 2e-6 - 1.2e-7 * regions.length[a])
+        high = np.inf
+        low = 0.75 * best
+        while high > least:
+            if low < 0.02 * best:
+                low = 0.0
+            for t in range(n_tiles):
+                if reach[t] < low or reach[t] >= high or reach[t] < least or reach[t] <= 0.0:
                     continue
-                if whole:
-                    similarity = score[b] / (regions.size[a] * regions.size[r] * n_clusterings)
-                else:
-                    similarity = similarity_of(regions, weights, n_clusterings, a, r)
-                listed[b] = insert(ids[a], similarities[a], ties[b], listed[b], r, similarity, pair_hash(a, r))
-                if listed[b] == n_listed:
-                    # a little lower than the last entry's, because products and quotients are rounded
-                    floor[b] = similarities[a, n_listed - 1] * regions.size[a] * n_clusterings * (1.0 - 1e-9)
-        for b in range(width):
-            a = queries[block + b]
-            full = listed[b] == n_listed
-            bound[a] = similarities[a, n_listed - 1] if full else 0.0
-            bound_hash[a] = ties[b, n_listed - 1] if full else NO_HASH
-            for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-                table[regions.clusters[e], b] = 0.0
+                for r in active[t * tile : (t + 1) * tile]:
+                    score = 0.0
+                    for e in range(regions.start[r], regions.start[r] + regions.length[r]):
+                        score += regions.counts[e] * query[regions.clusters[e]]
+                    compared += regions.length[r]
+                    if score <= 0.0 or score < floor * regions.size[r] or r == a:
+                        continue
+                    if whole:
+                        similarity = score / (regions.size[a] * regions.size[r] * n_clusterings)
+                    else:
+                        similarity = similarity_of(regions, weights, n_clusterings, a, r)
+                    listed = insert(ids[a], similarities[a], ties, listed, r, similarity, pair_hash(a, r))
+                    if listed == n_listed:
+                        # a little lower than the last entry's, because products and quotients are rounded
+                        floor = similarities[a, n_listed - 1] * regions.size[a] * n_clusterings * (1.0 - 1e-9)
+                        least = max(0.0, similarities[a, n_listed - 1] * lowered)
+            high = low
+            low *= 0.75
+        full = listed == n_listed
+        bound[a] = similarities[a, n_listed - 1] if full else 0.0
+        bound_hash[a] = ties[n_listed - 1] if full else NO_HASH
+        for e in range(begin, end):
+            query[regions.clusters[e]] = 0.0
     return compared
