@@ -5,33 +5,30 @@
 DIR (or GPUENS_DATA) holds pools/lwec_NAME.npz: ``members`` (N, 100), the pool of base clusterings, and ``y``, the
 classes. Each draw takes 10 clusterings of the pool without replacement, the same for all methods, and asks for as many
 clusters as there are classes. A mean is held to reproduce the paper's when it is within 1.5 of the paper's standard
-deviations of it. Prints Markdown, writes JSON and, for --theta-curve, a picture beside the JSON.
+deviations of it. Prints Markdown, writes it and JSON and, for --theta-curve, a picture beside them.
 """
 
 import argparse
-import datetime
-import json
 import math
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import common
 import lwec_tables as paper
 import numpy as np
 
 import gpuens as ge
-import gpuens.device
 from gpuens.progress import bar
 
 THETA = 0.4
 SIZE = 10  # base clusterings in an ensemble
 METHODS = ("lwea", "lwgp", "eac", "hbgf")
 TOLERANCE = 1.5  # of the paper's standard deviations
+PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 
 CURVES = {"lwea": ("LWEA, Table III", paper.TABLE_III), "lwgp": ("LWGP, Table IV", paper.TABLE_IV)}
 
@@ -49,14 +46,16 @@ SCORES: dict[str, tuple[str, dict, Callable]] = {
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     pools = read_pools(options.data, options.only)
-    result: dict[str, Any] = {"setting": setting(options), "machine": machine(), "versions": versions()}
+    result = {"setting": setting(options), **common.about(PACKAGES)}
     result["tables"] = true_k_tables(pools, options.draws, options.seed)
-    print(markdown(result["tables"]))
-    save(result, options.output)
+    report = f"# The LWEC paper's tables\n\n{common.machine_line(result)}\n{markdown(result['tables'])}"
+    print(report)
+    common.save(options.output, result, report)
     if options.theta_curve:
         result["theta"] = theta_curves(pools, options.theta_draws, options.seed)
-        print(theta_markdown(result["theta"]))
-        save(result, options.output)
+        curves = theta_markdown(result["theta"])
+        print(curves)
+        common.save(options.output, result, f"{report}\n{curves}")
         picture = options.output.with_suffix(".png")
         plot_theta(result["theta"], picture)
         print(f"\nThe curves are in {picture}.")
@@ -288,44 +287,13 @@ def plot_theta(curves: dict[str, Any], path: Path) -> None:
 
 def setting(options: argparse.Namespace) -> dict[str, Any]:
     return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": common.today(),
         "draws": options.draws,
         "clusterings in a draw": SIZE,
         "theta": THETA,
         "theta_draws": options.theta_draws if options.theta_curve else None,
         "seed": options.seed,
     }
-
-
-def machine() -> dict[str, Any]:
-    cpuinfo = Path("/proc/cpuinfo")
-    models = [line for line in cpuinfo.read_text().splitlines() if "model name" in line] if cpuinfo.exists() else []
-    return {
-        "processor": models[0].split(":")[1].strip() if models else platform.processor(),
-        "threads": ge.device.n_threads(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-
-
-def versions() -> dict[str, str]:
-    packages = ("numpy", "scipy", "numba", "scikit-learn")
-    return {"python": platform.python_version(), "gpuens": ge.__version__} | {p: version(p) for p in packages}
-
-
-def save(result: dict[str, Any], path: Path) -> None:
-    """Write beside, then rename, so that a file under the final name is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".partial")
-    beside.write_text(json.dumps(rounded(result), indent=1) + "\n")
-    beside.replace(path)
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return round(float(value), 4) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

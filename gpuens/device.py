@@ -124,8 +124,8 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     """Call ``work(start, stop)`` on pieces of range(n), in threads, and return what the calls returned, in order.
 
     ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
-    not depend on the number of threads. ``grain`` is the smallest piece worth a thread; pieces outnumber threads so
-    that unequal ones even out.
+    not depend on the number of threads; it must not come back here, for the threads would wait for each other.
+    ``grain`` is the smallest piece worth a thread; pieces outnumber threads so that unequal ones even out.
     """
     threads = n_threads()
     pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
@@ -133,8 +133,16 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     ranges = list(pairwise(bounds))
     if pieces == 1:
         return [work(0, n)] if n else []
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda piece: work(*piece), ranges))
+    return list(_pool(threads).map(lambda piece: work(*piece), ranges))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

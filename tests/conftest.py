@@ -1,6 +1,7 @@
 """What all tests share: ensembles to test with, the data directory, and the rule for tests that need a GPU."""
 
 import os
+import re
 import warnings
 from functools import cache
 from pathlib import Path
@@ -102,15 +103,21 @@ def table_one():
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
+def one_sentence(message):
+    """Return the text of an error or a warning if it is exactly one sentence; fail if it is not."""
+    text = str(message)
+    assert "\n" not in text, text
+    assert re.fullmatch(r"\S.*\S\.", text), f"not a sentence: {text}"
+    assert not re.search(r"[.!?]\s+[A-Z(]", text), f"more than one sentence: {text}"
+    return text
+
+
 def refused(call, kind, *mentioned):
     """Check that a call is refused by exactly ``kind`` in one sentence that mentions what it must; return it."""
     with pytest.raises(kind) as error:
         call()
-    text = str(error.value)
     assert error.type is kind
-    assert text.endswith(".")
-    assert "\n" not in text
-    assert ". " not in text
+    text = one_sentence(error.value)
     for part in mentioned:
         assert part in text, f"{part!r} is not in: {text}"
     return text

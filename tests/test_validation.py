@@ -7,29 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens import validation
-
-
-def one_sentence(error):
-    """Return the message of an error or warning if it is exactly one sentence; fail if it is not."""
-    text = str(error.value if hasattr(error, "value") else error)
-    assert "\n" not in text, text
-    assert re.fullmatch(r"\S.*\S\.", text), f"not a sentence: {text}"
-    assert not re.search(r"[.!?]\s+[A-Z(]", text), f"more than one sentence: {text}"
-    return text
-
-
-def refused(call, kind, *mentioned):
-    """Call, and check that the refusal is of this kind, one sentence, and says what it must."""
-    with pytest.raises(kind) as error:
-        call()
-    assert error.type is kind
-    text = one_sentence(error)
-    for part in mentioned:
-        assert part in text, f"{part!r} is not in: {text}"
-    return text
 
 
 class OnGPU:

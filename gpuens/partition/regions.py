@@ -185,9 +185,9 @@ def search(
             for t in range(n_tiles):
                 reach[t] += share * ceiling[t]
         compared += regions.length[a] * n_tiles
-        best = np.float32(0.0)
+        best = 0.0
         for t in range(n_tiles):
-            best = max(best, reach[t])
+            best = max(best, float(reach[t]))
 
         for s in range(n_listed):
             ids[a, s] = -1
