@@ -59,6 +59,28 @@ def from_host(array: np.ndarray, kind: str) -> Any:
     return _cupy().asarray(array) if kind == "cuda" else array
 
 
+def namespace(device: str) -> Any:
+    """Return the array module of a device: NumPy, whose arrays the emulator reads too, or CuPy."""
+    return _cupy() if device == "cuda" else np
+
+
+def to_device(array: Any, device: str) -> Any:
+    """Return an array where ``device`` works, C-contiguous, as kernels need it."""
+    if device == "cuda":
+        return _cupy().ascontiguousarray(_cupy().asarray(array))
+    return np.ascontiguousarray(to_host(array))
+
+
+def identity(device: str) -> str:
+    """Return a name for what a kernel is compiled for: "emulated", or "cuda:1" with the GPU in use."""
+    return f"cuda:{_cupy().cuda.runtime.getDevice()}" if device == "cuda" else device
+
+
+def compile_cuda(source: str, options: tuple[str, ...]) -> Any:
+    """Return CUDA source as a module for the GPU in use."""
+    return _cupy().RawModule(code=source, options=options)
+
+
 def _cupy() -> Any:
     try:
         import cupy

@@ -1,8 +1,9 @@
-"""Which function does a primitive's work on which device.
+"""Which function does a primitive's work on which device, and the only place that compiles and launches kernels.
 
 A primitive is one small computation on plain arrays (intersections, nearest lists, operator products, …). It has one
-signature and one version a device; callers name the device and nothing else. The CPU version is the decorated
-function itself. A CUDA version registers under the same name with `runs_on` and launches a kernel of ``kernels/*.cu``.
+signature and up to two versions: the decorated function is the CPU's, and `Primitive.kernel` registers the one that
+launches kernels, on a GPU ("cuda") or executed on the CPU by the tests' emulator ("emulated"). Callers name the device
+and nothing else.
 
 >>> from gpuens import kernels
 >>> @kernels.primitive
@@ -10,40 +11,163 @@ function itself. A CUDA version registers under the same name with `runs_on` and
 ...     return values * 2
 >>> doubled(21, device="cpu")
 42
+
+Sources are ``kernels/*.cu``, one idea per file. ``prelude.cuh`` is put before each of them as text, so that nothing is
+included and a compiler's cache that looks at the source sees all of it. A file's first lines say which macros it takes
+(``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
+import importlib.util
+import itertools
+import re
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, update_wrapper
+from pathlib import Path
 from typing import Any
 
-_versions: dict[str, dict[str, Callable]] = {}  # primitive -> device -> function
+import numpy as np
+
+from gpuens import device as devices
+
+PACKAGE = Path(__file__).resolve().parent
+PRELUDE = "prelude.cuh"
+# no contraction of a·b + c, so that every sum has the bits it has on the CPU
+FLAGS = ("--std=c++17", "--fmad=false")
+
+_primitives: dict[str, "Primitive"] = {}
 
 
-def primitive(cpu: Callable) -> Callable:
-    """Make ``cpu`` the CPU version of a primitive, and return the function that chooses by ``device=``."""
-    name = cpu.__name__
-    versions = _versions.setdefault(name, {})
-    versions["cpu"] = cpu
-
-    @wraps(cpu)
-    def choose(*args: Any, device: str = "cpu", **kwargs: Any) -> Any:
-        if device not in versions:
-            raise ValueError(f"device={device!r} has no version of {name!r} yet; use device='cpu'.")
-        return versions[device](*args, **kwargs)
-
-    return choose
+# --- primitives -------------------------------------------------------------------------------------------------------
 
 
-def runs_on(device: str) -> Callable[[Callable], Callable]:
-    """Register a function as the version of the primitive of the same name on ``device``."""
+class Primitive:
+    """A function with a version for the CPU and one for GPUs; calling it with ``device=`` chooses."""
 
-    def register(version: Callable) -> Callable:
-        _versions.setdefault(version.__name__, {})[device] = version
+    def __init__(self, cpu: Callable) -> None:
+        self._cpu = cpu
+        self._kernel: Callable | None = None
+        update_wrapper(self, cpu)
+        _primitives[cpu.__name__] = self
+
+    def kernel(self, version: Callable) -> Callable:
+        """Register what launches the kernels; it is called with the same arguments and ``device``."""
+        self._kernel = version
         return version
 
-    return register
+    def __call__(self, *args: Any, device: str = "cpu", **kwargs: Any) -> Any:
+        if device == "cpu":
+            return self._cpu(*args, **kwargs)
+        if self._kernel is None:
+            raise ValueError(f"device={device!r} has no version of {self._cpu.__name__!r} yet; use device='cpu'.")
+        return self._kernel(*args, device=device, **kwargs)
+
+
+primitive = Primitive
 
 
 def primitives() -> dict[str, list[str]]:
     """Return the primitives loaded so far and the devices that each has a version for."""
-    return {name: sorted(versions) for name, versions in sorted(_versions.items())}
+    return {
+        name: ["cpu"] if found._kernel is None else ["cpu", "cuda", "emulated"]
+        for name, found in sorted(_primitives.items())
+    }
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def directory() -> Path:
+    """Return where the sources are: inside an installed package, or beside the package in a checkout."""
+    for found in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
+        if (found / PRELUDE).exists():
+            return found
+    raise FileNotFoundError(f"no CUDA sources are beside {PACKAGE}; install gpuens anew.")
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Return the text of every source, prelude first, by the stem of its file."""
+    prelude = (directory() / PRELUDE).read_text()
+    return {
+        path.stem: f'{prelude}\n#line 1 "{path.name}"\n{path.read_text()}' for path in sorted(directory().glob("*.cu"))
+    }
+
+
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+
+
+@cache
+def functions() -> dict[str, str]:
+    """Return {kernel: stem of the file that holds it}."""
+    return {name: stem for stem, text in sources().items() for name in _KERNEL.findall(text)}
+
+
+def variants(stem: str) -> list[dict[str, str]]:
+    """Return every choice of macros that a source is compiled with: one empty choice if it takes none."""
+    found = re.search(r"^// variants: (.*)$", sources()[stem], flags=re.MULTILINE)
+    macros = [part.split("=") for part in found[1].split(";")] if found else []
+    choices = itertools.product(*([(name.strip(), value) for value in values.split()] for name, values in macros))
+    return [dict(choice) for choice in choices]
+
+
+def options(macros: dict[str, str]) -> tuple[str, ...]:
+    """Return the compiler's options for a choice of macros."""
+    return (*FLAGS, *(f"-D{name}={value}" for name, value in sorted(macros.items())))
+
+
+# --- launching --------------------------------------------------------------------------------------------------------
+
+C_NAMES = {"uint8": "u8", "uint16": "u16", "uint32": "u32", "int64": "i64", "float64": "f64"}
+
+
+def c_name(dtype: Any) -> str:
+    """Return what the prelude calls a NumPy dtype, for a macro."""
+    return C_NAMES[np.dtype(dtype).name]
+
+
+def launch(
+    name: str, grid: int | tuple, block: int | tuple, args: tuple, *, device: str, shared: int = 0, **macros: str
+) -> None:
+    """Launch a kernel of ``kernels/*.cu`` on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
+
+    ``shared`` is the dynamic shared memory in bytes.
+    """
+    grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
+    if 0 in grid:
+        return
+    function(name, device, **macros)(
+        tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared)
+    )
+
+
+def function(name: str, device: str, **macros: str) -> Any:
+    """Return a kernel, compiled for the GPU in use or for the emulator."""
+    return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)
+
+
+@cache
+def _module(stem: str, device: str, macros: tuple) -> Any:
+    text, flags = sources()[stem], options(dict(macros))
+    if device == "emulated":
+        return emulator().Module(text, flags, name=stem)
+    return devices.compile_cuda(text, flags)
+
+
+@cache
+def emulator() -> Any:
+    """Return the tests' emulator, which compiles kernels with g++ and runs them on the CPU; checkouts have it."""
+    path = PACKAGE.parent / "tests" / "emulator" / "__init__.py"
+    if not path.exists():
+        raise ValueError("device='emulated' works in a checkout only, where tests/emulator is; use device='cpu'.")
+    spec = importlib.util.spec_from_file_location("gpuens_emulator", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def blocks(n: int, block: int, most: int = 65_535) -> int:
+    """Return how many blocks of ``block`` threads a grid-stride loop over n items is launched with."""
+    return min(most, -(-n // block))
