@@ -40,35 +40,35 @@ def common_kind(arrays: list) -> str:
     return kinds.pop() if kinds else "cpu"
 
 
-def to_host(array: Any) -> np.ndarray:
-    """Return any array (NumPy, CuPy, ``__cuda_array_interface__``, DLPack, a nested list) as a NumPy array."""
+def native(array: Any) -> Any:
+    """Return any array where it is: NumPy's for what is in host memory, CuPy's for what is in GPU memory.
+
+    ``__cuda_array_interface__``, DLPack and nested lists are understood.
+    """
     if isinstance(array, np.ndarray):
         return array
     if kind_of(array) == "cuda":
         cupy = _cupy()
-        if hasattr(array, "__cuda_array_interface__"):
-            return cupy.asnumpy(cupy.asarray(array))
-        return cupy.asnumpy(cupy.from_dlpack(array))
+        return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
     if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
         return np.from_dlpack(array)
     return np.asarray(array)
 
 
-def from_host(array: np.ndarray, kind: str) -> Any:
-    """Return a NumPy array on the device that ``kind`` (see `kind_of`) names: results go where labels came from."""
-    return _cupy().asarray(array) if kind == "cuda" else array
+def to_host(array: Any) -> np.ndarray:
+    """Return any array that `native` understands as a NumPy array."""
+    array = native(array)
+    return array if isinstance(array, np.ndarray) else _cupy().asnumpy(array)
+
+
+def move(array: Any, kind: str) -> Any:
+    """Return an array in the memory that ``kind`` (see `kind_of`) names: results go where labels came from."""
+    return _cupy().asarray(array) if kind == "cuda" else to_host(array)
 
 
 def namespace(device: str) -> Any:
     """Return the array module of a device: NumPy, whose arrays the emulator reads too, or CuPy."""
     return _cupy() if device == "cuda" else np
-
-
-def to_device(array: Any, device: str) -> Any:
-    """Return an array where ``device`` works, C-contiguous, as kernels need it."""
-    if device == "cuda":
-        return _cupy().ascontiguousarray(_cupy().asarray(array))
-    return np.ascontiguousarray(to_host(array))
 
 
 def identity(device: str) -> str:
@@ -86,7 +86,7 @@ def _cupy() -> Any:
         import cupy
     except ImportError as error:
         raise ImportError(
-            "labels are in GPU memory, but CuPy is not installed: pip install 'gpuens[cu12]' or 'gpuens[cu13]'."
+            "labels in GPU memory need CuPy, but CuPy is not installed: pip install 'gpuens[cu12]' or 'gpuens[cu13]'."
         ) from error
     return cupy
 
@@ -94,20 +94,25 @@ def _cupy() -> Any:
 # --- where to work ----------------------------------------------------------------------------------------------------
 
 
-def resolve(device: str) -> str:
-    """Return where to work ("cpu") for what the caller asked, or refuse it in one sentence.
+def resolve(device: str, kind: str = "cpu") -> str:
+    """Return where to work ("cpu", "cuda" or "emulated") on labels of this kind of memory, or refuse in one sentence.
 
-    The primitives have CPU versions only so far, so "auto" is the CPU whatever the input, and a result goes back to
-    where the labels came from.
+    "auto" follows the labels: those in GPU memory are worked on there.
     """
     if device not in DEVICES:
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, not {device!r}.")
-    if device in ("cuda", "emulated"):
-        raise ValueError(
-            f"device={device!r} cannot run in this version, which has no CUDA kernels yet; use device='auto' or 'cpu' "
-            "(labels in GPU memory are accepted, and results go back there)."
-        )
-    return "cpu"
+    if device == "auto":
+        return kind
+    if device == "cuda":
+        try:
+            usable = _cupy().cuda.runtime.getDeviceCount() > 0
+        except Exception as error:  # no CuPy, or no driver
+            raise ValueError(
+                f"device='cuda' needs CuPy and a GPU ({str(error).rstrip('.')}); use device='auto' or 'cpu'."
+            ) from error
+        if not usable:
+            raise ValueError("device='cuda' needs a GPU and none is visible; use device='auto' or 'cpu'.")
+    return device
 
 
 @cache
@@ -179,14 +184,18 @@ def total_memory() -> int:
     return int(psutil.virtual_memory().total)
 
 
-def memory_budget() -> int:
-    """Return how many bytes a run may take on the host: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
+def memory_budget(device: str = "cpu") -> int:
+    """Return how many bytes a run may take where it works: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
         match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)b?\s*", setting.lower())
         if not match:
             raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB', not {setting!r}.")
         return int(float(match[1]) * _UNITS[match[2]])
+    if device == "cuda":
+        cupy = _cupy()
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return int(0.8 * (free + cupy.get_default_memory_pool().free_bytes()))
     import psutil
 
     return int(0.8 * psutil.virtual_memory().available)

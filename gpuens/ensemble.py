@@ -57,7 +57,6 @@ class Ensemble:
     [[1, 0], [0, 0], [0, 1], [-1, 1]]
     """
 
-    codes: np.ndarray
     categories: list[np.ndarray]
     offsets: np.ndarray
     sizes: np.ndarray
@@ -72,24 +71,43 @@ class Ensemble:
             return
         columns, found_names, self.device_kind = _columns(labels)
         self.names = found_names if names is None else validation.clustering_names(names, len(columns))
-        self.codes, self.categories = _encode(columns, self.names)
+        codes, self.categories = _encode(columns, self.names)
         n_clusters = np.array([len(c) for c in self.categories], dtype=np.int64)
-        validation.clusterings_say_something(n_clusters, self.names, len(self.codes))
-        validation.objects_are_labelled(self._missing_everywhere())
+        validation.clusterings_say_something(n_clusters, self.names, len(codes))
+        validation.objects_are_labelled(_missing_everywhere(codes))
         self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        self.sizes = _sizes(self.codes, n_clusters)
+        self.sizes = _sizes(codes, n_clusters)
+        self._copies = {device.kind_of(codes): codes}
 
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some of the objects, with this one's cluster numbering (clusters may become empty).
 
-        ``rows`` is a 1-D array of object indices, a mask over objects or a slice.
+        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (trusted to be
+        in range) choose from the labels there, and the subset stays there.
         """
-        rows = validation.row_indices(rows, self.n_objects, "rows")
+        kind = device.kind_of(rows)
+        if kind == "cpu":
+            rows = validation.row_indices(rows, self.n_objects, "rows")
+        codes = self._copy(kind)[rows].copy(order="F")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
-        subset.codes = np.asfortranarray(self.codes[rows])
-        subset.sizes = _sizes(subset.codes, np.diff(self.offsets))
+        subset.sizes = _sizes(codes, np.diff(self.offsets))
+        subset._copies = {kind: codes}
         return subset
+
+    @property
+    def codes(self) -> np.ndarray:
+        return self._copy("cpu")
+
+    def codes_on(self, where: str) -> Any:
+        """Return the codes where the device ``where`` ("cpu", "cuda", "emulated") works; they are brought there once."""
+        return self._copy("cuda" if where == "cuda" else "cpu")
+
+    def _copy(self, kind: str) -> Any:
+        if kind not in self._copies:
+            ((_, codes),) = self._copies.items()
+            self._copies[kind] = device.move(codes.T, kind).T  # both ways the columns stay contiguous
+        return self._copies[kind]
 
     def to_array(self) -> np.ndarray:
         """Return the codes as int64 (n_objects, n_clusterings) with -1 for missing."""
@@ -99,11 +117,11 @@ class Ensemble:
 
     @property
     def n_objects(self) -> int:
-        return self.codes.shape[0]
+        return int(self._any_copy.shape[0])
 
     @property
     def n_clusterings(self) -> int:
-        return self.codes.shape[1]
+        return len(self.offsets) - 1
 
     @property
     def n_clusters(self) -> int:
@@ -111,25 +129,21 @@ class Ensemble:
 
     @property
     def missing_code(self) -> int:
-        return int(np.iinfo(self.codes.dtype).max)
+        return int(np.iinfo(self._any_copy.dtype).max)
 
     @property
     def has_missing(self) -> bool:
-        return bool(self.sizes.sum() < self.codes.size)
+        return bool(self.sizes.sum() < self.n_objects * self.n_clusterings)
+
+    @property
+    def _any_copy(self) -> Any:
+        return next(iter(self._copies.values()))
 
     def __len__(self) -> int:
         return self.n_objects
 
     def __repr__(self) -> str:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
-
-    def _missing_everywhere(self) -> np.ndarray:
-        everywhere = self.codes[:, 0] == self.missing_code
-        for m in range(1, self.n_clusterings):
-            if not everywhere.any():
-                break
-            everywhere &= self.codes[:, m] == self.missing_code
-        return everywhere
 
 
 # --- from what callers have to columns --------------------------------------------------------------------------------
@@ -155,7 +169,7 @@ def _columns(labels: Any) -> tuple[list, list, str]:
             validation.columns_not_rows(len(columns), len(columns[0]))
         return columns, list(range(len(columns))), kind
     kind = device.kind_of(labels)
-    matrix = device.to_host(labels)
+    matrix = device.native(labels)
     validation.label_matrix_shape(matrix.shape, columns_are_clusterings=False)
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
@@ -167,7 +181,7 @@ def _as_column(column: Any) -> Any:
     if _is_pandas(column):
         return column
     if not isinstance(column, (list, tuple)):
-        return device.to_host(column)
+        return device.native(column)
     try:
         array = np.asarray(column)
     except ValueError:  # a list of unequal lists
@@ -185,13 +199,17 @@ def _is_pandas(column: Any) -> bool:
 # --- from columns to codes --------------------------------------------------------------------------------------------
 
 
-def _encode(columns: list, names: list) -> tuple[np.ndarray, list[np.ndarray]]:
+# NumPy's functions call CuPy's for arrays in GPU memory, so that what follows encodes labels where they are.
+
+
+def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
     """Number the clusters of each column; widen the common dtype only when a column needs it."""
-    codes = np.empty((len(columns[0]), len(columns)), dtype=np.uint8, order="F")
+    shape = (len(columns[0]), len(columns))
+    codes = device.namespace(device.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
     categories = []
     for m, (column, name) in enumerate(zip(columns, names, strict=True)):
         column_codes, column_categories = _encode_column(column, name)
-        categories.append(column_categories)
+        categories.append(device.to_host(column_categories))
         needed = _dtype_for(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
             codes = _widen(codes, needed)
@@ -214,18 +232,28 @@ def _widen(codes: np.ndarray, dtype: type) -> np.ndarray:
     return wide
 
 
-def _sizes(codes: np.ndarray, n_clusters: np.ndarray) -> np.ndarray:
+def _missing_everywhere(codes: Any) -> Any:
+    missing = np.iinfo(codes.dtype).max
+    everywhere = codes[:, 0] == missing
+    for m in range(1, codes.shape[1]):
+        if not everywhere.any():
+            break
+        everywhere &= codes[:, m] == missing
+    return everywhere
+
+
+def _sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
     """Count the objects of each cluster, all clusterings in one array."""
     # missing codes are brought down to k first: the largest uint32 would ask for a table of 32 GB
     counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
-    return np.concatenate(counts).astype(np.int64)
+    return device.to_host(np.concatenate(counts)).astype(np.int64)
 
 
 def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     """Return int64 codes (-1 = missing) numbered by ascending label value, and the label values."""
     if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
         return _encode_objects(column, name)
-    values = device.to_host(column)
+    values = device.native(column)
     if isinstance(values, np.ma.MaskedArray):
         known = ~np.ma.getmaskarray(values)
         codes = np.full(values.shape, validation.MISSING, dtype=np.int64)
@@ -234,7 +262,7 @@ def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind in "fc":
         values = validation.numeric_column(values, name)
     if values.dtype.kind in "iub":
-        return _encode_integers(np.asarray(values), name)
+        return _encode_integers(values, name)
     return _encode_objects(values, name)
 
 
@@ -242,12 +270,12 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
     dtype = values.dtype
     if dtype.kind == "b":
         values = values.view(np.uint8)
-    smallest, largest = int(values.min(initial=0)), int(values.max(initial=0))
+    smallest, largest = (int(values.min()), int(values.max())) if values.size else (0, 0)
     validation.non_negative(smallest, name)
     if largest > 4 * values.size + 1024:  # too sparse for a table of the label values
         found, codes = np.unique(values, return_inverse=True)
         codes = codes.astype(np.int64)
-        if found[0] == validation.MISSING:
+        if int(found[0]) == validation.MISSING:
             return codes - 1, found[1:]
         return codes, found
     shifted = values.astype(np.int64)

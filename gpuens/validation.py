@@ -80,7 +80,7 @@ def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
             f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are not told apart any more; "
             "pass integers or strings."
         )
-    whole = np.full(column.shape, MISSING, dtype=np.int64)
+    whole = np.full_like(column, MISSING, dtype=np.int64)
     whole[~missing] = known.astype(np.int64)
     return whole
 

@@ -369,10 +369,10 @@ def test_gpu_in_gpu_out(cupy, wrap):
     check(ge.Ensemble([wrap(np.array(column)) for column in columns]), columns)
     assert ge.Ensemble([wrap(np.array(column)) for column in columns]).device_kind == "cuda"
     assert ge.Ensemble(ens).device_kind == ens.take([0, 1]).device_kind == "cuda"
-    result = device.from_host(np.arange(4), ens.device_kind)
+    result = device.move(np.arange(4), ens.device_kind)
     assert isinstance(result, OnGPU)
     assert device.to_host(result).tolist() == [0, 1, 2, 3]
-    assert device.from_host(np.arange(4), "cpu").tolist() == [0, 1, 2, 3]
+    assert device.move(np.arange(4), "cpu").tolist() == [0, 1, 2, 3]
 
 
 def test_frame_on_the_gpu():

@@ -9,7 +9,7 @@ from gpuens import device as devices
 from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Dendrogram, Work
-from gpuens.reduction import CoreGroups, Reduction
+from gpuens.reduction import Reduction, core_groups
 from gpuens.similarity.coassociation import self_similarities
 
 
@@ -31,16 +31,18 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "Consensus":
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored."""
-        device = devices.resolve(self.device)
         ensemble = Ensemble(X)
+        device = devices.resolve(self.device, ensemble.device_kind)
         self._check_parameters()
-        reducer = CoreGroups() if self.reduction is None else validation.reducer(self.reduction)
-        self.reduction_: Reduction = reducer.reduce(ensemble)
+        if self.reduction is None:
+            self.reduction_: Reduction = core_groups(ensemble, device=device)
+        else:
+            self.reduction_ = validation.reducer(self.reduction).reduce(ensemble)
         if self.n_clusters is not None or not self._chooses_n_clusters:
             validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
         labels = self._partition(self.reduction_, device)
         self.n_clusters_ = int(labels.max()) + 1
-        self.labels_ = devices.from_host(self.reduction_.expand(labels).astype(np.int64), ensemble.device_kind)
+        self.labels_ = devices.move(self.reduction_.expand(labels), ensemble.device_kind)
         self.n_features_in_ = ensemble.n_clusterings
         if all(isinstance(name, str) for name in ensemble.names):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
