@@ -100,7 +100,7 @@ class Ensemble:
         return self._copy("cpu")
 
     def codes_on(self, where: str) -> Any:
-        """Return the codes where the device ``where`` ("cpu", "cuda", "emulated") works; they are brought there once."""
+        """Return the codes where a device ("cpu", "cuda", "emulated") works; they are brought there once."""
         return self._copy("cuda" if where == "cuda" else "cpu")
 
     def _copy(self, kind: str) -> Any:
