@@ -1,0 +1,290 @@
+"""A CUDA device without a GPU: kernels are compiled with g++ around ``shim.h`` and run on this processor.
+
+`Module` does what CuPy's RawModule does. A launch takes C-contiguous NumPy arrays and NumPy scalars, and refuses
+whatever does not fit the kernel's C++ signature: a GPU would take any bytes for what the signature says.
+
+``order`` says in which order the threads of a block run: "forward", "reversed" (which reverses the blocks too),
+"shuffled" or "shuffled:7", with a seed. A kernel whose results differ between orders lacks a barrier.
+
+GPUENS_EMULATOR chooses the build: "plain"; "asan", with AddressSanitizer and UndefinedBehaviorSanitizer; "tsan", with
+ThreadSanitizer and a thread of the system for every thread of a block. Sanitizers need a Python started for them: see
+`python_under`. They end the process at the first fault.
+
+What it cannot see: races between blocks, which run one after the other, and anything of PTX.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+MODES = {
+    "plain": ["-O2"],
+    "asan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    + ["-fsanitize-sections=gpuens_shared"],  # else arrays in a section of their own have no red zones
+    "tsan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-pthread"],
+}
+# no contraction and no fast mathematics, as NVRTC is told; kernels read bytes as words, which CUDA's compiler allows
+FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
+
+MOST_THREADS = 1024
+SHARED = 48 << 10  # what a block gets unless its kernel's max_dynamic_shared_size_bytes is raised,
+MOST_SHARED = 227 << 10  # up to this
+
+mode = os.environ.get("GPUENS_EMULATOR", "plain")
+order = os.environ.get("GPUENS_EMULATOR_ORDER", "forward")
+
+_lock = threading.RLock()  # one launch at a time: the device has one memory for its threads
+
+
+class EmulationError(RuntimeError):
+    """A kernel that does not compile, a launch that does not fit it, or a fault found while it ran."""
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BOUNDS = r"(?:__launch_bounds__\s*\(([^()]*)\)\s*)?"
+_KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^()]*)\)')
+_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\s*\(\d+\)\s*)?([\w\s:]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
+
+
+def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
+    """Return {kernel: (its launch bounds, the names of its parameters)}."""
+    found = {}
+    for first, second, name, parameters in _KERNEL.findall(_COMMENT.sub(" ", source)):
+        names = [
+            re.sub(r"\[\s*\]", "", part).split()[-1].lstrip("*&") for part in parameters.split(",") if part.strip()
+        ]
+        found[name] = (first or second, names)
+    return found
+
+
+def _translation_unit(source: str, options: tuple[str, ...], kernels: dict) -> str:
+    # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
+    macros = [option[2:].replace("=", " ", 1) for option in options if option.startswith("-D")]
+    text = _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
+    table = ", ".join(f"emulated::entry<{name}>({bounds})" for name, (bounds, _) in kernels.items())
+    return "\n".join(
+        [
+            '#line 1 "shim.h"',
+            SHIM.read_text(),
+            *(f"#define {macro}" for macro in macros),
+            "namespace {",
+            text,
+            "}  // namespace",
+        ]
+        + [f'extern "C" const emulated::Kernel gpuens_kernels[] = {{{table}}};', ""]
+    )
+
+
+SHIM = Path(__file__).with_name("shim.h")
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _compiler() -> str:
+    try:
+        return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout
+    except OSError as error:
+        raise EmulationError("kernels cannot be emulated without g++; install it.") from error
+
+
+def cache_directory() -> Path:
+    """Return where compiled kernels are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuens" / "emulated"
+
+
+def _compile(text: str, name: str) -> Path:
+    flags = MODES[mode] + FLAGS
+    key = hashlib.sha256("\0".join([text, *flags, _compiler()]).encode()).hexdigest()[:24]
+    path = cache_directory() / f"{name}-{key}.so"
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    os.close(handle)
+    try:
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        command = ["g++", *flags, "-x", "c++", "-", "-o", beside]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise EmulationError(f"{name} does not compile:\n{done.stderr}")
+        os.replace(beside, path)
+    finally:
+        Path(beside).unlink(missing_ok=True)
+    return path
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    if mode != "plain" and not re.search(rf"lib{mode}\.", os.environ.get("LD_PRELOAD", "")):
+        raise EmulationError(f"GPUENS_EMULATOR={mode} needs a Python started for it; see python_under in {__file__}.")
+    library = ctypes.CDLL(str(path))
+    library.gpuens_signature.restype = ctypes.c_char_p
+    library.gpuens_most_threads.restype = ctypes.c_uint
+    library.gpuens_static_shared.restype = ctypes.c_size_t
+    library.gpuens_stacks.restype = ctypes.c_void_p
+    library.gpuens_launch.restype = ctypes.c_char_p
+    library.gpuens_launch.argtypes = [ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_size_t, ctypes.c_uint64]
+    library.gpuens_launch.argtypes += [ctypes.c_void_p]
+    return library
+
+
+class Module:
+    """CUDA source, compiled when its first kernel is asked for."""
+
+    _all_stacks: int | None = None  # every library's threads take turns on the same stacks
+
+    def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
+        self._source, self._options, self._name = source, tuple(options), name
+        self._parameters = _parameters(source)
+        self._kernels: dict[str, Kernel] = {}
+
+    def get_function(self, kernel: str) -> "Kernel":
+        """Return a kernel; the same one each time."""
+        with _lock:
+            if kernel not in self._parameters:
+                raise EmulationError(f'{self._name} has no extern "C" __global__ void {kernel}(…).')
+            if not self._kernels:
+                library = _load(_compile(_translation_unit(self._source, self._options, self._parameters), self._name))
+                if Module._all_stacks is None and mode != "tsan":
+                    Module._all_stacks = library.gpuens_stacks()
+                for index, (name, (_, names)) in enumerate(self._parameters.items()):
+                    self._kernels[name] = Kernel(library, index, name, names, Module._all_stacks)
+            return self._kernels[kernel]
+
+
+# --- launching --------------------------------------------------------------------------------------------------------
+
+
+class Kernel:
+    """A function to launch: ``kernel(grid, block, args, shared_mem=0)``."""
+
+    def __init__(self, library: ctypes.CDLL, index: int, name: str, parameters: list[str], stacks: int | None) -> None:
+        self.name, self._library, self._index, self._stacks = name, library, index, stacks
+        self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
+        self._most_threads = library.gpuens_most_threads(index)
+        self._shared = SHARED
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """How much dynamic shared memory a launch may ask for."""
+        return self._shared
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, value: int) -> None:
+        if not 0 <= value <= MOST_SHARED:
+            raise EmulationError(
+                f"{self.name}: a block can have up to {MOST_SHARED} bytes of shared memory, not {value}."
+            )
+        self._shared = int(value)
+
+    def __call__(self, grid: tuple, block: tuple, args: tuple, *, shared_mem: int = 0) -> None:
+        """Launch the kernel and wait for it; a fault is an EmulationError, after which the next launch is possible."""
+        sizes = np.array([*self._sizes(grid, "grid"), *self._sizes(block, "block")], dtype=np.uint32)
+        if not 0 <= shared_mem <= self._shared:
+            raise EmulationError(
+                f"{self.name} asks for {shared_mem} bytes of dynamic shared memory, and its limit is {self._shared}; "
+                "raise max_dynamic_shared_size_bytes."
+            )
+        if len(args) != len(self._parameters):
+            raise EmulationError(f"{self.name} takes {len(self._parameters)} arguments, not {len(args)}.")
+        slots = np.zeros(max(1, len(args)), dtype=np.uint64)
+        for i, ((name, kind), value) in enumerate(zip(self._parameters, args, strict=True)):
+            found = self._bytes(f"argument {i + 1} ({name}) of {self.name}", kind, value)
+            slots[i : i + 1].view(np.uint8)[: len(found)] = np.frombuffer(found, dtype=np.uint8)
+        with _lock:
+            fault = self._library.gpuens_launch(
+                self._index, slots.ctypes.data, sizes.ctypes.data, shared_mem, _number(order), self._stacks
+            )
+        if fault:
+            raise EmulationError(f"{self.name}: {fault.decode()}")
+
+    def _sizes(self, sizes: tuple, what: str) -> tuple:
+        x, y, z = (*sizes, 1, 1, 1)[: max(3, len(sizes))]
+        if min(x, y, z) < 1:
+            raise EmulationError(f"{self.name} is launched with a {what} of {tuple(sizes)}, which is empty.")
+        if what == "block" and (x * y * z > self._most_threads or z > 64):
+            raise EmulationError(
+                f"{self.name} is launched with blocks of {tuple(sizes)}, over {self._most_threads} threads."
+            )
+        if what == "grid" and (x >= 1 << 31 or max(y, z) > 65_535):
+            raise EmulationError(f"{self.name} is launched with a grid of {tuple(sizes)}; y and z go up to 65535.")
+        return x, y, z
+
+    @staticmethod
+    def _bytes(what: str, kind: str, value: object) -> bytes:
+        """Return an argument as the kernel reads it, or refuse it. ``kind``: "&u1" is const unsigned char*."""
+        dtype = None if kind[-2:-1] == "V" or "V" in kind else np.dtype(kind.lstrip("*&"))
+        if kind[0] in "*&":
+            if not isinstance(value, np.ndarray):
+                raise EmulationError(f"{what} must be a NumPy array, not {type(value).__name__}.")
+            if dtype is not None and value.dtype != dtype:
+                raise EmulationError(f"{what} has dtype {value.dtype}, and its pointer's is {dtype}.")
+            if not value.flags.c_contiguous:
+                raise EmulationError(f"{what} must be C-contiguous, for kernels see no strides.")
+            if kind[0] == "*" and not value.flags.writeable:
+                raise EmulationError(f"{what} is read-only, and its pointer is not const.")
+            return value.ctypes.data.to_bytes(8, sys.byteorder)
+        if type(value) is int and dtype == np.int64 and -(1 << 63) <= value < 1 << 63:
+            value = np.int64(value)  # eight bytes of CuPy's, too
+        elif type(value) is float and dtype == np.float64:
+            value = np.float64(value)
+        if not isinstance(value, np.generic) or value.dtype != dtype:
+            found = value.dtype if isinstance(value, np.generic) else type(value).__name__
+            raise EmulationError(f"{what} must be a NumPy scalar of {dtype}, not {found}.")
+        return value.tobytes()
+
+
+def _number(order: str) -> int:
+    """Return an order as the shim counts them."""
+    match = re.fullmatch(r"(forward|reversed|shuffled)(?::(\d+))?", order)
+    if not match or (match[2] and match[1] != "shuffled"):
+        raise EmulationError(f"order must be 'forward', 'reversed', 'shuffled' or 'shuffled:SEED', not {order!r}.")
+    return ("forward", "reversed", "shuffled").index(match[1]) + int(match[2] or 0)
+
+
+# --- sanitizers -------------------------------------------------------------------------------------------------------
+
+
+def why_not(mode: str) -> str | None:
+    """Return why a mode cannot be used on this machine, or None."""
+    if shutil.which("g++") is None:
+        return "g++ is not installed"
+    missing = [path for path in _preloaded(mode) if not Path(path).exists()]
+    return f"g++ has no {', '.join(missing)}" if missing else None
+
+
+def _preloaded(mode: str) -> list[str]:
+    # libstdc++ too: the sanitizers look for its __cxa_throw before Python would load it
+    names = {"plain": [], "asan": ["libasan.so", "libubsan.so", "libstdc++.so"], "tsan": ["libtsan.so", "libstdc++.so"]}
+    return [
+        subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+        for name in names[mode]
+    ]
+
+
+def python_under(mode: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of a Python in which a mode works."""
+    environment = os.environ | {"GPUENS_EMULATOR": mode, "LD_PRELOAD": " ".join(_preloaded(mode))}
+    environment |= {
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1",
+    }
+    # ThreadSanitizer's shadow memory lies where a randomised address space may put something else
+    prefix = ["setarch", "-R"] if mode == "tsan" and shutil.which("setarch") else []
+    return [*prefix, sys.executable], environment
