@@ -52,6 +52,7 @@ class EmulationError(RuntimeError):
 
 # --- text -------------------------------------------------------------------------------------------------------------
 
+SHIM = Path(__file__).with_name("shim.h")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BOUNDS = r"(?:__launch_bounds__\s*\(([^()]*)\)\s*)?"
 _KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^()]*)\)')
@@ -69,25 +70,15 @@ def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-def _translation_unit(source: str, options: tuple[str, ...], kernels: dict) -> str:
+def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels: dict) -> str:
     # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
     macros = [option[2:].replace("=", " ", 1) for option in options if option.startswith("-D")]
     text = _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
-    table = ", ".join(f"emulated::entry<{name}>({bounds})" for name, (bounds, _) in kernels.items())
-    return "\n".join(
-        [
-            '#line 1 "shim.h"',
-            SHIM.read_text(),
-            *(f"#define {macro}" for macro in macros),
-            "namespace {",
-            text,
-            "}  // namespace",
-        ]
-        + [f'extern "C" const emulated::Kernel gpuens_kernels[] = {{{table}}};', ""]
-    )
-
-
-SHIM = Path(__file__).with_name("shim.h")
+    table = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
+    parts = ['#line 1 "shim.h"', SHIM.read_text(), *(f"#define {macro}" for macro in macros)]
+    parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace"]
+    parts += [f'extern "C" const emulated::Kernel gpuens_kernels[] = {{{table}}};', ""]
+    return "\n".join(parts)
 
 
 # --- compiling --------------------------------------------------------------------------------------------------------
@@ -157,7 +148,8 @@ class Module:
             if kernel not in self._parameters:
                 raise EmulationError(f'{self._name} has no extern "C" __global__ void {kernel}(…).')
             if not self._kernels:
-                library = _load(_compile(_translation_unit(self._source, self._options, self._parameters), self._name))
+                text = _translation_unit(self._source, self._options, self._name, self._parameters)
+                library = _load(_compile(text, self._name))
                 if Module._all_stacks is None and mode != "tsan":
                     Module._all_stacks = library.gpuens_stacks()
                 for index, (name, (_, names)) in enumerate(self._parameters.items()):

@@ -1,0 +1,10 @@
+// One value is written past the end of shared memory, by a function that cannot know where that is.
+__device__ __noinline__ void put(long long* values, int at, long long value) { values[at] = value; }
+
+extern "C" __global__ void turn(const long long* in, long long* out, int n) {
+    __shared__ long long values[64];
+    int t = threadIdx.x;
+    put(values, t + FAULT, in[t]);
+    __syncthreads();
+    out[t] = values[n - 1 - t];
+}
