@@ -15,13 +15,17 @@ from numba import njit
 from scipy import sparse
 
 from gpuens import device as devices
-from gpuens import validation
+from gpuens import kernels, validation
 from gpuens.ensemble import Ensemble, _as_column, _encode_column
+from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
 
 DENSE_CELLS = 2**22  # a table of more cells than this, and than 4 cells an object, is held sparse
 DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
+SHARED_BYTES = 48 * 1024  # of a table that a block of a GPU counts by itself
+CHUNK = 2**15  # objects that such a block counts at least, if there are so many
+MOST_PAIRS = 2**15  # of clusterings in one launch
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
     "geometric": lambda u, v: math.sqrt(u * v),
@@ -72,9 +76,11 @@ def intersections(
     """
     ens = Ensemble(ens)
     validation.choice(layout, "layout", ("auto", "dense", "sparse"))
-    devices.resolve(device)
-    labels, w = labels_of(ens), validation.weights(weights, ens.n_objects)
-    sizes = ens.sizes if w is None else _weighted_sizes(labels, w)
+    device = devices.resolve(device, ens.device_kind)
+    labels, w = labels_of(ens, device), validation.weights(weights, ens.n_objects)
+    sizes = ens.sizes
+    if w is not None:
+        sizes = devices.to_host(cluster_sums(ens.codes_on(device), ens.offsets, w, device=device))
     needed, budget = 8 * ens.n_clusters**2, devices.memory_budget()
     if layout == "auto":
         layout = "dense" if needed <= min(DENSE_BYTES, budget // 4) else "sparse"
@@ -102,8 +108,8 @@ def _sparse_intersections(
 ) -> sparse.csr_array:
     """Count twice: first how many cells each row has in each clustering, then the cells, straight to their places."""
     n_clusters = int(offsets[-1])
-    n_cells = np.zeros((n_clusters, len(labels.codes)), dtype=np.int64)
-    own = np.repeat(np.arange(len(labels.codes)), np.diff(offsets))
+    n_cells = np.zeros((n_clusters, len(labels.n_clusters)), dtype=np.int64)
+    own = np.repeat(np.arange(len(labels.n_clusters)), np.diff(offsets))
     n_cells[np.arange(n_clusters), own] = sizes > 0
 
     def measure(i: int, j: int, table: Table) -> None:
@@ -166,7 +172,7 @@ def _place_dense_rows(table, starts, first, indices, counts):
 # --- one pair of clusterings at a time --------------------------------------------------------------------------------
 
 
-def pair_tables(ens: Any, weights: Any = None) -> Iterator[tuple[int, int, Table]]:
+def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:
     """Yield (i, j, table) for each pair i < j of clusterings, a few pairs in memory at a time.
 
     ``table[c, d]``, of shape (k_i, k_j), is the number (with ``weights``, the weight) of objects in cluster c of
@@ -181,7 +187,8 @@ def pair_tables(ens: Any, weights: Any = None) -> Iterator[tuple[int, int, Table
     0 1 [[2, 1], [0, 0]]
     """
     ens = Ensemble(ens)
-    return _over_pairs(labels_of(ens), validation.weights(weights, ens.n_objects), lambda i, j, table: table)
+    device = devices.resolve(device, ens.device_kind)
+    return _over_pairs(labels_of(ens, device), validation.weights(weights, ens.n_objects), lambda i, j, table: table)
 
 
 def table(a: Any, b: Any) -> Table:
@@ -204,7 +211,7 @@ def table(a: Any, b: Any) -> Table:
            [2, 0]])
     """
     labels = encode([a, b], ["a", "b"])
-    return _count(labels, 0, 1, None)
+    return _counter(labels, [(0, 1)], None)(0, 1)
 
 
 def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -224,18 +231,23 @@ def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class Labels(NamedTuple):
-    """Label columns as codes; in column m a value of ``n_clusters[m]`` or more means that the label is missing."""
+    """Label columns as codes, where the device works: ``matrix`` (M, N), a clustering after the other.
 
-    codes: list[np.ndarray]
+    In row m a value of ``n_clusters[m]`` or more means that the label is missing.
+    """
+
+    matrix: Any
     n_clusters: list[int]
+    device: str = "cpu"
 
 
-def labels_of(ens: Ensemble) -> Labels:
-    return Labels([ens.codes[:, m] for m in range(ens.n_clusterings)], np.diff(ens.offsets).tolist())
+def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
+    return Labels(ens.codes_on(device).T, np.diff(ens.offsets).tolist(), device)
 
 
 def encode(vectors: list, names: list) -> Labels:
     """Return label vectors of the same objects, of any kind that Ensemble takes as a column, as codes of one dtype."""
+    device = devices.common_kind(vectors)
     columns = [_as_column(vector) for vector in vectors]
     for column, vector, name in zip(columns, vectors, names, strict=True):
         validation.label_vector(tuple(column.shape), type(vector).__name__, name)
@@ -244,15 +256,17 @@ def encode(vectors: list, names: list) -> Labels:
     n_clusters = [len(categories) for _, categories in encoded]
     missing = max(n_clusters)
     dtype = np.min_scalar_type(missing)
-    return Labels([np.where(codes < 0, missing, codes).astype(dtype) for codes, _ in encoded], n_clusters)
+    matrix = np.stack([np.where(codes < 0, missing, codes).astype(dtype) for codes, _ in encoded])
+    return Labels(matrix, n_clusters, device)
 
 
 def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -> Iterator[Any]:
     """Yield (i, j, work(i, j, table)) for i < j in order; tables are counted and worked on in threads, in batches."""
     for batch in _batches(labels):
+        count = _counter(labels, batch, w)
 
-        def run(start: int, stop: int, batch: list = batch) -> list:
-            return [(i, j, work(i, j, _count(labels, i, j, w))) for i, j in batch[start:stop]]
+        def run(start: int, stop: int, batch: list = batch, count: Callable = count) -> list:
+            return [(i, j, work(i, j, count(i, j))) for i, j in batch[start:stop]]
 
         for done in devices.over_ranges(run, len(batch)):
             yield from done
@@ -260,7 +274,7 @@ def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) 
 
 def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
     """Split the pairs i < j into runs whose tables together stay small beside the labels and the memory budget."""
-    n_objects, k = labels.codes[0].size, labels.n_clusters
+    n_objects, k = labels.matrix.shape[1], labels.n_clusters
     most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
     batch: list[tuple[int, int]] = []
     held = 0
@@ -280,11 +294,24 @@ def _exhaust(iterator: Iterator) -> None:
         pass
 
 
-def _count(labels: Labels, i: int, j: int, w: np.ndarray | None) -> Table:
-    """Return the table of clusterings i and j: dense, or sparse where nearly all of it would be zeros."""
-    a, b, k_a, k_b = labels.codes[i], labels.codes[j], labels.n_clusters[i], labels.n_clusters[j]
+def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
+    """Return what gives the table of each of these pairs of clusterings: counted when asked for, on the CPU."""
+    if labels.device == "cpu":
+        return lambda i, j: _count(labels, i, j, w)
+    tables = _count_pairs(labels, pairs, w)
+    return lambda i, j: tables[i, j]
+
+
+def _held_dense(labels: Labels, i: int, j: int) -> bool:
+    """Return whether a table is dense; beyond that nearly all of it would be zeros."""
+    return labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1])
+
+
+def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table:
+    """Return the table of clusterings i and j."""
+    a, b, k_a, k_b = labels.matrix[i], labels.matrix[j], labels.n_clusters[i], labels.n_clusters[j]
     dtype = np.int64 if w is None else w.dtype
-    if k_a * k_b <= max(DENSE_CELLS, 4 * a.size):
+    if _held_dense(labels, i, j):
         flat = np.zeros(k_a * k_b + 1, dtype=dtype)
         _count_into(flat, a, b, k_a, k_b, w)
         return flat[:-1].reshape(k_a, k_b)
@@ -324,19 +351,59 @@ def _nonzero(table):
     return rows, cols, counts
 
 
-def _weighted_sizes(labels: Labels, w: np.ndarray) -> np.ndarray:
-    sizes = []
-    for codes, k in zip(labels.codes, labels.n_clusters, strict=True):
-        total = np.zeros(k + 1, dtype=w.dtype)
-        np.add.at(total, np.minimum(codes, k).astype(np.intp), w)
-        sizes.append(total[:k])
-    return np.concatenate(sizes)
+# --- kernels/intersections.cu -----------------------------------------------------------------------------------------
+
+
+def _count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
+    """Return the tables of pairs of clusterings, counted where the labels are and brought to the host."""
+    xp, k = devices.namespace(labels.device), labels.n_clusters
+    n_objects = labels.matrix.shape[1]
+    whole, unit = (xp.ones(1, dtype=np.int64), None) if w is None else fixed_point(xp.asarray(w), n_objects)
+    dense = [pair for pair in pairs if _held_dense(labels, *pair)]
+    tables = {
+        pair: _sparse_table(labels, *pair, None if w is None else whole, unit) for pair in set(pairs) - set(dense)
+    }
+    starts = np.concatenate([[0], np.cumsum([k[i] * k[j] for i, j in dense])]).astype(np.int64)
+    counted = xp.zeros(int(starts[-1]), dtype=np.uint64)
+    count = np.dtype(np.uint32 if w is None else np.uint64)
+    shared_cells = min(SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
+    for first in range(0, len(dense), MOST_PAIRS):
+        some = np.array(dense[first : first + MOST_PAIRS], dtype=np.int64)
+        kernels.launch(
+            "count_pairs", (kernels.blocks(n_objects, CHUNK), len(some)), 512,
+            (labels.matrix, xp.asarray(np.array(k, dtype=np.int64)), xp.asarray(some[:, 0].copy()),
+             xp.asarray(some[:, 1].copy()), xp.asarray(starts[first : first + len(some)]), whole, counted, n_objects,
+             shared_cells),
+            device=labels.device, shared=count.itemsize * shared_cells, CODE=kernels.c_name(labels.matrix.dtype),
+            COUNT=kernels.c_name(count),
+        )  # fmt: skip
+    flat = devices.to_host(from_fixed_point(counted, unit))
+    for (i, j), start in zip(dense, starts.tolist(), strict=False):
+        tables[i, j] = flat[start : start + k[i] * k[j]].reshape(k[i], k[j])
+    return tables
+
+
+def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:
+    """Return a table of mostly zeros: the cells that objects are in, sorted and summed run by run."""
+    xp = devices.namespace(labels.device)
+    k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
+    a, b = labels.matrix[i], labels.matrix[j]
+    known = (a < k_i) & (b < k_j)
+    cell = a[known].astype(np.int64) * k_j + b[known]
+    order = xp.argsort(cell)
+    cell = cell[order]
+    last = xp.flatnonzero(xp.concatenate([cell[1:] != cell[:-1], xp.ones(1, dtype=bool)])) if cell.size else order
+    summed = last + 1 if whole is None else xp.cumsum(whole[known][order])[last]
+    total, cell = devices.to_host(summed), devices.to_host(cell[last])
+    counts = np.diff(total, prepend=np.zeros(1, dtype=total.dtype))
+    rows, cols = np.divmod(cell, k_j)
+    return sparse.coo_array((counts if unit is None else counts * unit, (rows, cols)), shape=(k_i, k_j)).tocsr()
 
 
 # --- entropy ----------------------------------------------------------------------------------------------------------
 
 
-def entropy(ens: Any, weights: Any = None) -> np.ndarray:
+def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarray:
     """Return the uncertainty H(C) of every cluster with respect to the whole ensemble, in bits.
 
     H(C) = Σ_m H^m(C), H^m(C) = -Σ_j p(C, C_j^m) log2 p(C, C_j^m), p(C, C_j^m) = |C ∩ C_j^m| / |C| (Huang, Wang and Lai
@@ -373,7 +440,8 @@ def entropy(ens: Any, weights: Any = None) -> np.ndarray:
         return _fixed_entropy(rows, counts, table.shape[0], one), _fixed_entropy(cols, counts, table.shape[1], one)
 
     total = np.zeros(ens.n_clusters, dtype=np.int64)
-    for i, j, (of_rows, of_cols) in _over_pairs(labels_of(ens), w, contribution):
+    labels = labels_of(ens, devices.resolve(device, ens.device_kind))
+    for i, j, (of_rows, of_cols) in _over_pairs(labels, w, contribution):
         total[ens.offsets[i] : ens.offsets[i + 1]] += of_rows
         total[ens.offsets[j] : ens.offsets[j + 1]] += of_cols
     return total / one
@@ -395,7 +463,9 @@ def _fixed_entropy(lines, counts, n_lines, one):
 # --- agreement --------------------------------------------------------------------------------------------------------
 
 
-def agreement(ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None) -> np.ndarray:
+def agreement(
+    ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None, *, device: str = "auto"
+) -> np.ndarray:
     """Return how much each two clusterings of the ensemble agree, over the objects labelled in both.
 
     Parameters
@@ -422,12 +492,13 @@ def agreement(ens: Any, score: str = "nmi", average: str = "geometric", weights:
     validation.choice(score, "score", ("nmi", "ari"))
     validation.choice(average, "average", AVERAGES)
     of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
-    return score_pairs(labels_of(ens), of_table, validation.weights(weights, ens.n_objects))
+    labels = labels_of(ens, devices.resolve(device, ens.device_kind))
+    return score_pairs(labels, of_table, validation.weights(weights, ens.n_objects))
 
 
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
     """Return ``of_table`` of each two label columns as a symmetric matrix with ones on its diagonal."""
-    scores = np.eye(len(labels.codes))
+    scores = np.eye(len(labels.n_clusters))
     for i, j, value in _over_pairs(labels, w, lambda i, j, table: of_table(table)):
         scores[i, j] = scores[j, i] = value
     return scores

@@ -22,6 +22,7 @@ LAYERS = [
     {"methods", "generate", "distributed", "datasets", "io"},
     {"partition", "reduction", "similarity", "metrics"},
     {"contingency"},
+    {"incidence"},
     {"ensemble"},
     {"validation", "device", "kernels", "progress"},
 ]

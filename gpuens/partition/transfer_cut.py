@@ -13,11 +13,10 @@ label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is 
 import warnings
 
 import numpy as np
-from numba import njit
 
-from gpuens import contingency, kernels
-from gpuens import device as devices
+from gpuens import contingency
 from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
@@ -128,60 +127,3 @@ def _kmeans(points: np.ndarray, sizes: np.ndarray, k: int, n_init: int, rng: np.
             stacklevel=2,
         )
     return labels
-
-
-# --- products with B, a look-up per label ---------------------------------------------------------------------------
-
-
-@kernels.primitive
-def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return B v (G,) for v = ``values`` (N_c,): the sum over each row's clusters, in the order of the clusterings."""
-    sums = np.zeros(len(codes))
-    devices.over_ranges(lambda a, b: _row_sums(codes[a:b], offsets, values, sums[a:b]), len(codes), grain=4096)
-    return sums
-
-
-@kernels.primitive
-def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return Bᵀ v (N_c,) for v = ``values`` (G,): the sum over each cluster's rows, in the order of the rows."""
-    sums = np.zeros(int(offsets[-1]))
-    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1])
-    return sums
-
-
-@kernels.primitive
-def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return B T (G, k) for T = ``table`` (N_c, k): the sum of the table's rows of each row's clusters."""
-    table = np.ascontiguousarray(table)
-    sums = np.zeros((len(codes), table.shape[1]))
-    devices.over_ranges(lambda a, b: _row_lookups(codes[a:b], offsets, table, sums[a:b]), len(codes), grain=4096)
-    return sums
-
-
-@njit(cache=True, nogil=True)
-def _row_sums(codes, offsets, values, sums):
-    missing = codes.dtype.type(-1)
-    for m in range(codes.shape[1]):
-        for g in range(codes.shape[0]):
-            if codes[g, m] != missing:
-                sums[g] += values[offsets[m] + codes[g, m]]
-
-
-@njit(cache=True, nogil=True)
-def _cluster_sums(start, stop, codes, offsets, values, sums):
-    missing = codes.dtype.type(-1)
-    for m in range(start, stop):
-        for g in range(codes.shape[0]):
-            if codes[g, m] != missing:
-                sums[offsets[m] + codes[g, m]] += values[g]
-
-
-@njit(cache=True, nogil=True)
-def _row_lookups(codes, offsets, table, sums):
-    missing = codes.dtype.type(-1)
-    for g in range(codes.shape[0]):
-        for m in range(codes.shape[1]):
-            if codes[g, m] != missing:
-                row = table[offsets[m] + codes[g, m]]
-                for d in range(table.shape[1]):
-                    sums[g, d] += row[d]

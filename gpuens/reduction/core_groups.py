@@ -5,8 +5,11 @@ Groups come out in the lexicographic order of their rows (a missing label after 
 order of the objects nor the device can change how groups are numbered, nor any tie that is decided by their numbers.
 """
 
+from typing import Any
+
 import numpy as np
 
+from gpuens import device as devices
 from gpuens import kernels
 from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
@@ -21,9 +24,9 @@ class CoreGroups:
     ([2, 2], [1, 0, 0, 1])
     """
 
-    def reduce(self, ensemble: Ensemble, *, device: str = "cpu") -> Reduction:
+    def reduce(self, ensemble: Ensemble) -> Reduction:
         """Return the distinct rows in lexicographic order, their counts, and each object's row."""
-        return core_groups(ensemble, device=device)
+        return core_groups(ensemble, device=devices.resolve("auto", ensemble.device_kind))
 
     def __repr__(self) -> str:
         return "CoreGroups()"
@@ -31,13 +34,18 @@ class CoreGroups:
 
 def core_groups(ensemble: Ensemble, *, device: str = "cpu") -> Reduction:
     """Return the core groups of an ensemble: O(N M) to pack, O(N log N) a word to sort."""
-    radices = np.diff(ensemble.offsets) + 1
-    words = pack_rows(ensemble.codes, radices, device=device)
-    order, first = sort_words(words, device=device)
-    membership = np.empty(ensemble.n_objects, dtype=np.int64)
-    membership[order] = np.cumsum(first) - 1
-    starts = np.flatnonzero(first)
-    weights = np.diff(np.append(starts, ensemble.n_objects))
+    xp = devices.namespace(device)
+    words = pack_rows(ensemble.codes_on(device), np.diff(ensemble.offsets) + 1, device=device)
+    order = xp.lexsort(words[::-1])
+    first = xp.zeros(ensemble.n_objects, dtype=bool)
+    first[:1] = True
+    for word in words:
+        ordered = word[order]
+        first[1:] |= ordered[1:] != ordered[:-1]
+    membership = xp.empty(ensemble.n_objects, dtype=np.int64)
+    membership[order] = xp.cumsum(first) - 1
+    starts = xp.flatnonzero(first)
+    weights = np.diff(np.append(devices.to_host(starts), ensemble.n_objects))
     return Reduction(ensemble.take(order[starts]), weights, membership)
 
 
@@ -48,28 +56,35 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
     Column m contributes a digit 0 … radices[m] - 1, the last of which stands for "missing".
     """
     missing = np.iinfo(codes.dtype).max
-    words: list[np.ndarray] = []
-    room = 1  # how many values the current word can still be multiplied by, exclusive bound of 2**64
+    word_of = _words_of(radices)
+    words = np.zeros((word_of[-1] + 1, len(codes)), dtype=np.uint64)
     for m, radix in enumerate(radices):
         digit = codes[:, m].astype(np.uint64)
         digit[codes[:, m] == missing] = radix - 1
-        if not words or room * int(radix) > 2**64:
-            words.append(digit)
-            room = int(radix)
-        else:
-            words[-1] *= np.uint64(radix)
-            words[-1] += digit
-            room *= int(radix)
-    return np.stack(words)
+        words[word_of[m]] *= np.uint64(radix)
+        words[word_of[m]] += digit
+    return words
 
 
-@kernels.primitive
-def sort_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stable lexicographic order of the rows and a mask of those that differ from the one before."""
-    order = np.lexsort(words[::-1])
-    first = np.zeros(words.shape[1], dtype=bool)
-    first[:1] = True
-    for word in words:
-        ordered = word[order]
-        first[1:] |= ordered[1:] != ordered[:-1]
-    return order, first
+@pack_rows.kernel
+def _(codes: Any, radices: np.ndarray, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    word_of = _words_of(radices)
+    words = xp.empty((int(word_of[-1]) + 1, len(codes)), dtype=np.uint64)
+    kernels.launch(
+        "pack_rows", kernels.blocks(len(codes), 256), 256,
+        (codes.T, xp.asarray(radices), xp.asarray(word_of), words, *codes.shape),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return words
+
+
+def _words_of(radices: np.ndarray) -> np.ndarray:
+    """Return the word of each column: the next one when the product of the radices would pass 2**64."""
+    word_of = np.zeros(len(radices), dtype=np.int64)
+    room = 1
+    for m, radix in enumerate(radices.tolist()):
+        fits = room * radix <= 2**64
+        word_of[m] = word_of[m - 1] + (not fits) if m else 0
+        room = room * radix if fits else radix
+    return word_of

@@ -12,9 +12,10 @@ from gpuens import device as devices
 from gpuens import kernels, validation
 from gpuens.contingency import entropy
 from gpuens.ensemble import Ensemble
+from gpuens.incidence import row_sums
 
 
-def eci(ens: Any, theta: float = 0.4, weights: Any = None) -> np.ndarray:
+def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "auto") -> np.ndarray:
     """Return the ensemble-driven cluster index ECI(C) = exp(-H(C) / (θ M)) of every cluster (eq 10).
 
     Parameters
@@ -24,10 +25,11 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None) -> np.ndarray:
         How mildly uncertainty is punished; the paper recommends [0.2, 1].
     weights : array (n_objects,), optional
         What each object counts for.
+    device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    ndarray (n_clusters,), float64, in (0, 1]
+    ndarray (n_clusters,), float64, in (0, 1], in host memory
         1 for a cluster that no clustering splits.
 
     Examples
@@ -37,7 +39,7 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None) -> np.ndarray:
     [0.4, 1.0, 1.0, 0.37]
     """
     ens = Ensemble(ens)
-    return eci_from_entropy(entropy(ens, weights), theta, ens.n_clusterings)
+    return eci_from_entropy(entropy(ens, weights, device=device), theta, ens.n_clusterings)
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
@@ -46,7 +48,7 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     return np.maximum(np.exp(-h / (theta * n_clusterings)), 1e-100)
 
 
-def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
+def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
     """Return the share of the M clusterings that put two objects into one cluster (eq 12), as a dense block.
 
     Parameters
@@ -54,10 +56,11 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
     ens : Ensemble, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         Which block; None is all objects. The whole N × N matrix is for small N.
+    device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    ndarray (n_rows, n_cols), float64
+    array (n_rows, n_cols), float64, where the labels came from
         A missing label matches nothing, and the denominator stays M.
 
     Raises
@@ -72,10 +75,10 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None) -> np.ndarray:
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
     ens = Ensemble(ens)
-    return _block(ens, np.ones(ens.n_clusters), rows, cols)
+    return _block(ens, np.ones(ens.n_clusters), rows, cols, devices.resolve(device, ens.device_kind))
 
 
-def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None) -> np.ndarray:
+def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
     """Return the locally weighted co-association (eq 15), each shared cluster counting by its ECI, as a dense block.
 
     Parameters, returns and errors are those of `coassociation`; ``theta`` is that of `eci`.
@@ -87,29 +90,30 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None) -> np
     [[0.7, 0.2]]
     """
     ens = Ensemble(ens)
-    return _block(ens, eci(ens, theta), rows, cols)
+    device = devices.resolve(device, ens.device_kind)
+    return _block(ens, eci(ens, theta, device=device), rows, cols, device)
 
 
-def self_similarities(ens: Ensemble, cluster_weights: np.ndarray) -> np.ndarray:
-    """Return the similarity of each row to another object with the same row: Σ of its clusters' weights / M."""
-    padded = np.append(cluster_weights, 0)  # what a missing label counts for
-    total = np.zeros(len(ens), dtype=cluster_weights.dtype)
-    for m in range(ens.n_clusterings):
-        codes = ens.codes[:, m]
-        total += padded[np.where(codes == ens.missing_code, -1, codes + ens.offsets[m])]
-    return total / ens.n_clusterings
+def self_similarities(ens: Ensemble, cluster_weights: np.ndarray, *, device: str = "cpu") -> np.ndarray:
+    """Return how similar each row is to another object with the same row, Σ of its clusters' weights / M (host)."""
+    sums = row_sums(ens.codes_on(device), ens.offsets, cluster_weights, device=device)
+    return devices.to_host(sums) / ens.n_clusterings
 
 
-def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any) -> np.ndarray:
+def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any, device: str) -> Any:
     rows = validation.row_indices(rows, ens.n_objects, "rows")
     cols = validation.row_indices(cols, ens.n_objects, "cols")
     validation.fits(
         8 * len(rows) * len(cols),
-        devices.memory_budget(),
+        devices.memory_budget(device),
         f"the {len(rows)} × {len(cols)} co-association block",
         "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
     )
-    return coassociation_tile(ens.codes[rows], ens.codes[cols], ens.offsets, cluster_weights)
+    xp, codes = devices.namespace(device), ens.codes_on(device)
+    block = coassociation_tile(
+        codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, cluster_weights, device=device
+    )
+    return devices.move(block, ens.device_kind)
 
 
 @kernels.primitive
@@ -125,6 +129,21 @@ def coassociation_tile(
         _tile(start, stop, row_codes, col_codes, offsets, cluster_weights, block)
 
     devices.over_ranges(work, len(row_codes), grain=64)
+    return block
+
+
+@coassociation_tile.kernel
+def _(row_codes: Any, col_codes: Any, offsets: Any, cluster_weights: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    n_rows, n_clusterings = row_codes.shape
+    n_cols = len(col_codes)
+    block = xp.zeros((n_rows, n_cols))
+    kernels.launch(
+        "coassociation_tile", (kernels.blocks(n_cols, 32), kernels.blocks(n_rows, 8)), (32, 8),
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets),
+         xp.asarray(cluster_weights, dtype=np.float64), block, n_rows, n_cols, n_clusterings),
+        device=device, shared=8 * n_clusterings * row_codes.itemsize, CODE=kernels.c_name(row_codes.dtype),
+    )  # fmt: skip
     return block
 
 

@@ -1,0 +1,132 @@
+"""Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label.
+
+``codes`` (G, M) are those of an Ensemble where the device works (`Ensemble.codes_on`), ``offsets`` (M + 1,) its cluster
+numbering; a missing label adds nothing. Results stay where the device works. Sums over a row are taken in the order of
+the clusterings on every device, so that they have the same bits.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels
+
+SHARED_SUMS = 6144  # sums of 8 bytes in the 48 kB that a block always has
+
+
+@kernels.primitive
+def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return B v (G,) for v = ``values`` (N_c,): the sum over each row's clusters, in the order of the clusterings."""
+    sums = np.zeros(len(codes))
+    devices.over_ranges(lambda a, b: _row_sums(codes[a:b], offsets, values, sums[a:b]), len(codes), grain=4096)
+    return sums
+
+
+@kernels.primitive
+def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return B T (G, k) for T = ``table`` (N_c, k): the sum of the table's rows of each row's clusters."""
+    table = np.ascontiguousarray(table)
+    sums = np.zeros((len(codes), table.shape[1]))
+    devices.over_ranges(lambda a, b: _row_lookups(codes[a:b], offsets, table, sums[a:b]), len(codes), grain=4096)
+    return sums
+
+
+@kernels.primitive
+def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return Bᵀ v (N_c,) for v = ``values`` (G,), int64 or float64: the sum over each cluster's rows."""
+    sums = np.zeros(int(offsets[-1]), dtype=values.dtype)
+    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1])
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _row_sums(codes, offsets, values, sums):
+    missing = codes.dtype.type(-1)
+    for m in range(codes.shape[1]):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                sums[g] += values[offsets[m] + codes[g, m]]
+
+
+@njit(cache=True, nogil=True)
+def _cluster_sums(start, stop, codes, offsets, values, sums):
+    missing = codes.dtype.type(-1)
+    for m in range(start, stop):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                sums[offsets[m] + codes[g, m]] += values[g]
+
+
+@njit(cache=True, nogil=True)
+def _row_lookups(codes, offsets, table, sums):
+    missing = codes.dtype.type(-1)
+    for g in range(codes.shape[0]):
+        for m in range(codes.shape[1]):
+            if codes[g, m] != missing:
+                row = table[offsets[m] + codes[g, m]]
+                for d in range(table.shape[1]):
+                    sums[g, d] += row[d]
+
+
+# --- kernels/products.cu ----------------------------------------------------------------------------------------------
+
+
+@row_sums.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty(len(codes))
+    kernels.launch(
+        "row_sums", kernels.blocks(len(codes), 256), 256,
+        (codes.T, xp.asarray(offsets), xp.asarray(values, dtype=np.float64), sums, *codes.shape),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@row_lookups.kernel
+def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((len(codes), table.shape[1]))
+    kernels.launch(
+        "row_lookups", kernels.blocks(sums.size, 256), 256,
+        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), sums, *codes.shape, table.shape[1]),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@cluster_sums.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.zeros(int(offsets[-1]), dtype=np.uint64)
+    whole, unit = fixed_point(xp.asarray(values), len(codes))
+    largest = int(np.diff(devices.to_host(offsets)).max())
+    in_shared = largest <= SHARED_SUMS
+    kernels.launch(
+        "cluster_sums", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
+        (codes.T, xp.asarray(offsets), whole, sums, len(codes), np.int32(in_shared)),
+        device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return from_fixed_point(sums, unit)
+
+
+def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
+    """Return numbers as int64 multiples of a unit, a power of two so small that n of them can be summed, and the unit.
+
+    Sums of integers are the same in whatever order blocks of a GPU add them. Integers are returned as they are, and
+    their unit is None.
+    """
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64), None
+    largest = float(abs(values).max()) * n if values.size else 0.0
+    unit = 2.0 ** (math.frexp(largest)[1] - 62)
+    return np.rint(values / unit).astype(np.int64), unit
+
+
+def from_fixed_point(sums: Any, unit: float | None) -> Any:
+    """Return sums (uint64, as atomics add them) of what `fixed_point` gave as int64, or as float64 times the unit."""
+    signed = sums.view(np.int64)
+    return signed if unit is None else signed * unit

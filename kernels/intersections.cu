@@ -1,0 +1,40 @@
+// Cluster intersections: tables[starts[p] + c k_j + d] = sum of the weights of the objects in cluster c of clustering i
+// and cluster d of clustering j, for all pairs p = (i, j) in one launch.
+//
+// labels (M, N): one clustering after the other; a label of n_clusters[m] or more is missing. Grid (chunks of objects,
+// pairs). A block counts its chunk in shared memory where the table of its pair fits, and adds it to the global one;
+// larger tables are counted there at once. Weights are whole numbers (COUNT u64), or all 1 (COUNT u32: a block's table
+// then takes half the room; what a block counts stays below 2^32).
+//
+// variants: CODE = u8 u16 u32; COUNT = u32 u64
+
+extern "C" __global__ void count_pairs(const CODE* labels, const i64* n_clusters, const i64* first, const i64* second,
+                                       const i64* starts, const i64* weights, u64* tables, i64 n_objects,
+                                       i64 shared_cells) {
+    extern __shared__ COUNT cells[];
+    i64 i = first[blockIdx.y], j = second[blockIdx.y];
+    i64 rows = n_clusters[i], cols = n_clusters[j];
+    const CODE* a = labels + i * n_objects;
+    const CODE* b = labels + j * n_objects;
+    u64* table = tables + starts[blockIdx.y];
+    bool in_shared = rows * cols <= shared_cells;
+    bool unit = sizeof(COUNT) == sizeof(u32);
+    if (in_shared) {
+        for (i64 c = threadIdx.x; c < rows * cols; c += blockDim.x) cells[c] = 0;
+        __syncthreads();
+    }
+    FOR_EACH(x, n_objects) {
+        i64 row = a[x], col = b[x];
+        if (row >= rows || col >= cols) continue;
+        u64 weight = unit ? 1 : (u64)weights[x];
+        if (in_shared)
+            atomicAdd(&cells[row * cols + col], (COUNT)weight);
+        else
+            atomicAdd(&table[row * cols + col], weight);
+    }
+    if (in_shared) {
+        __syncthreads();
+        for (i64 c = threadIdx.x; c < rows * cols; c += blockDim.x)
+            if (cells[c]) atomicAdd(&table[c], (u64)cells[c]);
+    }
+}
