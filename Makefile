@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check install clean
+.PHONY: demo test check check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -15,6 +15,10 @@ check: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# kernels under sanitizers and through NVRTC; needs no GPU
+check-kernels: $(VENV)/.installed
+	$(BIN)/python tests/emulator/check.py
 
 install: $(VENV)/.installed
 

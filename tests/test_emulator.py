@@ -1,5 +1,6 @@
 """The emulated device: CUDA's functions against NumPy, refusals of launches, and faults that it must not let pass."""
 
+import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -316,6 +317,26 @@ def test_sanitizers_find(mode, name, report):
     assert status != 0
     assert report in printed
     assert f"{name}.cu:" in printed
+
+
+# --- the gate of NVRTC ------------------------------------------------------------------------------------------------
+
+WARNED = 'extern "C" __global__ void warned(int* out) { int unused; *out = 0; }'
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_100"])
+def test_the_gate_stops_what_spills_and_what_warns(architecture):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    compiled = runpy.run_path(str(HERE / "check.py"))["compiled"]
+    source = (HERE / "spill.cu").read_text()
+    uses, wrong = compiled(source, (*kernels.FLAGS, "-DN=40"), architecture)
+    assert uses[0].spilled > 0
+    assert f"spill spills {uses[0].spilled} bytes" in wrong
+    uses, wrong = compiled(source, (*kernels.FLAGS, "-DN=4"), architecture)
+    assert (uses[0].kernel, uses[0].spilled, wrong) == ("spill", 0, "")
+    assert 0 < uses[0].registers <= 64
+    assert "warning" in compiled(WARNED, kernels.FLAGS, architecture)[1]
+    assert "error" in compiled(WARNED.replace("int unused", "uint8_t none"), kernels.FLAGS, architecture)[1]
 
 
 if __name__ == "__main__":  # for `under`

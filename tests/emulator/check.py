@@ -1,0 +1,154 @@
+"""What `make check-kernels` runs: the kernels under sanitizers, and through the compiler that GPUs' programs use.
+
+    python tests/emulator/check.py [asan] [tsan] [nvrtc]
+
+No GPU is needed. ``asan`` runs the tests marked "kernels", ``tsan`` those marked "tiny" too. ``nvrtc`` compiles every
+variant of every file for every architecture; a warning fails, and so does a register that spills to memory, which is a
+hundred times slower and says that the kernel wants another shape.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpuens import kernels
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+
+# --- sanitizers -------------------------------------------------------------------------------------------------------
+
+
+def sanitized(mode: str, marked: str) -> tuple[bool, str]:
+    """Run the tests that carry a marker under a sanitizer; return whether they pass, and pytest's last line."""
+    emulator = kernels.emulator()
+    if reason := emulator.why_not(mode):
+        return False, reason
+    command, environment = emulator.python_under(mode)
+    # capture=sys: a sanitizer's report goes past Python and must not end in a buffer of pytest's
+    command += ["-m", "pytest", "tests", "-m", f"{marked} and not gpu", "-v", "--capture=sys"]
+    command += ["-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    lines = done.stdout.splitlines() or ["nothing was printed"]
+    if done.returncode == 5:
+        return False, f"no test is marked {marked!r}"
+    if done.returncode:
+        print(*(line for line in lines if not re.search(r" (PASSED|SKIPPED) ", line)), sep="\n")
+        return False, f"pytest ended with {done.returncode}"
+    return True, lines[-1].strip("= ")
+
+
+# --- NVRTC ------------------------------------------------------------------------------------------------------------
+
+
+class Use(NamedTuple):
+    """What a compiled kernel takes of a multiprocessor."""
+
+    kernel: str
+    registers: int
+    spilled: int  # bytes stored and loaded
+    shared: int  # static, in bytes
+
+
+def compiled(source: str, options: tuple[str, ...], architecture: str) -> tuple[list[Use], str]:
+    """Compile a source for an architecture; return what its kernels use, and what is wrong with it, or ""."""
+    from cuda.bindings import nvrtc
+
+    def checked(result: tuple) -> Any:
+        if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise RuntimeError(f"NVRTC: {result[0].name}")
+        return result[1] if len(result) > 1 else None
+
+    # ptxas says in the log what the cubin does not: how much was spilled; the cache would skip it
+    options = (*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache")
+    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []))
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))
+    checked(nvrtc.nvrtcGetProgramLog(program, log))
+    checked(nvrtc.nvrtcDestroyProgram(program))
+    return read_log(log.decode().rstrip("\0"), status == nvrtc.nvrtcResult.NVRTC_SUCCESS)
+
+
+def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
+    """Return what kernels use by the compiler's log, and what is wrong, or ""."""
+    if not succeeded:
+        return [], log
+    found, wrong = [], [line for line in log.splitlines() if "warning" in line.lower()]
+    for part in re.split(r"Compiling entry function '", log)[1:]:
+        kernel = part[: part.index("'")]
+        registers, shared = re.search(r"Used (\d+) registers", part), re.search(r"(\d+) bytes smem", part)
+        spilled = sum(int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", part))
+        if registers is None or "bytes spill stores" not in part:
+            wrong.append(f"the compiler's log does not say what {kernel} uses: {part}")
+            continue
+        found.append(Use(kernel, int(registers[1]), spilled, int(shared[1]) if shared else 0))
+        if spilled:
+            wrong.append(f"{kernel} spills {spilled} bytes")
+    if not found:
+        wrong.append("no kernel was compiled")
+    return found, "\n".join(wrong)
+
+
+def gate() -> tuple[bool, str]:
+    """Compile everything and print the table; return whether nothing is wrong, and a summary."""
+    todo = [
+        (stem, macros, architecture)
+        for stem in kernels.sources()
+        for macros in kernels.variants(stem)
+        for architecture in ARCHITECTURES
+    ]
+
+    def compile_one(job: tuple) -> tuple[list[Use], str]:
+        stem, macros, architecture = job
+        return compiled(kernels.sources()[stem], kernels.options(macros), architecture)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(compile_one, todo))
+    print(f"{'kernel':28} {'variant':24} {'arch':8} {'registers':>9} {'spill bytes':>11} {'static shared':>13}")
+    expected, n_kernels, faults = kernels.functions(), 0, []
+    for (stem, macros, architecture), (uses, wrong) in zip(todo, results, strict=True):
+        variant = " ".join(f"{name}={value}" for name, value in macros.items())
+        for use in uses:
+            print(f"{use.kernel:28} {variant:24} {architecture:8} {use.registers:9} {use.spilled:11} {use.shared:13}")
+        n_kernels += len(uses)
+        missing = {name for name, home in expected.items() if home == stem} - {use.kernel for use in uses}
+        if wrong or missing:
+            faults.append(f"{stem}.cu ({variant or 'no variants'}) for {architecture}: {wrong or missing}")
+    print(*faults, sep="\n", end="\n" if faults else "")
+    return not faults, f"{n_kernels} kernels compiled, {len(faults)} of {len(todo)} programs at fault"
+
+
+# --- all --------------------------------------------------------------------------------------------------------------
+
+CHECKS = {
+    "asan": lambda: sanitized("asan", "kernels"),
+    "tsan": lambda: sanitized("tsan", "tiny"),
+    "nvrtc": gate,
+}
+
+
+def main(names: list[str]) -> int:
+    """Run the checks named, or all of them; return the exit status."""
+    if unknown := set(names) - CHECKS.keys():
+        print(f"checks are {', '.join(CHECKS)}, not {', '.join(sorted(unknown))}.")
+        return 2
+    passed, summaries = [], []
+    for name in names or CHECKS:
+        start = time.perf_counter()
+        good, said = CHECKS[name]()
+        passed.append(good)
+        summaries.append(f"{name}: {'passed' if good else 'FAILED'} in {time.perf_counter() - start:.0f} s: {said}")
+        print(summaries[-1], flush=True)
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
