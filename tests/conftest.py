@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import warnings
 from functools import cache
 from pathlib import Path
@@ -141,6 +142,25 @@ def shared_data():
 
 
 # --- GPU --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake_cupy(monkeypatch):
+    """tests/fake_cupy.py in the place of CuPy, with empty memory: device="cuda" runs on the CPU."""
+    import fake_cupy
+
+    from gpuens import device, kernels
+
+    def forget():
+        kernels._module.cache_clear()
+        device.describe.cache_clear()
+
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    monkeypatch.setitem(sys.modules, "cupyx", fake_cupy.cupyx)
+    fake_cupy.reset()
+    forget()
+    yield fake_cupy
+    forget()
 
 
 @cache

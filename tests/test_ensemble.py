@@ -1,13 +1,12 @@
 """The label matrix: every kind of input becomes the same compact codes, and what is missing stays missing."""
 
-import sys
 import time
-import types
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import refused
 
 import gpuens as ge
 from gpuens import device
@@ -320,59 +319,171 @@ def test_array_protocols(wrap):
     check(ge.Ensemble([wrap(np.array(column)) for column in columns]), columns)
 
 
-# --- arrays in GPU memory, with a stand-in for CuPy -------------------------------------------------------------------
+# --- arrays in GPU memory ---------------------------------------------------------------------------------------------
 
 
-class OnGPU:
-    """What CuPy's arrays look like from outside: no ``__array__``, so that NumPy cannot read them by accident."""
+def blocky(n=2000, m=6, k=9, seed=0):
+    return np.random.default_rng(seed).integers(0, k, (n, m))
+
+
+class OnlyCudaArrayInterface:
+    """An array in GPU memory that speaks nothing but ``__cuda_array_interface__``."""
 
     def __init__(self, array):
-        self.hidden = np.asarray(array)
-        self.shape = self.hidden.shape
-        self.dtype = self.hidden.dtype
-
-    @property
-    def __cuda_array_interface__(self):
-        return {"shape": self.shape, "typestr": self.dtype.str, "data": (1 << 40, False), "version": 3}
-
-    def __len__(self):
-        return len(self.hidden)
+        self._array = array  # who describes memory keeps it
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
-class OnGPUByDLPack:
-    def __init__(self, array):
-        self.hidden = np.asarray(array)
-
-    def __dlpack__(self, **arguments):
-        raise AssertionError("only CuPy may read this")
-
-    def __dlpack_device__(self):
-        return 2, 0
+def with_missing(labels, value):
+    labels = labels.copy()
+    labels[::7, 0] = labels[3, 1:3] = value
+    return labels
 
 
-@pytest.fixture
-def cupy(monkeypatch):
-    module = types.ModuleType("cupy")
-    module.asarray = lambda array: array if isinstance(array, OnGPU) else OnGPU(array)
-    module.from_dlpack = lambda array: OnGPU(array.hidden)
-    module.asnumpy = lambda array: array.hidden.copy()
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    return module
+GPU_LABELS = {
+    "integers": lambda: with_missing(blocky(), -1),
+    "few bits": lambda: with_missing(blocky(), -1).astype(np.int8),
+    "unsigned": lambda: blocky().astype(np.uint16),
+    "unsigned, full width": lambda: blocky().astype(np.uint64) * np.uint64(2**60),
+    "far apart": lambda: with_missing(blocky() * 10**12, -1),
+    "more than 255 clusters": lambda: with_missing(np.arange(400)[:, None] // np.array([1, 2, 1]), -1),
+    "floats": lambda: with_missing(blocky().astype(np.float64), np.nan),
+    "short floats": lambda: with_missing(blocky().astype(np.float32), np.nan),
+    "half floats": lambda: with_missing(blocky().astype(np.float16), np.nan),
+    "booleans": lambda: blocky(k=2) > 0,
+}
 
 
-@pytest.mark.parametrize("wrap", [OnGPU, OnGPUByDLPack])
-def test_gpu_in_gpu_out(cupy, wrap):
+@pytest.mark.parametrize("case", GPU_LABELS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
+    labels = GPU_LABELS[case]()
+    expected = ge.Ensemble(labels)
+    on_gpu = fake_cupy.asarray(labels, order=order)
+    fake_cupy.reset()
+    ens = ge.Ensemble(on_gpu)
+    assert ens.device_kind == "cuda"
+    codes = ens.codes_on("cuda")
+    assert isinstance(codes, fake_cupy.ndarray)
+    assert codes.flags.f_contiguous
+    assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
+    # what crosses is the label values and the sizes of clusters, column by column; never a column of labels
+    widest = max(len(c) for c in expected.categories)
+    assert fake_cupy.traffic.to_host.largest <= 8 * max(widest, expected.n_clusters)
+    assert fake_cupy.traffic.to_device.bytes == 0
+    check_equal(ens, expected)
+    np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), labels)  # the caller's, left alone
+
+
+def check_equal(ens, expected):
+    np.testing.assert_array_equal(ens.codes, expected.codes, strict=True)
+    assert ens.codes.flags.f_contiguous
+    np.testing.assert_array_equal(ens.sizes, expected.sizes, strict=True)
+    np.testing.assert_array_equal(ens.offsets, expected.offsets, strict=True)
+    for found, there in zip(ens.categories, expected.categories, strict=True):
+        np.testing.assert_array_equal(found, there, strict=True)
+    assert ens.has_missing == expected.has_missing
+    assert ens.missing_code == expected.missing_code
+
+
+@pytest.mark.parametrize("wrap", [lambda array: array, OnlyDLPack, OnlyCudaArrayInterface])
+def test_gpu_in_gpu_out(fake_cupy, wrap):
     columns = [[3, 0, 3, 7], [-1, 9, 9, 2]]
-    ens = ge.Ensemble(wrap(np.array(columns).T))
+    ens = ge.Ensemble(wrap(fake_cupy.asarray(np.array(columns).T)))
     check(ens, columns)
     assert ens.device_kind == "cuda"
-    check(ge.Ensemble([wrap(np.array(column)) for column in columns]), columns)
-    assert ge.Ensemble([wrap(np.array(column)) for column in columns]).device_kind == "cuda"
+    listed = ge.Ensemble([wrap(fake_cupy.asarray(column)) for column in columns])
+    check(listed, columns)
+    assert listed.device_kind == "cuda"
     assert ge.Ensemble(ens).device_kind == ens.take([0, 1]).device_kind == "cuda"
     result = device.move(np.arange(4), ens.device_kind)
-    assert isinstance(result, OnGPU)
-    assert device.to_host(result).tolist() == [0, 1, 2, 3]
+    assert isinstance(result, fake_cupy.ndarray)
+    assert device.to_host(wrap(result)).tolist() == [0, 1, 2, 3]
     assert device.move(np.arange(4), "cpu").tolist() == [0, 1, 2, 3]
+
+
+def test_columns_of_different_types_in_gpu_memory(fake_cupy):
+    columns = [
+        np.array([0, 1, 2, 300], dtype=np.uint16),
+        np.array([True, False, True, True]),
+        np.array([2.0, np.nan, 0.0, 2.0], dtype=np.float32),
+        np.arange(4) * 10**15,
+    ]
+    ens = ge.Ensemble([fake_cupy.asarray(column) for column in columns])
+    check_equal(ens, ge.Ensemble(columns))
+    assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
+
+
+def test_labels_cross_once(fake_cupy):
+    labels = with_missing(blocky(), -1)
+    ens = ge.Ensemble(labels)
+    for _ in range(2):
+        assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
+    assert fake_cupy.traffic.to_device.sizes == [labels.size]  # a byte each
+    assert ens.codes_on("cuda").flags.f_contiguous
+    np.testing.assert_array_equal(fake_cupy.asnumpy(ens.codes_on("cuda")), ens.codes)
+    assert ens.device_kind == "cpu"  # results go where the labels came from
+    ens = ge.Ensemble(fake_cupy.asarray(labels))
+    fake_cupy.reset()
+    assert ens.codes is ens.codes
+    assert fake_cupy.traffic.to_host.sizes == [labels.size]
+
+
+def test_take_in_gpu_memory(fake_cupy):
+    labels = with_missing(blocky(), -1)
+    ens = ge.Ensemble(fake_cupy.asarray(labels))
+    rows = np.array([5, 0, 7, 7, 1999])
+    expected = ge.Ensemble(labels).take(rows)
+    fake_cupy.reset()
+    for chosen in (fake_cupy.asarray(rows), fake_cupy.asarray(rows.astype(np.int32))):
+        subset = ens.take(chosen)
+        assert isinstance(subset.codes_on("cuda"), fake_cupy.ndarray)
+        assert subset.codes_on("cuda").flags.f_contiguous
+        assert fake_cupy.traffic.to_host.largest <= 8 * ens.n_clusters
+        fake_cupy.reset()
+        check_equal(subset, expected)
+    mask = np.zeros(2000, dtype=bool)
+    mask[rows] = True
+    check_equal(ens.take(fake_cupy.asarray(mask)), ge.Ensemble(labels).take(mask))
+    check_equal(ens.take(rows), expected)  # indices of the host choose there
+
+
+REFUSED_ANYWHERE = {
+    "1-D": np.arange(4),
+    "3-D": np.zeros((3, 2, 2), dtype=int),
+    "empty": np.zeros((0, 3), dtype=int),
+    "transposed": np.zeros((3, 20), dtype=int),
+    "negative": np.array([[0, 1], [-2, 1], [1, 0]]),
+    "fractional": np.array([[0, 1], [0.5, 1], [1, 0]]),
+    "infinite": np.array([[0, 1], [np.inf, 1], [1, 0]]),
+    "beyond 2**53": np.array([[0, 1], [2.0**54, 1], [1, 0]]),
+    "complex": np.array([[0, 1], [1j, 1], [1, 0]]),
+    "a clustering without labels": np.array([[0, -1], [1, -1], [1, -1]]),
+    "objects without labels": np.array([[0, 1], [-1, -1], [1, 0], [-1, -1]]),
+    "objects without labels, floats": np.array([[0, 1], [np.nan, np.nan], [1, 0]]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_ANYWHERE)
+def test_refusals_are_the_same_wherever_the_labels_are(fake_cupy, case):
+    labels = REFUSED_ANYWHERE[case]
+    with pytest.raises((TypeError, ValueError)) as error:
+        ge.Ensemble(labels)
+    assert refused(lambda: ge.Ensemble(fake_cupy.asarray(labels)), error.type) == str(error.value)
+
+
+def test_refusals_of_lists_of_columns_in_gpu_memory(fake_cupy):
+    a, b = fake_cupy.asarray([0, 1, 1]), fake_cupy.asarray([0, 1])
+    refused(lambda: ge.Ensemble([a, b]), ValueError, "clustering 0 has 3 labels and clustering 1 has 2")
+    refused(
+        lambda: ge.Ensemble([a, [0, 1, 1]]), TypeError, "labels mix arrays in GPU memory with arrays in host memory"
+    )
+    refused(lambda: ge.Ensemble([a, np.array([0, 1, 1])]), TypeError, "cupy.asarray or cupy.asnumpy")
+
+
+def test_constant_clusterings_in_gpu_memory_are_a_warning(fake_cupy):
+    with pytest.warns(UserWarning, match="constant clusterings"):
+        ge.Ensemble(fake_cupy.asarray([[0, 1], [0, 1], [0, 2]]))
 
 
 def test_frame_on_the_gpu():
