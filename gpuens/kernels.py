@@ -118,7 +118,15 @@ def options(macros: dict[str, str]) -> tuple[str, ...]:
 
 # --- launching --------------------------------------------------------------------------------------------------------
 
-C_NAMES = {"uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "int64": "i64", "float64": "f64"}
+C_NAMES = {
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "int32": "i32",
+    "int64": "i64",
+    "float64": "f64",
+}
 
 
 def c_name(dtype: Any) -> str:

@@ -1,4 +1,5 @@
-// Put before every kernel file, as text: the names of the types, and the total order of pairs of regions.
+// Put before every kernel file, as text: the names of the types, the total order of pairs of regions, and a list kept
+// best first by the lanes of a warp.
 //
 // Indices are i64 throughout: a product of two sizes passes 2^31 at everyday sizes.
 
@@ -6,7 +7,9 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef int i32;
 typedef long long i64;
+typedef float f32;
 typedef double f64;
 
 // A grid-stride loop over 0 ... n - 1.
@@ -31,4 +34,76 @@ __device__ inline u64 pair_hash(i64 a, i64 b) {
 
 __device__ inline bool comes_before(f64 similarity, u64 tie, f64 other_similarity, u64 other_tie) {
     return similarity > other_similarity || (similarity == other_similarity && tie < other_tie);
+}
+
+#define ALL_LANES 0xffffffffu
+
+// A list of up to 32 pairs, best first: lane s of a warp holds entry s. All lanes call its functions together.
+struct WarpList {
+    int lane, room, listed;
+    i64 id;
+    f64 similarity;
+    u64 tie;
+
+    __device__ WarpList(int room_) : lane(threadIdx.x % 32), room(room_), listed(0), id(-1), similarity(0.0), tie(NO_HASH) {}
+
+    __device__ bool full() const { return listed == room; }
+    __device__ f64 last_similarity() const { return __shfl_sync(ALL_LANES, similarity, room - 1); }
+    __device__ u64 last_tie() const { return __shfl_sync(ALL_LANES, tie, room - 1); }
+
+    // The same new pair in all lanes.
+    __device__ void insert(i64 new_id, f64 new_similarity, u64 new_tie) {
+        bool before = lane < listed && comes_before(similarity, tie, new_similarity, new_tie);
+        int position = __popc(__ballot_sync(ALL_LANES, before));
+        i64 left_id = __shfl_up_sync(ALL_LANES, id, 1);
+        f64 left_similarity = __shfl_up_sync(ALL_LANES, similarity, 1);
+        u64 left_tie = __shfl_up_sync(ALL_LANES, tie, 1);
+        if (position >= room) return;
+        if (lane > position && lane < room) {
+            id = left_id;
+            similarity = left_similarity;
+            tie = left_tie;
+        } else if (lane == position) {
+            id = new_id;
+            similarity = new_similarity;
+            tie = new_tie;
+        }
+        if (listed < room) ++listed;
+    }
+};
+
+// --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------
+
+// The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters.
+template <typename COUNT, typename WEIGHT>
+__device__ f64 similarity_of(const i32* clusters, const COUNT* counts, const i64* start, const i64* length,
+                             const i64* size, const WEIGHT* weights, i64 n_clusterings, i64 a, i64 b) {
+    if (length[a] > length[b]) {
+        i64 c = a;
+        a = b;
+        b = c;
+    }
+    i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
+    bool leap = length[b] > 8 * length[a];
+    WEIGHT total = 0;
+    for (; i < end_a && j < end_b; ++i) {
+        i32 wanted = clusters[i];
+        if (leap) {
+            i64 high = end_b;
+            while (j < high) {
+                i64 middle = (j + high) / 2;
+                if (clusters[middle] < wanted)
+                    j = middle + 1;
+                else
+                    high = middle;
+            }
+        } else {
+            while (j < end_b && clusters[j] < wanted) ++j;
+        }
+        if (j < end_b && clusters[j] == wanted) {
+            total += weights[wanted] * (WEIGHT)((i64)counts[i] * (i64)counts[j]);
+            ++j;
+        }
+    }
+    return (f64)total / (f64)(size[a] * size[b] * n_clusterings);
 }

@@ -152,7 +152,7 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
     sizes = np.ones(4, dtype=np.int64)
     weights = np.ones(ensemble.n_clusters)
     lists = nearest_lists(nearest_index(ensemble.codes, ensemble.offsets, weights, sizes), 3)
-    rounds = _Rounds(lists, regions_of(ensemble.codes, ensemble.offsets, sizes), weights, 3, Work())
+    rounds = _Rounds(lists, regions_of(ensemble.codes, ensemble.offsets, sizes), weights, 3, Work(), "cpu")
     rounds.nearest[:] = [1, 2, 3, 0]
     rounds.nearest_similarity[:] = [0.3, 0.4, 0.5, 0.2]
     kept, absorbed, merged_at = rounds.merge_reciprocal_pairs()

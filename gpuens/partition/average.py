@@ -13,24 +13,17 @@ algorithm makes. Each region keeps a list of near others and a bound on everythi
 A region that has no similarity to any other retires; what has retired is joined by id at the end, at similarity 0.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from gpuens import device as devices
-from gpuens import progress, validation
+from gpuens import kernels, progress, validation
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import (
-    Regions,
-    make_room,
-    merge_histograms,
-    raise_ceilings,
-    regions_of,
-    search,
-    similarity_of,
-    tile_length,
-)
+from gpuens.partition.regions import Regions, make_room, merge_histograms, regions_of, search, similarity_of
 from gpuens.partition.work import Work
 
 N_LISTED = 16
@@ -38,7 +31,7 @@ RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
 
 
 def average_linkage(
-    codes: np.ndarray,
+    codes: Any,
     offsets: np.ndarray,
     cluster_weights: np.ndarray,
     sizes: np.ndarray,
@@ -50,7 +43,7 @@ def average_linkage(
 
     Parameters
     ----------
-    codes : ndarray (G, M), unsigned
+    codes : array (G, M), unsigned, columns contiguous, where ``device`` works
         Distinct label rows in lexicographic order; the dtype's last value is a missing label.
     offsets : ndarray (M + 1,), int64
         Ensemble-wide numbers of the clusters.
@@ -71,78 +64,70 @@ def average_linkage(
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     validation.fits(
         bytes_needed(codes, len(cluster_weights), n_listed) + n_rows * (32 * n_clusterings + 80),
-        devices.memory_budget(),
+        devices.memory_budget(device),
         f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
     lists = nearest_lists(index, n_listed)
     work.comparisons += index.comparisons
-    rounds = _Rounds(lists, regions_of(codes, offsets, sizes), cluster_weights, n_clusterings, work)
-    nothing = np.empty(0, dtype=np.int64)
-    merges = [(nothing, nothing, np.empty(0))]
+    regions = regions_of(codes, offsets, sizes, device=device)
+    rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device)
+    xp = devices.namespace(device)
+    nothing = xp.empty(0, dtype=np.int64)
+    merges = [(nothing, nothing, xp.empty(0))]
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
         while rounds.find_nearest():
             merges.append(rounds.merge_reciprocal_pairs())
             shown.update(len(merges[-1][0]))
-    kept, absorbed, similarities = (np.concatenate(parts) for parts in zip(*merges, strict=True))
+    kept, absorbed, similarities = (devices.to_host(xp.concatenate(parts)) for parts in zip(*merges, strict=True))
     return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
 
 
 class _Rounds:
-    """The regions, their lists and their nearest, from one round of merges to the next."""
+    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works."""
 
     def __init__(
-        self, lists: Lists, regions: Regions, cluster_weights: np.ndarray, n_clusterings: int, work: Work
+        self, lists: Lists, regions: Regions, cluster_weights: np.ndarray, n_clusterings: int, work: Work, device: str
     ) -> None:
         n_rows = len(lists.ids)
+        xp = devices.namespace(device)
         whole_numbers = cluster_weights.dtype.kind == "i"
         self.lists = lists
         self.regions = regions
-        self.weights = cluster_weights
+        self.weights = xp.asarray(cluster_weights)
         self.n_clusterings = n_clusterings
         self.work = work
+        self.device = device
         # float64 holds every numerator, so that searches need not score again
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
         # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
         self.slack = 0.0 if whole_numbers else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
-        self.nearest = np.empty(n_rows, dtype=np.int64)
-        self.nearest_similarity = np.empty(n_rows)
-        self.active = np.arange(n_rows)
-        self.into = np.arange(n_rows)  # the region that each has become part of
-        self.grew = np.zeros(n_rows, dtype=bool)  # in this round
+        self.nearest = xp.empty(n_rows, dtype=np.int64)
+        self.nearest_similarity = xp.empty(n_rows)
+        self.active = xp.arange(n_rows)
+        self.into = xp.arange(n_rows)  # the region that each has become part of
+        self.partner = xp.full(n_rows, -1, dtype=np.int64)  # what each has absorbed in this round
         self._take_first_listed(self.active)
 
     def find_nearest(self) -> bool:
         """Find the nearest of every active region, retire those that have none; return whether any is left."""
-        ids, similarities, bound, bound_hash = self.lists
-        _look_up(self.active, self.nearest, self.nearest_similarity, ids, similarities, bound, bound_hash)
+        look_up(self.active, self.nearest, self.nearest_similarity, self.lists, device=self.device)
         unknown = self.active[self.nearest[self.active] == UNKNOWN]
         if len(unknown):
-            tile = tile_length(len(self.active), len(self.weights))
-            n_tiles = -(-len(self.active) // tile)
-            ceilings = np.zeros((len(self.weights), n_tiles), dtype=np.float32)
-
-            def ceilings_range(start: int, stop: int) -> None:
-                raise_ceilings(start, stop, self.active, tile, self.regions, ceilings)
-
-            def search_range(start: int, stop: int) -> int:
-                return search(
-                    start, stop, unknown, self.active, tile, ceilings, self.regions, self.weights,
-                    self.n_clusterings, self.whole, ids, similarities, bound, bound_hash,
-                )  # fmt: skip
-
-            devices.over_ranges(ceilings_range, n_tiles, grain=32)
             self.work.searches += len(unknown)
-            self.work.comparisons += sum(devices.over_ranges(search_range, len(unknown), grain=8))
+            self.work.comparisons += search(
+                unknown, self.active, self.regions, self.weights, self.n_clusterings, self.whole, self.lists,
+                device=self.device,
+            )  # fmt: skip
             self._take_first_listed(unknown)
         self.active = self.active[self.nearest[self.active] != RETIRED]
         return len(self.active) > 0
 
-    def merge_reciprocal_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def merge_reciprocal_pairs(self) -> tuple[Any, Any, Any]:
         """Merge all pairs of regions that are each other's nearest; return kept, absorbed and similarity."""
         active, nearest = self.active, self.nearest
-        kept = active[(nearest[active] > active) & (nearest[nearest[active]] == active)]
+        kept = active[mutual_pairs(active, nearest, device=self.device)]
         if not len(kept):  # rounding has made a circle of nearest neighbours: the best pair breaks it
             kept = self._best_pair()
         absorbed = nearest[kept].copy()
@@ -150,26 +135,20 @@ class _Rounds:
         self.work.rounds += 1
 
         needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
-        self.regions = make_room(self.regions, active, needed)
-        old_sizes = self.regions.size.copy()
-        merge_histograms(self.regions, kept, absorbed)
+        self.regions = make_room(self.regions, active, needed, device=self.device)
+        old_size = self.regions.size.copy()
+        merge_histograms(self.regions, kept, absorbed, device=self.device)
         self.into[absorbed] = kept
-        self.grew[kept] = True
-        partner = np.full(len(nearest), -1)
-        partner[kept] = absorbed
+        self.partner[kept] = absorbed
         self.active = active[self.into[active] == active]
-
-        def update_range(start: int, stop: int) -> None:
-            _update(
-                start, stop, self.active, partner, self.into, self.grew, old_sizes, self.regions, self.weights,
-                self.n_clusterings, self.slack, nearest, *self.lists,
-            )  # fmt: skip
-
-        devices.over_ranges(update_range, len(self.active), grain=256)
-        self.grew[kept] = False
+        update_lists(
+            self.active, self.partner, self.into, old_size, self.regions, self.weights, self.n_clusterings, self.slack,
+            nearest, self.lists, device=self.device,
+        )  # fmt: skip
+        self.partner[kept] = -1
         return kept, absorbed, merged_at
 
-    def _take_first_listed(self, rows: np.ndarray) -> None:
+    def _take_first_listed(self, rows: Any) -> None:
         """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
 
         A loosened bound says nothing about ties.
@@ -181,12 +160,48 @@ class _Rounds:
             self.lists.bound[rows] *= 1.0 + self.slack
             self.lists.bound_hash[rows] = 0
 
-    def _best_pair(self) -> np.ndarray:
-        best = self.active[np.lexsort((self.active, -self.nearest_similarity[self.active]))[0]]
-        kept, absorbed = sorted((int(best), int(self.nearest[best])))
+    def _best_pair(self) -> Any:
+        similarity = self.nearest_similarity[self.active]
+        best = self.active[similarity == similarity.max()][:1]
+        other = self.nearest[best]
+        kept, absorbed = np.minimum(best, other), np.maximum(best, other)
         self.nearest_similarity[kept] = self.nearest_similarity[best]
         self.nearest[kept] = absorbed
-        return np.array([kept])
+        return kept
+
+
+# --- what a round does, for the CPU -----------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def look_up(active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray, lists: Lists) -> None:
+    """Find the nearest of each active region that is UNKNOWN in its list, where the list can tell."""
+    _look_up(active, nearest, nearest_similarity, lists.ids, lists.similarities, lists.bound, lists.bound_hash)
+
+
+@kernels.primitive
+def mutual_pairs(active: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    """Return which active regions are their nearest's nearest, and the smaller of the two."""
+    of_active = nearest[active]
+    return (of_active > active) & (nearest[of_active] == active)
+
+
+@kernels.primitive
+def update_lists(
+    active: np.ndarray, partner: np.ndarray, into: np.ndarray, old_size: np.ndarray, regions: Regions,
+    weights: np.ndarray, n_clusterings: int, slack: float, nearest: np.ndarray, lists: Lists,
+) -> None:  # fmt: skip
+    """Bring the lists of ``active`` regions up to date with the merges of this round.
+
+    ``partner`` names what each region has absorbed, or is -1; ``into`` names the region that each is part of now.
+    """
+
+    def update_range(start: int, stop: int) -> None:
+        _update(
+            start, stop, active, partner, into, old_size, regions, weights, n_clusterings, slack, nearest, *lists,
+        )  # fmt: skip
+
+    devices.over_ranges(update_range, len(active), grain=256)
 
 
 @njit(cache=True, nogil=True)
@@ -213,16 +228,15 @@ def _look_up(active, nearest, nearest_similarity, ids, similarities, bound, boun
 
 @njit(cache=True, nogil=True)
 def _update(
-    start, stop, active, partner, into, grew, old_sizes, regions, weights, n_clusterings, slack,
-    nearest, ids, similarities, bound, bound_hash,
+    start, stop, active, partner, into, old_sizes, regions, weights, n_clusterings, slack, nearest,
+    ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    """Bring the lists of ``active[start:stop]`` up to date with the merges of this round."""
     n_listed = ids.shape[1]
     pooled = np.empty(2 * n_listed, dtype=np.int64)
     ties = np.empty(n_listed, dtype=np.uint64)
     for a in active[start:stop]:
-        if not grew[a]:
-            if nearest[a] >= 0 and (grew[nearest[a]] or into[nearest[a]] != nearest[a]):
+        if partner[a] < 0:
+            if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
                 nearest[a] = UNKNOWN
             kept = 0
             for s in range(n_listed):
@@ -230,7 +244,7 @@ def _update(
                 if old < 0:
                     break
                 new = into[old]
-                if not grew[new]:
+                if partner[new] < 0:
                     ids[a, kept], similarities[a, kept] = old, similarities[a, s]
                     kept += 1
                     continue
@@ -279,3 +293,38 @@ def _update(
                 dropped, dropped_tie = dropped * (1.0 + slack), np.uint64(0)
             if dropped > 0.0 and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
                 bound[a], bound_hash[a] = dropped, dropped_tie
+
+
+# --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
+
+
+@look_up.kernel
+def _(active: Any, nearest: Any, nearest_similarity: Any, lists: Lists, *, device: str) -> None:
+    kernels.launch(
+        "look_up", kernels.blocks(len(active), 128), 128,
+        (active, len(active), np.int32(lists.ids.shape[1]), nearest, nearest_similarity, *lists),
+        device=device, COUNT="i32", WEIGHT="f64",
+    )  # fmt: skip
+
+
+@mutual_pairs.kernel
+def _(active: Any, nearest: Any, *, device: str) -> Any:
+    mutual = devices.namespace(device).empty(len(active), dtype=bool)
+    kernels.launch(
+        "mutual_pairs", kernels.blocks(len(active), 128), 128, (active, len(active), nearest, mutual),
+        device=device, COUNT="i32", WEIGHT="f64",
+    )  # fmt: skip
+    return mutual
+
+
+@update_lists.kernel
+def _(
+    active: Any, partner: Any, into: Any, old_size: Any, regions: Regions, weights: Any, n_clusterings: int,
+    slack: float, nearest: Any, lists: Lists, *, device: str,
+) -> None:  # fmt: skip
+    kernels.launch(
+        "update_lists", kernels.blocks(len(active), 4), 128,
+        (active, len(active), np.int32(lists.ids.shape[1]), partner, into, old_size, regions.clusters, regions.counts,
+         regions.start, regions.length, regions.size, weights, n_clusterings, np.float64(slack), nearest, *lists),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip

@@ -13,7 +13,7 @@ screen saves:
 Tiles are visited in falling bands of their bounds, because good neighbours found early make the screen sharp.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +23,8 @@ from gpuens import kernels, progress
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 64
+WARPS = 4  # in a block of a GPU
+SCRATCH = 2**28  # bytes for the bounds of all tiles that the warps of a grid hold
 
 
 class Lists(NamedTuple):
@@ -32,18 +34,19 @@ class Lists(NamedTuple):
     outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
     """
 
-    ids: np.ndarray
-    similarities: np.ndarray
-    bound: np.ndarray
-    bound_hash: np.ndarray
+    ids: Any
+    similarities: Any
+    bound: Any
+    bound_hash: Any
 
     @classmethod
-    def empty(cls, n_rows: int, n_listed: int) -> "Lists":
+    def empty(cls, n_rows: int, n_listed: int, device: str = "cpu") -> "Lists":
+        xp = devices.namespace(device)
         return cls(
-            np.full((n_rows, n_listed), -1, dtype=np.int32),
-            np.zeros((n_rows, n_listed)),
-            np.zeros(n_rows),
-            np.full(n_rows, NO_HASH, dtype=np.uint64),
+            xp.full((n_rows, n_listed), -1, dtype=np.int32),
+            xp.zeros((n_rows, n_listed)),
+            xp.zeros(n_rows),
+            xp.full(n_rows, NO_HASH, dtype=np.uint64),
         )
 
 
@@ -53,6 +56,8 @@ class NearestIndex:
     ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
     are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
     """
+
+    device = "cpu"
 
     def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
         self.codes = codes
@@ -70,11 +75,7 @@ class NearestIndex:
         ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
         ``least[i]``, which is what lets the screen begin sharp.
         """
-        n_rows = len(self.codes)
-        padded = np.full(len(self.tiles) * TILE, component[-1] if n_rows else 0)
-        padded[:n_rows] = component
-        in_tiles = padded.reshape(-1, TILE)
-        of_tile = np.where((in_tiles == in_tiles[:, :1]).all(axis=1), in_tiles[:, 0], -1)
+        of_tile = _component_of_tiles(component)
 
         def work(start: int, stop: int) -> int:
             return _search(
@@ -94,18 +95,66 @@ def nearest_index(
     return NearestIndex(codes, offsets, cluster_weights, sizes)
 
 
-def nearest_lists(index: NearestIndex, n_listed: int) -> Lists:
+@nearest_index.kernel
+def _(codes: Any, offsets: Any, cluster_weights: Any, sizes: Any, *, device: str) -> "KernelIndex":
+    return KernelIndex(codes, offsets, cluster_weights, sizes, device)
+
+
+def nearest_lists(index: Any, n_listed: int) -> Lists:
     """Return the ``n_listed`` nearest others of every row."""
-    n_rows = len(index.codes)
-    lists = Lists.empty(n_rows, n_listed)
-    everything = np.arange(n_rows)
-    at_once = max(4096, -(-n_rows // 100))
+    n_rows, xp = len(index.codes), devices.namespace(index.device)
+    lists = Lists.empty(n_rows, n_listed, index.device)
+    everything = xp.arange(n_rows)
+    at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
     with progress.bar(total=n_rows, description="nearest rows") as shown:
         for start in range(0, n_rows, at_once):
             queries = everything[start : start + at_once]
-            index.search(queries, everything, np.zeros(len(queries)), lists)
+            index.search(queries, everything, xp.zeros(len(queries)), lists)
             shown.update(len(queries))
     return lists
+
+
+class KernelIndex:
+    """`NearestIndex` where kernels run (kernels/nearest.cu): all arrays of ``search`` are where ``device`` works."""
+
+    def __init__(self, codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: Any, device: str) -> None:
+        xp = devices.namespace(device)
+        units, self.scale = _integer_weights(cluster_weights, offsets)
+        self.device = device
+        self.codes = codes
+        self.offsets = xp.asarray(offsets)
+        self.cluster_weights = xp.asarray(cluster_weights)
+        self.units = xp.asarray(units)
+        self.sizes = xp.asarray(sizes)
+        self.tiles = _tiles(codes)
+        self.present = xp.zeros((int(offsets[-1]), len(self.tiles)), dtype=np.uint8)
+        self._compared = xp.zeros(1, dtype=np.uint64)
+        kernels.launch(
+            "mark_present", kernels.blocks(self.tiles.size, 256), 256,
+            (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
+        )  # fmt: skip
+
+    @property
+    def comparisons(self) -> int:
+        return int(self._compared[0])
+
+    @property
+    def _types(self) -> dict[str, Any]:
+        return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": kernels.c_name(self.cluster_weights.dtype)}
+
+    def search(self, queries: Any, component: Any, least: Any, lists: Lists) -> None:
+        n_rows, n_clusterings = self.codes.shape
+        n_tiles, n_listed = len(self.tiles), lists.ids.shape[1]
+        warps = min(WARPS, max(1, 48 * 1024 // (12 * n_clusterings)))
+        n_blocks = kernels.blocks(len(queries), warps, SCRATCH // (2 * warps * n_tiles) + 1)
+        reach = devices.namespace(self.device).empty(n_blocks * warps * n_tiles, dtype=np.uint16)
+        kernels.launch(
+            "nearest_rows", n_blocks, 32 * warps,
+            (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.offsets, self.cluster_weights,
+             self.units, self.sizes, component, _component_of_tiles(component), np.float64(self.scale), n_rows,
+             n_tiles, n_clusterings, np.int32(n_listed), reach, *lists, self._compared),
+            device=self.device, shared=12 * n_clusterings * warps, **self._types,
+        )  # fmt: skip
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
@@ -114,13 +163,20 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 32) + n_clusters * -(-n_rows // TILE)
 
 
-def _tiles(codes: np.ndarray) -> np.ndarray:
+def _tiles(codes: Any) -> Any:
     """Return (n_tiles, M, TILE): the rows of a tile side by side for each clustering, the last tile padded."""
     n_rows, n_clusterings = codes.shape
     n_tiles = -(-n_rows // TILE)
-    padded = np.full((n_tiles * TILE, n_clusterings), np.iinfo(codes.dtype).max, dtype=codes.dtype)
+    padded = np.full_like(codes, np.iinfo(codes.dtype).max, shape=(n_tiles * TILE, n_clusterings))
     padded[:n_rows] = codes
-    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, n_clusterings).transpose(0, 2, 1))
+    return padded.reshape(n_tiles, TILE, n_clusterings).transpose(0, 2, 1).copy(order="C")
+
+
+def _component_of_tiles(component: Any) -> Any:
+    """Return (n_tiles,) the component that all rows of a tile belong to, or -1."""
+    padded = np.concatenate([component, component[-1:].repeat(-len(component) % TILE)])
+    in_tiles = padded.reshape(-1, TILE)
+    return np.where((in_tiles == in_tiles[:, :1]).all(axis=1), in_tiles[:, 0], -1)
 
 
 def _present(tiles: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -5,82 +5,101 @@ region R is Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no pair of objects
 exact whole number; with float64 weights it is taken in ascending order of the clusters, on every device.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
-CEILINGS = 2**26  # numbers of the tiles' ceilings, beyond which tiles grow
+CEILINGS = {"cpu": 2**26, "cuda": 2**29, "emulated": 2**26}  # numbers of all tiles' ceilings; beyond, tiles grow
+BLOCK = 128  # threads of a GPU that search for one region
+OFFERS = 1024  # regions that they look at between two meetings
+SCRATCH = 2**28  # bytes for what all blocks of a search write down
 
 
 class Regions(NamedTuple):
     """Histograms of G regions in one arena; a region is named by its smallest group.
 
     ``clusters``, ``counts``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
-    where a region's entries are, how many, and how many objects it holds. ``used`` (1,) int64: entries of the arena
-    taken so far.
+    where a region's entries are, how many, and how many objects it holds. All of them are where the device works, but
+    ``used`` (1,) int64, the entries of the arena taken so far, is on the host.
     """
 
-    clusters: np.ndarray
-    counts: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
-    size: np.ndarray
+    clusters: Any
+    counts: Any
+    start: Any
+    length: Any
+    size: Any
     used: np.ndarray
 
 
-def regions_of(codes: np.ndarray, offsets: np.ndarray, sizes: np.ndarray) -> Regions:
+def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
     """Return one region a row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
+    xp = devices.namespace(device)
+    sizes = xp.asarray(sizes, dtype=np.int64)
     known = codes != np.iinfo(codes.dtype).max
-    length = known.sum(axis=1)
-    clusters = codes.astype(np.int32) + offsets[:-1].astype(np.int32)
-    count_dtype = np.int32 if sizes.sum() <= np.iinfo(np.int32).max else np.int64
+    length = known.sum(axis=1).astype(np.int64)
+    count_dtype = np.int32 if int(sizes.sum()) <= np.iinfo(np.int32).max else np.int64
     total = int(length.sum())
     regions = Regions(
-        np.empty(total + total // 2, dtype=np.int32),
-        np.empty(total + total // 2, dtype=count_dtype),
-        np.cumsum(length) - length,
-        length.astype(np.int64),
-        sizes.astype(np.int64),
+        xp.empty(total + total // 2, dtype=np.int32),
+        xp.empty(total + total // 2, dtype=count_dtype),
+        xp.cumsum(length) - length,
+        length,
+        sizes.copy(),
         np.array([total]),
     )
-    regions.clusters[:total] = clusters[known]
-    regions.counts[:total] = np.repeat(sizes, length)
+    regions.clusters[:total] = (codes.astype(np.int32) + xp.asarray(offsets[:-1], dtype=np.int32))[known]
+    regions.counts[:total] = xp.broadcast_to(sizes[:, None], known.shape)[known]
     return regions
 
 
-def make_room(regions: Regions, live: np.ndarray, needed: int) -> Regions:
+def make_room(regions: Regions, live: Any, needed: int, *, device: str = "cpu") -> Regions:
     """Return regions whose arena has ``needed`` free entries, dropping the histograms of all but ``live`` regions."""
     if regions.used[0] + needed <= len(regions.clusters):
         return regions
+    xp = devices.namespace(device)
     total = int(regions.length[live].sum())
     capacity = total + total // 2 + needed
     roomy = regions._replace(
-        clusters=np.empty(capacity, dtype=regions.clusters.dtype), counts=np.empty(capacity, dtype=regions.counts.dtype)
+        clusters=xp.empty(capacity, dtype=regions.clusters.dtype), counts=xp.empty(capacity, dtype=regions.counts.dtype)
     )
-    _move(regions.clusters, regions.counts, roomy, live)
+    move_histograms(regions, roomy, live, device=device)
+    roomy.used[0] = total
     return roomy
 
 
+@kernels.primitive
+def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
+    """Copy the histograms of ``live`` regions, one after the other, into the arena of ``roomy``, and their starts."""
+    _move(regions.clusters, regions.counts, roomy.clusters, roomy.counts, live, regions.start, regions.length)
+
+
 @njit(cache=True, nogil=True)
-def _move(cluster, count, roomy, live):
+def _move(cluster, count, new_cluster, new_count, live, start, length):
     used = 0
     for r in live:
-        begin, length = roomy.start[r], roomy.length[r]
-        roomy.start[r] = used
-        for e in range(begin, begin + length):  # slices would take Numba seconds to compile
-            roomy.clusters[used] = cluster[e]
-            roomy.counts[used] = count[e]
+        begin = start[r]
+        start[r] = used
+        for e in range(begin, begin + length[r]):  # slices would take Numba seconds to compile
+            new_cluster[used] = cluster[e]
+            new_count[used] = count[e]
             used += 1
-    roomy.used[0] = used
+
+
+@kernels.primitive
+def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray) -> None:
+    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end."""
+    _merge(regions, kept, absorbed)
 
 
 @njit(cache=True, nogil=True)
-def merge_histograms(regions, kept, absorbed):
-    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end."""
+def _merge(regions, kept, absorbed):
     cluster, count = regions.clusters, regions.counts
     for p in range(len(kept)):
         a, b = kept[p], absorbed[p]
@@ -135,17 +154,43 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     return total / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
-def tile_length(n_active: int, n_clusters: int) -> int:
-    """Return how many of the active regions make a tile."""
-    return max(TILE, -(-n_active * n_clusters // CEILINGS))
+@kernels.primitive
+def search(
+    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int, whole: bool,
+    lists: Lists,
+) -> int:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
+
+    No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M,
+    the ceiling being the largest share of c in any region of the tile. Tiles are visited in falling bands of that
+    bound, and not at all where it is under the last entry of a full list. With unit weights (``whole``) the sum of
+    products is the numerator itself; otherwise it is rounded in another order than the exact one, so that what may
+    enter a list is scored again.
+    """
+    tile, n_tiles = _tiles(len(active), len(weights), "cpu")
+    ceilings = np.zeros((len(weights), n_tiles), dtype=np.float32)
+
+    def raise_range(start: int, stop: int) -> None:
+        _raise_ceilings(start, stop, active, tile, regions, ceilings)
+
+    def search_range(start: int, stop: int) -> int:
+        return _search(
+            start, stop, queries, active, tile, ceilings, regions, weights, n_clusterings, whole,
+            lists.ids, lists.similarities, lists.bound, lists.bound_hash,
+        )  # fmt: skip
+
+    devices.over_ranges(raise_range, n_tiles, grain=32)
+    return sum(devices.over_ranges(search_range, len(queries), grain=8))
+
+
+def _tiles(n_active: int, n_clusters: int, device: str) -> tuple[int, int]:
+    """Return how many of the active regions make a tile, and how many tiles there are."""
+    tile = max(TILE, -(-n_active * n_clusters // CEILINGS[device]))
+    return tile, -(-n_active // tile)
 
 
 @njit(cache=True, nogil=True)
-def raise_ceilings(start, stop, active, tile, regions, ceilings):
-    """Write, for tiles ``start`` … ``stop - 1`` of ``active`` regions, the largest share of each cluster in a tile.
-
-    ``ceilings`` (N_c, n_tiles) float32 comes filled with zeros.
-    """
+def _raise_ceilings(start, stop, active, tile, regions, ceilings):
     for t in range(start, stop):
         for r in active[t * tile : (t + 1) * tile]:
             for e in range(regions.start[r], regions.start[r] + regions.length[r]):
@@ -155,17 +200,10 @@ def raise_ceilings(start, stop, active, tile, regions, ceilings):
 
 
 @njit(cache=True, nogil=True)
-def search(
+def _search(
     start, stop, queries, active, tile, ceilings, regions, weights, n_clusterings, whole,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    """List anew the nearest of all ``active`` regions for ``queries[start:stop]``; return the comparisons made.
-
-    No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M.
-    Tiles are visited in falling bands of that bound, and not at all where it is under the last entry of a full list.
-    With unit weights (``whole``) the sum of products is the numerator itself; otherwise it is rounded in another order
-    than the exact one, so that what may enter a list is scored again.
-    """
     n_tiles = ceilings.shape[1]
     n_listed = ids.shape[1]
     query = np.zeros(len(weights))
@@ -228,3 +266,59 @@ def search(
         for e in range(begin, end):
             query[regions.clusters[e]] = 0.0
     return compared
+
+
+# --- kernels/regions.cu -----------------------------------------------------------------------------------------------
+
+
+@move_histograms.kernel
+def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
+    length = regions.length[live]
+    starts = length.cumsum() - length
+    kernels.launch(
+        "move_histograms", kernels.blocks(len(live), 4), 128,
+        (live, len(live), regions.start, regions.length, starts, regions.clusters, regions.counts, roomy.clusters,
+         roomy.counts),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT="f64",
+    )  # fmt: skip
+    regions.start[live] = starts
+
+
+@merge_histograms.kernel
+def _(regions: Regions, kept: Any, absorbed: Any, *, device: str) -> None:
+    room = regions.length[kept] + regions.length[absorbed]
+    starts = room.cumsum() - room + int(regions.used[0])
+    kernels.launch(
+        "merge_histograms", kernels.blocks(len(kept), 64), 64,
+        (kept, absorbed, starts, len(kept), regions.clusters, regions.counts, regions.start, regions.length,
+         regions.size),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT="f64",
+    )  # fmt: skip
+    regions.used[0] += int(room.sum())
+
+
+@search.kernel
+def _(
+    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, whole: bool, lists: Lists,
+    *, device: str,
+) -> int:  # fmt: skip
+    xp, n_clusters = devices.namespace(device), len(weights)
+    tile, n_tiles = _tiles(len(active), n_clusters, device)
+    types: dict[str, Any] = {"COUNT": kernels.c_name(regions.counts.dtype), "WEIGHT": kernels.c_name(weights.dtype)}
+    histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
+    ceilings = xp.zeros((n_clusters, n_tiles), dtype=np.float32)
+    kernels.launch(
+        "raise_ceilings", kernels.blocks(len(active), 4), 128,
+        (active, len(active), tile, n_tiles, *histograms, ceilings.view(np.int32)), device=device, **types,
+    )  # fmt: skip
+    n_blocks = min(len(queries), SCRATCH // (8 * n_clusters + 4 * n_tiles) + 1)
+    room = min(TILE, max(1, OFFERS // tile))
+    compared = xp.zeros(1, dtype=np.uint64)
+    kernels.launch(
+        "search_regions", n_blocks, BLOCK,
+        (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights, n_clusters,
+         n_clusterings, np.int32(whole), np.int32(room), np.int32(lists.ids.shape[1]),
+         xp.zeros((n_blocks, n_clusters)), xp.empty((n_blocks, n_tiles), dtype=np.float32), *lists, compared),
+        device=device, shared=16 * room * tile, **types,
+    )  # fmt: skip
+    return int(compared[0])

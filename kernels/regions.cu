@@ -1,0 +1,192 @@
+// Regions while they grow: their histograms are copied, united, and searched (gpuens/partition/regions.py).
+//
+// A region r is entries start[r] ... start[r] + length[r] - 1 of an arena (clusters ascending, counts), of size[r]
+// objects.
+//
+// variants: COUNT = i32 i64; WEIGHT = i64 f64
+
+// Copies each active region to its new start in another arena. One warp a region.
+extern "C" __global__ void move_histograms(const i64* active, i64 n_active, const i64* start, const i64* length,
+                                           const i64* new_start, const i32* clusters, const COUNT* counts,
+                                           i32* new_clusters, COUNT* new_counts) {
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 i = warp; i < n_active; i += n_warps) {
+        i64 r = active[i];
+        for (i64 e = threadIdx.x % 32; e < length[r]; e += 32) {
+            new_clusters[new_start[i] + e] = clusters[start[r] + e];
+            new_counts[new_start[i] + e] = counts[start[r] + e];
+        }
+    }
+}
+
+// Gives kept[p] the histogram of its union with absorbed[p], written from at[p] on. One thread a pair.
+extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* at, i64 n_pairs,
+                                            i32* clusters, COUNT* counts, i64* start, i64* length, i64* size) {
+    FOR_EACH(p, n_pairs) {
+        i64 a = kept[p], b = absorbed[p], to = at[p];
+        i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
+        while (i < end_a || j < end_b) {
+            bool from_a = j == end_b || (i < end_a && clusters[i] <= clusters[j]);
+            bool from_b = i == end_a || (j < end_b && clusters[j] <= clusters[i]);
+            clusters[to] = clusters[from_a ? i : j];
+            counts[to] = (from_a ? counts[i] : 0) + (from_b ? counts[j] : 0);
+            i += from_a;
+            j += from_b;
+            ++to;
+        }
+        start[a] = at[p];
+        length[a] = to - at[p];
+        size[a] += size[b];
+    }
+}
+
+// ceilings (N_c, n_tiles), zeros before: the largest share of a cluster in a region of a tile, rounded up. One warp a
+// region; shares are not negative, so that their bits order as they do.
+extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 tile, i64 n_tiles, const i32* clusters,
+                                          const COUNT* counts, const i64* start, const i64* length, const i64* size,
+                                          i32* ceilings) {
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 i = warp; i < n_active; i += n_warps) {
+        i64 r = active[i];
+        for (i64 e = start[r] + threadIdx.x % 32; e < start[r] + length[r]; e += 32) {
+            f32 share = (f32)((f64)counts[e] / (f64)size[r] * (1.0 + 1e-6));
+            atomicMax(&ceilings[clusters[e] * n_tiles + i / tile], __float_as_int(share));
+        }
+    }
+}
+
+#define QUEUE 32  // tiles that the warps of a block visit at most between two meetings
+
+// Lists anew the nearest of all active regions for each query. No region of a tile is nearer than
+// sum_c w_c (share of c in the query) (ceiling of c in the tile) / M; tiles are visited in falling bands of that bound.
+// One block a query: its threads bound the tiles, its warps score the regions of those that are worth it (a lane an
+// entry), and its first warp scores what passes exactly and holds the list. whole: weights are whole numbers whose
+// sums of products float64 holds, so that the score is the numerator. tables (blocks, N_c) zeros before and after,
+// reaches (blocks, n_tiles): scratch. Dynamic shared memory: 16 bytes for each region of a visit to room tiles.
+extern "C" __global__ void search_regions(
+    const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const f32* ceilings,
+    const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
+    const WEIGHT* weights, i64 n_clusters, i64 n_clusterings, int whole, int room, int n_listed, f64* tables,
+    f32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    extern __shared__ f64 offer_score[];  // (room * tile,), and then as many i64 ids
+    __shared__ i64 queue[QUEUE];
+    __shared__ int n_queued, n_offers;
+    __shared__ f32 best_of_warp[32];
+    __shared__ f64 shared_floor, shared_least;
+    i64* offer_id = (i64*)(offer_score + room * tile);
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+    f64* table = tables + (i64)blockIdx.x * n_clusters;
+    f32* reach = reaches + (i64)blockIdx.x * n_tiles;
+    u64 work = 0;
+
+    for (i64 i = blockIdx.x; i < n_queries; i += gridDim.x) {
+        i64 a = queries[i], begin = start[a], end = begin + length[a];
+        f64 size_a = (f64)size[a];
+        f32 per_object = 1.0f / (f32)size_a;
+        for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
+            table[clusters[e]] = (f64)weights[clusters[e]] * (f64)counts[e];
+        __syncthreads();
+        f32 best = 0.0f;
+        for (i64 t = threadIdx.x; t < n_tiles; t += blockDim.x) {
+            f32 sum = 0.0f;
+            for (i64 e = begin; e < end; ++e)
+                sum += (f32)weights[clusters[e]] * ((f32)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
+            reach[t] = sum;
+            best = max(best, sum);
+            work += end - begin;
+        }
+        for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
+        if (lane == 0) best_of_warp[warp] = best;
+        if (threadIdx.x == 0) shared_floor = shared_least = 0.0;
+        __syncthreads();
+        for (int w = 0; w < n_warps; ++w) best = max(best, best_of_warp[w]);
+
+        WarpList list(n_listed);  // of the first warp
+        // the reach that a tile needs: lower by all that float32 sums can be off by
+        f64 lowered = (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
+        f64 high = INFINITY, low = 0.75 * (f64)best;
+        while (high > shared_least) {
+            if (low < 0.02 * (f64)best) low = 0.0;
+            for (i64 next = 0; next < n_tiles;) {
+                // the next tiles worth a visit, found by all warps alike
+                __syncthreads();
+                f64 least = shared_least, floor = shared_floor;
+                int queued = 0;
+                while (next < n_tiles && queued < room) {
+                    i64 t = next + lane;
+                    f32 promised = t < n_tiles ? reach[t] : 0.0f;
+                    bool wanted = promised > 0.0f && promised >= low && promised < high && promised >= least;
+                    unsigned visits = __ballot_sync(ALL_LANES, wanted);
+                    next += 32;
+                    while (queued + __popc(visits) > room) {  // the last go to the next visit
+                        int last = 31 - __clz(visits);
+                        visits &= ~(1u << last);
+                        next = t - lane + last;
+                    }
+                    if (warp == 0 && (visits >> lane & 1)) queue[queued + __popc(visits & ((1u << lane) - 1))] = t;
+                    queued += __popc(visits);
+                }
+                if (threadIdx.x == 0) n_offers = 0;
+                __syncthreads();
+                for (i64 at = warp; at < queued * tile; at += n_warps) {
+                    i64 place = queue[at / tile] * tile + at % tile;
+                    if (place >= n_active) continue;
+                    i64 r = active[place];
+                    f64 score = 0.0;
+                    for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
+                        score += (f64)counts[e] * table[clusters[e]];
+                    for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
+                    if (lane != 0) continue;
+                    work += length[r];
+                    if (score <= 0.0 || score < floor * (f64)size[r] || r == a) continue;
+                    int offer = atomicAdd(&n_offers, 1);
+                    offer_score[offer] = score;
+                    offer_id[offer] = r;
+                }
+                __syncthreads();
+                if (warp == 0) {
+                    int offers = n_offers;
+                    for (int first = 0; first < offers; first += 32) {
+                        i64 r = -1;
+                        f64 similarity = 0.0;
+                        if (first + lane < offers) {
+                            r = offer_id[first + lane];
+                            similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
+                                               : similarity_of(clusters, counts, start, length, size, weights,
+                                                               n_clusterings, a, r);
+                        }
+                        u64 tie = pair_hash(a, r);
+                        for (int lender = 0; lender < min(32, offers - first); ++lender)
+                            list.insert(__shfl_sync(ALL_LANES, r, lender),
+                                        __shfl_sync(ALL_LANES, similarity, lender),
+                                        __shfl_sync(ALL_LANES, tie, lender));
+                    }
+                    f64 last = list.last_similarity();
+                    if (lane == 0 && list.full()) {
+                        // a little lower than the last entry's, because products and quotients are rounded
+                        shared_floor = last * size_a * (f64)n_clusterings * (1.0 - 1e-9);
+                        shared_least = max(0.0, last * lowered);
+                    }
+                }
+            }
+            __syncthreads();
+            high = low;
+            low *= 0.75;
+        }
+        if (warp == 0) {
+            f64 last = list.last_similarity();
+            u64 last_tie = list.last_tie();
+            if (lane < n_listed) {
+                ids[a * n_listed + lane] = (i32)list.id;
+                similarities[a * n_listed + lane] = list.similarity;
+            }
+            if (lane == 0) {
+                bound[a] = list.full() ? last : 0.0;
+                bound_hash[a] = list.full() ? last_tie : NO_HASH;
+            }
+        }
+        for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x) table[clusters[e]] = 0.0;
+        __syncthreads();
+    }
+    if (work) atomicAdd(compared, work);
+}
