@@ -135,7 +135,7 @@ def c_name(dtype: Any) -> str:
 
 
 def launch(
-    name: str, grid: int | tuple, block: int | tuple, args: tuple, *, device: str, shared: int = 0, **macros: str
+    name: str, grid: int | tuple, block: int | tuple, args: tuple, *, device: str, shared: int = 0, **macros: Any
 ) -> None:
     """Launch a kernel of ``kernels/*.cu`` on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
 

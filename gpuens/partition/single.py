@@ -6,20 +6,22 @@ have run dry are searched for again, but only where their bound could still beat
 component, and only for edges that do.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
 from gpuens import device as devices
-from gpuens import progress, validation
+from gpuens import kernels, progress, validation
 from gpuens.partition.average import N_LISTED
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.work import Work
 
 
 def single_linkage(
-    codes: np.ndarray,
+    codes: Any,
     offsets: np.ndarray,
     cluster_weights: np.ndarray,
     sizes: np.ndarray,
@@ -36,63 +38,75 @@ def single_linkage(
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     validation.fits(
         bytes_needed(codes, len(cluster_weights), n_listed) + 120 * n_rows,
-        devices.memory_budget(),
+        devices.memory_budget(device),
         f"single linkage of {n_rows} distinct rows of {codes.shape[1]} labels",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
     lists = nearest_lists(index, n_listed)
-    component = np.arange(n_rows)
+    component = devices.namespace(device).arange(n_rows)
     tree = []
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:
         while True:
-            edges = _best_edges(component, lists, index, work)
+            edges = _best_edges(component, lists, index, work, device)
             if not len(edges[0]):
                 break
-            used = _contract(component, *edges)
+            component, used = contract(component, edges[0], edges[1], device=device)
             tree.append([part[used] for part in edges])
             work.rounds += 1
-            shown.update(int(used.sum()))
+            shown.update(len(tree[-1][0]))
     work.comparisons += index.comparisons
     if not tree:
         nothing = np.empty(0, dtype=np.int64)
         return Dendrogram.from_merges(nothing, nothing, np.empty(0), n_rows)
-    tail, head, similarities, ties = (np.concatenate(parts) for parts in zip(*tree, strict=True))
+    tail, head, similarities, ties = (devices.to_host(np.concatenate(parts)) for parts in zip(*tree, strict=True))
     order = np.lexsort((ties, -similarities))
     kept, absorbed = _names_of_merges(tail[order], head[order], n_rows)
     return Dendrogram.from_merges(kept, absorbed, similarities[order], n_rows)
 
 
-def _best_edges(component, lists, index, work) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+class Edges(NamedTuple):
+    """The best edge found so far that leaves each component, by the component's name; ``head`` is -1 for none."""
+
+    tail: Any
+    head: Any
+    similarity: Any
+    tie: Any
+
+
+def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> tuple[Any, Any, Any, Any]:
     """Return tail, head, similarity and hash of the best edge that leaves each component that has one."""
-    n_rows = len(component)
-    head = np.full(n_rows, -1)  # by component name
-    tail = np.full(n_rows, -1)
-    similarity = np.zeros(n_rows)
-    tie = np.full(n_rows, NO_HASH, dtype=np.uint64)
-    unsure = np.zeros(n_rows, dtype=bool)
-    _offer_listed(component, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
-                  np.arange(n_rows), tail, head, similarity, tie, unsure)  # fmt: skip
+    xp, n_rows = devices.namespace(device), len(component)
+    edges = Edges(xp.full(n_rows, -1), xp.full(n_rows, -1), xp.zeros(n_rows), xp.full(n_rows, NO_HASH, dtype=np.uint64))
+    unsure = offer_listed(component, lists, xp.arange(n_rows), edges, device=device)
     while True:
-        _still_unsure(component, lists.bound, lists.bound_hash, similarity, tie, unsure)
-        queries = np.flatnonzero(unsure)
+        similarity, tie = edges.similarity[component], edges.tie[component]
+        # whose bound something outside the list could still beat the component's best edge
+        unsure &= (lists.bound > similarity) | ((lists.bound == similarity) & (lists.bound_hash < tie))
+        queries = xp.flatnonzero(unsure)
         if not len(queries):
             break
         # the rows that promise most first: what they find spares most of the others their search
-        batch = queries[np.argsort(-lists.bound[queries], kind="stable")[: max(256, len(queries) // 8)]]
-        index.search(batch, component, similarity[component[batch]], lists)
+        promising = xp.argsort(-lists.bound[queries], kind="stable")
+        batch = queries[promising[: max(256, len(queries) // 8)]]
+        index.search(batch, component, edges.similarity[component[batch]], lists)
         work.searches += len(batch)
+        offer_listed(component, lists, batch, edges, device=device)
         unsure[batch] = False
-        _offer_listed(component, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
-                      batch, tail, head, similarity, tie, unsure)  # fmt: skip
-        unsure[batch] = False
-    leaving = np.flatnonzero(head >= 0)
-    return tail[leaving], head[leaving], similarity[leaving], tie[leaving]
+    leaving = xp.flatnonzero(edges.head >= 0)
+    return edges.tail[leaving], edges.head[leaving], edges.similarity[leaving], edges.tie[leaving]
+
+
+@kernels.primitive
+def offer_listed(component: np.ndarray, lists: Lists, rows: np.ndarray, edges: Edges) -> np.ndarray:
+    """Let each of ``rows`` offer its best listed edge to its component; return which rows' lists cannot tell."""
+    unsure = np.zeros(len(component), dtype=bool)
+    _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
+    return unsure
 
 
 @njit(cache=True, nogil=True)
-def _offer_listed(component, ids, similarities, bound, bound_hash, rows, tail, head, similarity, tie, unsure):
-    """Let each of ``rows`` offer its best listed edge to its component; mark the rows whose list cannot tell."""
+def _offer_listed(component, ids, similarities, bound, rows, tail, head, similarity, tie, unsure):
     for q in rows:
         name = component[q]
         found = False
@@ -110,12 +124,14 @@ def _offer_listed(component, ids, similarities, bound, bound_hash, rows, tail, h
         unsure[q] = not found and bound[q] > 0.0
 
 
-@njit(cache=True, nogil=True)
-def _still_unsure(component, bound, bound_hash, similarity, tie, unsure):
-    """Clear the mark of rows that have nothing outside their lists to beat their component's best edge."""
-    for q in range(len(component)):
-        if unsure[q] and not comes_before(bound[q], bound_hash[q], similarity[component[q]], tie[component[q]]):
-            unsure[q] = False
+@kernels.primitive
+def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Join components along edges; return each row's component, named by its smallest row, and which edges did it.
+
+    Of an edge that two components have both chosen one is left out.
+    """
+    component = component.copy()
+    return component, _contract(component, tail, head)
 
 
 @njit(cache=True, nogil=True)
@@ -127,8 +143,7 @@ def _root(parent, a):
 
 
 @njit(cache=True, nogil=True)
-def _contract(component, tail, head, similarity, tie):
-    """Join components along the edges, name each by its smallest row; return which edges were not taken twice."""
+def _contract(component, tail, head):
     n_rows = len(component)
     parent = np.arange(n_rows)
     used = np.zeros(len(tail), dtype=np.bool_)
@@ -153,3 +168,51 @@ def _names_of_merges(tail, head, n_rows):
         kept[e], absorbed[e] = min(a, b), max(a, b)
         parent[max(a, b)] = min(a, b)
     return kept, absorbed
+
+
+# --- kernels/boruvka.cu -----------------------------------------------------------------------------------------------
+
+
+@offer_listed.kernel
+def _(component: Any, lists: Lists, rows: Any, edges: Edges, *, device: str) -> Any:
+    xp, n_listed = devices.namespace(device), np.int32(lists.ids.shape[1])
+    unsure = xp.zeros(len(component), dtype=bool)
+    offer = xp.empty(len(rows), dtype=np.int32)
+    before = edges.similarity.copy()
+    grid = kernels.blocks(len(rows), 128), 128
+    listed = lists.ids, lists.similarities
+    kernels.launch(
+        "offer_similarity", *grid,
+        (rows, len(rows), n_listed, component, *listed, lists.bound, offer, unsure, edges.similarity.view(np.uint64)),
+        device=device,
+    )  # fmt: skip
+    edges.tie[edges.similarity != before] = NO_HASH
+    kernels.launch(
+        "offer_tie", *grid, (rows, len(rows), n_listed, component, *listed, offer, edges.similarity, edges.tie),
+        device=device,
+    )  # fmt: skip
+    kernels.launch(
+        "take_edge", *grid,
+        (rows, len(rows), n_listed, component, *listed, offer, edges.similarity, edges.tie, edges.tail, edges.head),
+        device=device,
+    )  # fmt: skip
+    return unsure
+
+
+@contract.kernel
+def _(component: Any, tail: Any, head: Any, *, device: str) -> tuple[Any, Any]:
+    xp = devices.namespace(device)
+    name, other = component[tail], component[head]
+    root = xp.arange(len(component))
+    root[name] = other
+    # the total order of the edges leaves no circle but of two components that have chosen the same edge
+    chosen_twice = (root[other] == name) & (name < other)
+    root[name[chosen_twice]] = name[chosen_twice]
+    while True:  # every component points towards its root; doubling the steps takes log(depth) rounds
+        further = root[root]
+        if bool((further == root).all()):
+            break
+        root = further
+    smallest = xp.full(len(component), NO_HASH, dtype=np.uint64)
+    kernels.launch("smallest_names", kernels.blocks(len(root), 128), 128, (root, len(root), smallest), device=device)
+    return smallest[root[component]].astype(np.int64), ~chosen_twice
