@@ -1,21 +1,20 @@
 """Base clusterings: k-means that differ in their k, their objects, their features, their projection and their start."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from gpuens import kmeans, validation
 from gpuens import progress as progress_bars
-from gpuens import validation
-from gpuens.device import kind_of, memory_budget, n_threads, resolve, to_host
+from gpuens.device import kind_of, memory_budget, n_threads, namespace, native, resolve, to_host
 from gpuens.ensemble import Ensemble
+from gpuens.kmeans import BATCH, PATIENCE, Task
 
 FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
-BATCH = 1024  # objects in a mini-batch
-PATIENCE = 10  # mini-batches without improvement before k-means stops
 
 
 def kmeans_ensemble(
@@ -71,8 +70,9 @@ def kmeans_ensemble(
         The names of the clusterings.
     progress : {"auto", True, False}
         Whether to show a progress bar; "auto" shows it on a terminal.
-    device : {"auto", "cpu"}
-        Where to work. Labels of features in GPU memory count as labels in GPU memory.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where to work; "auto" follows X. Labels of features in GPU memory count as labels in GPU memory, wherever they
+        were computed.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def kmeans_ensemble(
     >>> ens.n_objects, ens.n_clusterings
     (150, 5)
     """
-    resolve(device)
     where = kind_of(X)
-    X = as_features(X)
+    device = resolve(device, where)
+    X = as_features(X, device)
     n_objects, n_features = X.shape
     n_clusterings = validation.integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = validation.share(objects, n_objects, "objects")
@@ -122,41 +122,41 @@ def kmeans_ensemble(
     children = validation.generator(random_state).spawn(n_clusterings)
     if names is not None:
         names = validation.clustering_names(names, n_clusterings)
-    fit = _full if algorithm == "full" else _mini_batches
-    per_thread = _copies(X, n_drawn, n_seen, projection, algorithm)
-    budget = memory_budget()
-    validation.fits(per_thread, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
-    threads = max(1, min(n_threads(), n_clusterings, budget // max(1, per_thread)))
 
-    def cluster(rng: np.random.Generator) -> np.ndarray:
+    def task(rng: np.random.Generator) -> Task:
         k = int(rng.integers(low, high, endpoint=True))
-        rows = _draw(rng, n_objects, n_drawn)
-        columns = _draw(rng, n_features, n_seen)
-        points = X
-        if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
-            points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
+        rows, columns = _draw(rng, n_objects, n_drawn), _draw(rng, n_features, n_seen)
+        directions = None
         if projection is not None:
             directions = rng.standard_normal((n_seen, projection)) / np.sqrt(projection)
-            points = points @ directions.astype(X.dtype)
-        return fit(points, rows, k, rng, **settings)
+        return Task(k, rows, columns, directions, rng)
 
-    labels = np.empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
-    with _in_threads(threads) as pool, progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
-        for m, column in enumerate(pool.map(cluster, children)):
-            labels[:, m] = column
-            shown.update(1)
+    labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
+    with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
+        if device == "cpu":
+            needed = _copies(X, n_drawn, n_seen, projection, algorithm)
+            for m, column in enumerate(_on_cpu(X, map(task, children), n_clusterings, algorithm, needed, settings)):
+                labels[:, m] = column
+                shown.update(1)
+        else:
+            tasks = list(map(task, children))
+            for columns, found in kmeans.label(X, tasks, algorithm=algorithm, device=device, **settings):
+                for m, column in zip(columns, found, strict=True):
+                    labels[:, m] = column
+                shown.update(len(columns))
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
 
 
-def as_features(X: Any) -> Any:
-    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse), or refuse them.
+def as_features(X: Any, device: str = "cpu") -> Any:
+    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) where the device works.
 
     Nothing is copied that already is one. Integers and booleans become float32 where that is exact, else float64.
     """
     validation.features_are_something(X)
     if hasattr(X, "tocsr"):
+        validation.sparse_on_cpu(device, kind_of(X.data))
         validation.features_shape(tuple(X.shape))
         validation.features_are_numbers(X.dtype)
         X = X.tocsr().astype(_float_for(X.dtype, X.data), copy=False)
@@ -174,16 +174,16 @@ def as_features(X: Any) -> Any:
             values = X.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         try:
-            values = to_host(X)
+            values = native(X) if device == "cuda" else to_host(X)
         except ValueError:
             raise validation.ragged_features(X) from None
     validation.features_shape(values.shape)
     validation.features_are_numbers(values.dtype)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    values = np.ascontiguousarray(values, dtype=_float_for(values.dtype, values))
+    values = namespace(kind_of(values)).ascontiguousarray(values, dtype=_float_for(values.dtype, values))
     validation.features_are_finite(values)
-    return values
+    return namespace(device).asarray(values)
 
 
 def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
@@ -196,6 +196,27 @@ def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
 def _draw(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
     """Return ``size`` of range(n) in ascending order; None for all of them."""
     return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
+
+
+def _on_cpu(
+    X: Any, tasks: Iterable[Task], n_tasks: int, algorithm: str, needed: int, settings: dict[str, Any]
+) -> Iterator[np.ndarray]:
+    """Yield the labels of each task in order, fitted in as many threads as ``needed`` bytes for each allow."""
+    fit = _full if algorithm == "full" else _mini_batches
+    budget = memory_budget()
+    validation.fits(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
+    threads = max(1, min(n_threads(), n_tasks, budget // max(1, needed)))
+
+    def cluster(task: Task) -> np.ndarray:
+        points = X
+        if task.columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
+            points = X[:, task.columns] if hasattr(X, "tocsr") else X.take(task.columns, axis=1)
+        if task.directions is not None:
+            points = points @ task.directions.astype(X.dtype)
+        return fit(points, task.rows, task.k, task.rng, **settings)
+
+    with _in_threads(threads) as pool:
+        yield from pool.map(cluster, tasks)
 
 
 def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:

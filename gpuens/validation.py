@@ -248,6 +248,16 @@ def features_are_numbers(dtype: Any, column: object = None) -> None:
         raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
 
 
+def sparse_on_cpu(device: str, kind: str) -> None:
+    """Refuse sparse features where k-means takes none; ``kind`` is the memory that they are in."""
+    if kind == "cuda":
+        raise TypeError("X is a sparse matrix in GPU memory, but k-means there takes dense features: pass X.toarray().")
+    if device != "cpu":
+        raise TypeError(
+            f"X is a sparse matrix, but device={device!r} takes dense features: pass X.toarray() or device='cpu'."
+        )
+
+
 def features_are_finite(values: np.ndarray) -> None:
     """Refuse features with NaN or infinity."""
     # the extremes carry NaN and infinity, and need no mask as large as X

@@ -95,7 +95,7 @@ class LinkageConsensus(Consensus):
         self._objects: Dendrogram | None = None
         self.work_ = Work()
         self.dendrogram_, cluster_weights = self._link(reduced, device)
-        self._self_similarities = self_similarities(reduced.ensemble, cluster_weights)
+        self._self_similarities = self_similarities(reduced.ensemble, cluster_weights, device=device)
         rows_repeat = len(reduced.membership) > len(reduced.weights)
         made_at = 1.0 - float(self._self_similarities.max())  # where the first equal rows merge
         self.lifetimes_ = self.dendrogram_.lifetimes(made_at if rows_repeat else None)
@@ -129,7 +129,7 @@ class LinkageConsensus(Consensus):
     def _object_dendrogram(self) -> Dendrogram:
         dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
         if self._objects is None:
-            self._objects = dendrogram.expand(self.reduction_.membership, self._self_similarities)
+            self._objects = dendrogram.expand(devices.to_host(self.reduction_.membership), self._self_similarities)
         return self._objects
 
     @property

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import device as devices
 from gpuens import validation
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage, complete_linkage, single_linkage
@@ -79,18 +80,19 @@ class EAC(LinkageConsensus):
         validation.choice(self.linkage, "linkage", LINKAGES)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        rows = reduced.ensemble
+        rows, codes = reduced.ensemble, reduced.ensemble.codes_on(device)
         ones = np.ones(rows.n_clusters, dtype=np.int64)
         if self.linkage == "complete":
 
             def similarities_of(start: int, stop: int) -> np.ndarray:
-                return coassociation_tile(
-                    rows.codes[start:stop], rows.codes[start:], rows.offsets, ones.astype(np.float64), device=device
+                tile = coassociation_tile(
+                    codes[start:stop], codes[start:], rows.offsets, ones.astype(np.float64), device=device
                 )
+                return devices.to_host(tile)
 
             dendrogram = complete_linkage(len(rows), similarities_of)
             if self.n_clusters is not None:
                 validation.cut_above_zero(self.n_clusters, int(np.count_nonzero(dendrogram.similarities <= 0)) + 1)
             return dendrogram, ones
         link = average_linkage if self.linkage == "average" else single_linkage
-        return link(rows.codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), ones
+        return link(codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), ones

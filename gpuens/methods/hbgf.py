@@ -66,7 +66,7 @@ class HBGF(Consensus):
         assert self.n_clusters is not None  # refused before
         return transfer_cut(
             reduced.ensemble,
-            self._edge_weights(reduced),
+            self._edge_weights(reduced, device),
             reduced.weights,
             self.n_clusters,
             n_init=self.n_init,
@@ -74,5 +74,5 @@ class HBGF(Consensus):
             device=device,
         )
 
-    def _edge_weights(self, reduced: Reduction) -> np.ndarray:
+    def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         return np.ones(reduced.ensemble.n_clusters)

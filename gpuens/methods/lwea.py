@@ -77,8 +77,8 @@ class LWEA(LinkageConsensus):
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         rows = reduced.ensemble
-        self.eci_ = eci(rows, self.theta, reduced.weights)
+        self.eci_ = eci(rows, self.theta, reduced.weights, device=device)
         dendrogram = average_linkage(
-            rows.codes, rows.offsets, self.eci_, reduced.weights, device=device, work=self.work_
+            rows.codes_on(device), rows.offsets, self.eci_, reduced.weights, device=device, work=self.work_
         )
         return dendrogram, self.eci_

@@ -65,6 +65,6 @@ class LWGP(HBGF):
         super()._check_parameters()
         validation.real(self.theta, "theta", above=0.0)
 
-    def _edge_weights(self, reduced: Reduction) -> np.ndarray:
-        self.eci_ = eci(reduced.ensemble, self.theta, reduced.weights)
+    def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
+        self.eci_ = eci(reduced.ensemble, self.theta, reduced.weights, device=device)
         return self.eci_

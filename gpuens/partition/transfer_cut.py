@@ -11,14 +11,17 @@ label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is 
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 
-from gpuens import contingency
+from gpuens import contingency, kernels
+from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
+SCRATCH = 2**28  # bytes for the distances of some rows to all centers, on a GPU
 RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
 
 
@@ -46,40 +49,40 @@ def transfer_cut(
         Restarts of k-means.
     """
     points, _ = embedding(ensemble, cluster_weights, sizes, n_clusters, device=device)
-    labels = _kmeans(points, sizes, n_clusters, n_init, np.random.default_rng(random_state))
+    labels = _kmeans(points, sizes, n_clusters, n_init, np.random.default_rng(random_state), device)
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 
 
 def embedding(
     ensemble: Ensemble, cluster_weights: np.ndarray, sizes: np.ndarray, n_dimensions: int, *, device: str = "cpu"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (G, n_dimensions) float64 rows of length 1, and the eigenvalues (n_dimensions,), largest first.
+) -> tuple[Any, np.ndarray]:
+    """Return (G, n_dimensions) float64 rows of length 1, where ``device`` works, and the eigenvalues, largest first.
 
     There are fewer dimensions than asked for when there are fewer clusters.
     """
-    offsets = ensemble.offsets
-    degree = row_sums(ensemble.codes, offsets, cluster_weights, device=device)  # D_X
+    codes, offsets = ensemble.codes_on(device), ensemble.offsets
+    degree = devices.to_host(row_sums(codes, offsets, cluster_weights, device=device))  # D_X
     share = sizes / degree
-    objects_in = cluster_sums(ensemble.codes, offsets, sizes.astype(np.float64), device=device)
+    objects_in = devices.to_host(cluster_sums(codes, offsets, sizes.astype(np.float64), device=device))
     cluster_degree = cluster_weights * objects_in  # D; 0 for clusters without objects
     scale = np.zeros(ensemble.n_clusters)
     np.divide(cluster_weights, np.sqrt(cluster_degree), out=scale, where=cluster_degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(cluster_degree)))
     if ensemble.n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions):
-        values, vectors = _dense_eigenvectors(ensemble, share, scale, n_dimensions)
+        values, vectors = _dense_eigenvectors(ensemble, share, scale, n_dimensions, device)
     else:
         values, vectors = _lanczos(ensemble, share, scale, n_dimensions, device)
-    points = row_lookups(ensemble.codes, offsets, scale[:, None] * vectors, device=device)
-    length = np.linalg.norm(points, axis=1, keepdims=True)
-    np.divide(points, length, out=points, where=length > 0)
+    points = row_lookups(codes, offsets, scale[:, None] * vectors, device=device)
+    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
+    points /= np.where(length > 0, length, 1.0)
     return points, values
 
 
-def _dense_eigenvectors(ensemble, share, scale, n_dimensions):
+def _dense_eigenvectors(ensemble, share, scale, n_dimensions, device):
     from scipy.linalg import eigh
 
-    gram = contingency.intersections(ensemble, share, layout="dense")
+    gram = contingency.intersections(ensemble, share, layout="dense", device=device)
     gram *= scale[:, None]
     gram *= scale
     n = len(gram)
@@ -90,11 +93,12 @@ def _dense_eigenvectors(ensemble, share, scale, n_dimensions):
 def _lanczos(ensemble, share, scale, n_dimensions, device):
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    codes, offsets = ensemble.codes, ensemble.offsets
+    codes, offsets = ensemble.codes_on(device), ensemble.offsets
+    share = devices.namespace(device).asarray(share)
 
     def product(v: np.ndarray) -> np.ndarray:
         on_rows = share * row_sums(codes, offsets, scale * v.ravel(), device=device)
-        return scale * cluster_sums(codes, offsets, on_rows, device=device)
+        return scale * devices.to_host(cluster_sums(codes, offsets, on_rows, device=device))
 
     n = ensemble.n_clusters
     start = np.random.default_rng(0).standard_normal(n)  # fixed: the eigenvectors are no matter of chance
@@ -104,7 +108,7 @@ def _lanczos(ensemble, share, scale, n_dimensions, device):
     return values[order], vectors[:, order]
 
 
-def _kmeans(points: np.ndarray, sizes: np.ndarray, k: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
+def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -113,17 +117,58 @@ def _kmeans(points: np.ndarray, sizes: np.ndarray, k: int, n_init: int, rng: np.
         warnings.simplefilter("always", ConvergenceWarning)
         restarts = KMeans(k, n_init=n_init, max_iter=100, random_state=seed)
         if len(points) <= RESTARTS_ON:
-            labels = restarts.fit(points, sample_weight=sizes).labels_
+            labels = restarts.fit(devices.to_host(points), sample_weight=sizes).labels_
         else:
             points = points.astype(np.float32)  # half the memory traffic; rows of length 1 lose nothing that matters
             sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
-            restarts.fit(points[sample], sample_weight=sizes[sample])
-            onwards = KMeans(k, init=restarts.cluster_centers_, n_init=1, max_iter=100, copy_x=False)
-            labels = onwards.fit(points, sample_weight=sizes).labels_
+            chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
+            restarts.fit(chosen, sample_weight=sizes[sample])
+            labels = devices.to_host(lloyd(points, sizes, restarts.cluster_centers_, device=device))
     if any(issubclass(w.category, ConvergenceWarning) for w in caught):
         warnings.warn(
             f"only {len(np.unique(labels))} of {k} clusters came out: the ensemble tells no more groups apart.",
             UserWarning,
             stacklevel=2,
         )
+    return labels
+
+
+@kernels.primitive
+def lloyd(points: np.ndarray, sizes: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the labels (G,) of k-means begun at ``centers`` (k, d), row g of ``points`` (G, d) counting sizes[g]."""
+    from sklearn.cluster import KMeans
+
+    onwards = KMeans(len(centers), init=centers, n_init=1, max_iter=100, copy_x=False)
+    return onwards.fit(points, sample_weight=sizes).labels_
+
+
+@lloyd.kernel
+def _(points: Any, sizes: Any, centers: Any, *, device: str) -> Any:
+    """Products of matrices, with scikit-learn's rules for when to stop; a cluster left empty keeps its center."""
+    xp = devices.namespace(device)
+    sizes = xp.asarray(sizes, dtype=np.float32)
+    centers = xp.asarray(centers, dtype=np.float32)
+    names = xp.arange(len(centers))
+    enough = 1e-4 * float(points.var(axis=0).mean())
+    at_once = max(1, SCRATCH // (12 * len(centers)))
+    pieces = [slice(start, start + at_once) for start in range(0, len(points), at_once)]
+    labels = xp.full(len(points), -1, dtype=np.int64)
+    for _ in range(100):
+        half_square = (centers * centers).sum(axis=1) / 2
+        before, total, weight = labels.copy(), xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32)
+        for some in pieces:
+            labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
+            counts_for = (labels[some, None] == names) * sizes[some, None]
+            total += counts_for.T @ points[some]
+            weight += counts_for.sum(axis=0)
+        if bool((labels == before).all()):
+            return labels
+        moved = xp.where(weight[:, None] > 0, total / xp.maximum(weight, 1.0)[:, None], centers)
+        shift = float(((moved - centers) ** 2).sum())
+        centers = moved
+        if shift <= enough:
+            break
+    half_square = (centers * centers).sum(axis=1) / 2
+    for some in pieces:
+        labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
     return labels
