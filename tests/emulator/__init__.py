@@ -125,7 +125,7 @@ def _load(path: Path) -> ctypes.CDLL:
     library.gpuens_signature.restype = ctypes.c_char_p
     library.gpuens_most_threads.restype = ctypes.c_uint
     library.gpuens_static_shared.restype = ctypes.c_size_t
-    library.gpuens_stacks.restype = ctypes.c_void_p
+    library.gpuens_carriers.restype = ctypes.c_void_p
     library.gpuens_launch.restype = ctypes.c_char_p
     library.gpuens_launch.argtypes = [ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_size_t, ctypes.c_uint64]
     library.gpuens_launch.argtypes += [ctypes.c_void_p]
@@ -135,7 +135,7 @@ def _load(path: Path) -> ctypes.CDLL:
 class Module:
     """CUDA source, compiled when its first kernel is asked for."""
 
-    _all_stacks: int | None = None  # every library's threads take turns on the same stacks
+    _carriers: int | None = None  # of the threads of every library: stacks, or threads of the system
 
     def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
         self._source, self._options, self._name = source, tuple(options), name
@@ -150,10 +150,12 @@ class Module:
             if not self._kernels:
                 text = _translation_unit(self._source, self._options, self._name, self._parameters)
                 library = _load(_compile(text, self._name))
-                if Module._all_stacks is None and mode != "tsan":
-                    Module._all_stacks = library.gpuens_stacks()
+                if Module._carriers is None:
+                    Module._carriers = library.gpuens_carriers()
+                    if Module._carriers is None:
+                        raise EmulationError("there is no room for the stacks of the emulator's threads.")
                 for index, (name, (_, names)) in enumerate(self._parameters.items()):
-                    self._kernels[name] = Kernel(library, index, name, names, Module._all_stacks)
+                    self._kernels[name] = Kernel(library, index, name, names, Module._carriers)
             return self._kernels[kernel]
 
 
@@ -163,8 +165,8 @@ class Module:
 class Kernel:
     """A function to launch: ``kernel(grid, block, args, shared_mem=0)``."""
 
-    def __init__(self, library: ctypes.CDLL, index: int, name: str, parameters: list[str], stacks: int | None) -> None:
-        self.name, self._library, self._index, self._stacks = name, library, index, stacks
+    def __init__(self, library: ctypes.CDLL, index: int, name: str, parameters: list[str], carriers: int) -> None:
+        self.name, self._library, self._index, self._carriers = name, library, index, carriers
         self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
         self._most_threads = library.gpuens_most_threads(index)
         self._shared = SHARED
@@ -192,14 +194,18 @@ class Kernel:
             )
         if len(args) != len(self._parameters):
             raise EmulationError(f"{self.name} takes {len(self._parameters)} arguments, not {len(args)}.")
+        given, args = args, _guarded(args) if mode == "asan" else args
         slots = np.zeros(max(1, len(args)), dtype=np.uint64)
         for i, ((name, kind), value) in enumerate(zip(self._parameters, args, strict=True)):
             found = self._bytes(f"argument {i + 1} ({name}) of {self.name}", kind, value)
             slots[i : i + 1].view(np.uint8)[: len(found)] = np.frombuffer(found, dtype=np.uint8)
         with _lock:
             fault = self._library.gpuens_launch(
-                self._index, slots.ctypes.data, sizes.ctypes.data, shared_mem, _number(order), self._stacks
+                self._index, slots.ctypes.data, sizes.ctypes.data, shared_mem, _number(order), self._carriers
             )
+        for (_, kind), array, copy in zip(self._parameters, given, args, strict=True):
+            if copy is not array and kind[0] == "*":
+                array[...] = copy
         if fault:
             raise EmulationError(f"{self.name}: {fault.decode()}")
 
@@ -237,6 +243,24 @@ class Kernel:
             found = value.dtype if isinstance(value, np.generic) else type(value).__name__
             raise EmulationError(f"{what} must be a NumPy scalar of {dtype}, not {found}.")
         return value.tobytes()
+
+
+def _guarded(args: tuple) -> list:
+    """Return copies of arrays: AddressSanitizer watches where memory ends, and an argument may be part of an array."""
+    arrays = [value for value in args if isinstance(value, np.ndarray)]
+
+    def copied(value: object) -> object:
+        if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
+            return value
+        if sum(np.may_share_memory(value, other) for other in arrays) > 1:
+            return value
+        skipped = value.ctypes.data % 16  # as aligned as it was
+        copy = np.empty(skipped + value.nbytes, dtype=np.uint8)[skipped:].view(value.dtype).reshape(value.shape)
+        copy[...] = value
+        copy.flags.writeable = value.flags.writeable
+        return copy
+
+    return [copied(value) for value in args]
 
 
 def _number(order: str) -> int:

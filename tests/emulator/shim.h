@@ -108,6 +108,8 @@ __attribute__((format(printf, 1, 2))) static void fail(const char* format, ...) 
     va_end(args);
 }
 
+static void wake(Thread& thread);
+
 static unsigned number(const Thread& thread) { return unsigned(&thread - threads); }
 static unsigned lane_of(const Thread& thread) { return number(thread) % warpSize; }
 static Thread* warp_of(const Thread& thread) { return &threads[number(thread) - lane_of(thread)]; }
@@ -117,6 +119,7 @@ static void release(Thread& thread, uint64_t answer) {
     thread.answer = answer;
     thread.state = Thread::ready;
     --n_waiting;
+    wake(thread);
 }
 
 // Everybody who has not returned waits, and nobody can go on: say for whom the first of them waits.
@@ -150,7 +153,9 @@ static void explain() {
 }
 
 static void notice_standstill() {
-    if (n_waiting && n_waiting + n_finished == n_threads) explain();
+    if (!n_waiting || n_waiting + n_finished < n_threads) return;
+    explain();
+    for (Thread* thread = threads; exists(thread); ++thread) wake(*thread);
 }
 
 static void arrive_at_barrier(Thread& me) {
@@ -286,7 +291,7 @@ void __tsan_release(void*);
 }
 
 static std::mutex mutex;
-static std::condition_variable changed;
+static std::condition_variable woken[most_threads];
 static char block_tags[2], warp_tags[most_threads / warpSize][2];  // in turn: one meeting may begin as another ends
 LOCAL unsigned n_barriers, n_warp_barriers;
 LOCAL char* tag;
@@ -296,6 +301,8 @@ static void hide(bool yes) {
     (yes ? AnnotateIgnoreReadsBegin : AnnotateIgnoreReadsEnd)(__FILE__, __LINE__);
     (yes ? AnnotateIgnoreWritesBegin : AnnotateIgnoreWritesEnd)(__FILE__, __LINE__);
 }
+
+static void wake(Thread& thread) { woken[number(thread)].notify_one(); }
 
 static void check_in(Thread& me, unsigned mask, Answer ask) {
     tag = !mask  ? &block_tags[n_barriers++ % 2]
@@ -308,8 +315,7 @@ static void check_in(Thread& me, unsigned mask, Answer ask) {
 
 static void pause(Thread& me) {
     std::unique_lock<std::mutex> lock(mutex, std::adopt_lock);
-    changed.notify_all();
-    changed.wait(lock, [&] { return failed || me.state == Thread::ready; });
+    woken[number(me)].wait(lock, [&] { return failed || me.state == Thread::ready; });
     lock.release();
 }
 
@@ -324,6 +330,7 @@ static void check_out() {
 static void run_thread(Thread& me) {
     self = &me;
     threadIdx = me.index;
+    n_barriers = n_warp_barriers = 0;
     try {
         kernel.run(slots);
     } catch (Abandoned) {
@@ -333,19 +340,66 @@ static void run_thread(Thread& me) {
     me.state = Thread::finished;
     ++n_finished;
     notice_standstill();
-    changed.notify_all();
     mutex.unlock();
     hide(false);
 }
 
+// Threads of the system are slow to start here, so they stay.
+struct Carriers {
+    std::mutex mutex;
+    std::condition_variable called[most_threads], returned;
+    bool calls[most_threads] = {};
+    unsigned n_started = 0, n_running = 0;
+    void (*task)(unsigned);
+    char begin, end;  // tags
+
+    void run(unsigned n, void (*todo)(unsigned)) {
+        __tsan_release(&begin);
+        hide(true);
+        std::unique_lock<std::mutex> lock(mutex);
+        task = todo;
+        n_running = n;
+        while (n_started < n) std::thread(&Carriers::carry, this, n_started++).detach();
+        for (unsigned i = 0; i < n; ++i) {
+            calls[i] = true;
+            called[i].notify_one();
+        }
+        returned.wait(lock, [&] { return !n_running; });
+        lock.unlock();
+        hide(false);
+        __tsan_acquire(&end);
+    }
+
+    void carry(unsigned i) {
+        hide(true);
+        for (std::unique_lock<std::mutex> lock(mutex);;) {
+            called[i].wait(lock, [&] { return calls[i]; });
+            calls[i] = false;
+            auto todo = task;
+            lock.unlock();
+            hide(false);
+            __tsan_acquire(&begin);
+            todo(i);
+            __tsan_release(&end);
+            hide(true);
+            lock.lock();
+            if (!--n_running) returned.notify_one();
+        }
+    }
+};
+
+static Carriers* carriers;
+
+static void* find_carriers() { return new Carriers; }
+static void take_carriers(void* found) { carriers = static_cast<Carriers*>(found); }
+
 static void run_block() {
-    static std::thread running[most_threads];
-    for (unsigned i = 0; i < n_threads; ++i) running[i] = std::thread(run_thread, std::ref(threads[order[i]]));
-    for (unsigned i = 0; i < n_threads; ++i) running[i].join();
+    carriers->run(n_threads, [](unsigned i) { run_thread(threads[order[i]]); });
 }
 
 #else
 
+static void wake(Thread&) {}
 static void check_in(Thread&, unsigned, Answer) {}
 
 static void check_out() {
@@ -414,6 +468,16 @@ static void prepare(Context& context, char* stack, void (*function)()) {
 
 static Context home, contexts[most_threads];
 static unsigned n_fibers, fiber;  // so many; this one runs
+
+static void* find_carriers() {
+    size_t bytes = most_threads * (stack_size + page);
+    void* found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) return nullptr;
+    for (unsigned i = 0; i < most_threads; ++i)
+        mprotect(static_cast<char*>(found) + i * (stack_size + page), page, PROT_NONE);
+    return found;
+}
+static void take_carriers(void* found) { stacks = static_cast<char*>(found); }
 
 static char* stack_of(unsigned fiber) { return stacks + fiber * (stack_size + page) + page; }
 
@@ -536,33 +600,19 @@ const char* gpuens_signature(int which) { return gpuens_kernels[which].signature
 unsigned gpuens_most_threads(int which) { return gpuens_kernels[which].most_threads; }
 size_t gpuens_static_shared() { return size_t(__stop_gpuens_shared - __start_gpuens_shared); }
 
-// Stacks for every kernel of every library, or null.
-void* gpuens_stacks() {
-#ifdef __SANITIZE_THREAD__
-    return nullptr;
-#else
-    using namespace emulated;
-    size_t bytes = most_threads * (stack_size + page);
-    void* found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (found == MAP_FAILED) return nullptr;
-    for (unsigned i = 0; i < most_threads; ++i)
-        mprotect(static_cast<char*>(found) + i * (stack_size + page), page, PROT_NONE);
-    return found;
-#endif
-}
+// What carries the threads, for every kernel of every library.
+void* gpuens_carriers() { return emulated::find_carriers(); }
 
 // Run a kernel; return null, or a sentence that says what went wrong. sizes: grid x, y, z and block x, y, z.
 const char* gpuens_launch(int which, const uint64_t* slots, const unsigned* sizes, size_t shared, uint64_t how,
-                          void* stacks) {
+                          void* carriers) {
     using namespace emulated;
     kernel = gpuens_kernels[which];
     emulated::slots = slots;
     gridDim = dim3(sizes[0], sizes[1], sizes[2]);
     blockDim = dim3(sizes[3], sizes[4], sizes[5]);
     n_threads = blockDim.x * blockDim.y * blockDim.z;
-#ifndef __SANITIZE_THREAD__
-    emulated::stacks = static_cast<char*>(stacks);
-#endif
+    take_carriers(carriers);
     for (unsigned i = 0; i < n_threads; ++i)
         threads[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
     dynamic_shared = static_cast<char*>(malloc(shared));
