@@ -153,7 +153,7 @@ static void explain() {
 }
 
 static void notice_standstill() {
-    if (!n_waiting || n_waiting + n_finished < n_threads) return;
+    if (failed || !n_waiting || n_waiting + n_finished < n_threads) return;
     explain();
     for (Thread* thread = threads; exists(thread); ++thread) wake(*thread);
 }

@@ -84,7 +84,7 @@ extern "C" __global__ void atomics(const int* bins, const int* values, int* sums
 
 // The number that each thread has in the grid, by a ticket of compare-and-swap.
 extern "C" __global__ void tickets(int* next, int* taken) {
-    int seen = *next, before;
+    int seen = atomicAdd(next, 0), before;
     do {
         before = seen;
         seen = atomicCAS(next, before, before + 1);
