@@ -88,10 +88,12 @@ def directory() -> Path:
 @cache
 def sources() -> dict[str, str]:
     """Return the text of every source, prelude first, by the stem of its file."""
-    prelude = (directory() / PRELUDE).read_text()
-    return {
-        path.stem: f'{prelude}\n#line 1 "{path.name}"\n{path.read_text()}' for path in sorted(directory().glob("*.cu"))
-    }
+
+    def text(path: Path) -> str:
+        return f'#line 1 "{path.name}"\n{path.read_text()}\n'
+
+    prelude = text(directory() / PRELUDE)
+    return {path.stem: prelude + text(path) for path in sorted(directory().glob("*.cu"))}
 
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')

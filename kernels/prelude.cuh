@@ -75,9 +75,9 @@ struct WarpList {
 // --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------
 
 // The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters.
-template <typename COUNT, typename WEIGHT>
-__device__ f64 similarity_of(const i32* clusters, const COUNT* counts, const i64* start, const i64* length,
-                             const i64* size, const WEIGHT* weights, i64 n_clusterings, i64 a, i64 b) {
+template <typename Count, typename Weight>
+__device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64* start, const i64* length,
+                             const i64* size, const Weight* weights, i64 n_clusterings, i64 a, i64 b) {
     if (length[a] > length[b]) {
         i64 c = a;
         a = b;
@@ -85,7 +85,7 @@ __device__ f64 similarity_of(const i32* clusters, const COUNT* counts, const i64
     }
     i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
     bool leap = length[b] > 8 * length[a];
-    WEIGHT total = 0;
+    Weight total = 0;
     for (; i < end_a && j < end_b; ++i) {
         i32 wanted = clusters[i];
         if (leap) {
@@ -101,7 +101,7 @@ __device__ f64 similarity_of(const i32* clusters, const COUNT* counts, const i64
             while (j < end_b && clusters[j] < wanted) ++j;
         }
         if (j < end_b && clusters[j] == wanted) {
-            total += weights[wanted] * (WEIGHT)((i64)counts[i] * (i64)counts[j]);
+            total += weights[wanted] * (Weight)((i64)counts[i] * (i64)counts[j]);
             ++j;
         }
     }

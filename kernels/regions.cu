@@ -70,7 +70,7 @@ extern "C" __global__ void search_regions(
     f32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (room * tile,), and then as many i64 ids
     __shared__ i64 queue[QUEUE];
-    __shared__ int n_queued, n_offers;
+    __shared__ int n_offers;
     __shared__ f32 best_of_warp[32];
     __shared__ f64 shared_floor, shared_least;
     i64* offer_id = (i64*)(offer_score + room * tile);
@@ -104,7 +104,7 @@ extern "C" __global__ void search_regions(
         WarpList list(n_listed);  // of the first warp
         // the reach that a tile needs: lower by all that float32 sums can be off by
         f64 lowered = (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
-        f64 high = INFINITY, low = 0.75 * (f64)best;
+        f64 high = 2.0 * (f64)best + 1.0, low = 0.75 * (f64)best;
         while (high > shared_least) {
             if (low < 0.02 * (f64)best) low = 0.0;
             for (i64 next = 0; next < n_tiles;) {

@@ -3,13 +3,17 @@
 Sizes make ragged edges: none, one, a warp, a warp and one more, several blocks.
 """
 
+import sys
+
 import numpy as np
 import pytest
-from conftest import random_labels
+from conftest import MANY_SHAPES, distinct_rows, random_labels, structured_labels
+from sklearn.base import clone
 
 import gpuens as ge
 from gpuens import contingency, incidence, kernels
 from gpuens import device as devices
+from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.similarity.coassociation import coassociation_tile
 
@@ -17,8 +21,12 @@ SIZES = [1, 31, 32, 33, 1000]
 CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced
 
 
-@pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request):
+    """Where kernels run: in the emulator, there on the stand-in's device arrays, and on a GPU."""
+    if request.param == "stand-in":
+        request.getfixturevalue("fake_cupy")
+        return "cuda"
     return request.param
 
 
@@ -148,6 +156,186 @@ def test_core_groups(n, n_clusterings, dtype, device):
     np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
     labels = np.arange(len(found.weights))
     np.testing.assert_array_equal(on_host(found.expand(labels)), expected.expand(labels))
+
+
+# --- linkage ----------------------------------------------------------------------------------------------------------
+
+
+def groups_of(labels, dtype=None):
+    """Return the core groups of labels: codes (of the dtype asked for), offsets, sizes and N_c."""
+    reduced = core_groups(ge.Ensemble(list(labels.T)))
+    rows = reduced.ensemble
+    if dtype is not None:
+        codes = rows.codes.astype(dtype, order="F")
+        codes[rows.codes == rows.missing_code] = np.iinfo(dtype).max
+        rows._copies = {"cpu": codes}
+    return rows, rows.offsets, reduced.weights
+
+
+def cluster_weights(n_clusters, kind):
+    if kind == "ones":
+        return np.ones(n_clusters, dtype=np.int64)
+    return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
+
+
+LABELS = {
+    "two rows": lambda: np.array([[0, 0, 1], [0, 1, 1]]),
+    "31 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6)))[:31],
+    "64 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=1))[:64],
+    "65 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=2))[:65],
+    "noise": lambda: random_labels(250, 5, (2, 9), missing=0.2),
+    "structured": lambda: structured_labels(300, 8, 5, seed=3)[0],
+    "many clusters": lambda: random_labels(150, 4, (280, 300), seed=4),
+    "far apart": MANY_SHAPES["far apart"],
+    "one clustering": lambda: random_labels(40, 1, 30),
+}
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+@pytest.mark.parametrize("n_listed", [1, 3, 16])
+def test_nearest_lists(n_listed, dtype, weights, device, monkeypatch):
+    rows, offsets, sizes = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
+    w = cluster_weights(rows.n_clusters, weights)
+    monkeypatch.setattr(nearest, "SCRATCH", 1)  # a warp takes many queries
+    expected, index = (
+        nearest.nearest_index(rows.codes_on(where), offsets, w, sizes, device=where) for where in ("cpu", device)
+    )
+    lists = nearest.nearest_lists(index, n_listed)
+    for found, wanted in zip(lists, nearest.nearest_lists(expected, n_listed), strict=True):
+        np.testing.assert_array_equal(on_host(found), wanted)
+    assert index.comparisons == expected.comparisons
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("shape", LABELS)
+@pytest.mark.parametrize("link", [average_linkage, single_linkage])
+def test_linkage(link, shape, weights, device):
+    same_dendrogram(link, groups_of(LABELS[shape]()), weights, device)
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("changed", [("TILE", 3), ("CEILINGS", dict.fromkeys(("cpu", "cuda", "emulated"), 500)),
+                                     ("OFFERS", 1), ("SCRATCH", 1), ("BLOCK", 32)])  # fmt: skip
+def test_searches_in_pieces(changed, weights, device, monkeypatch):
+    """Short lists make most rounds search; odd tiles, one tile a visit, one block for all queries, one warp a block."""
+    monkeypatch.setattr(average, "N_LISTED", 1)
+    monkeypatch.setattr(regions, *changed)
+    same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+def test_more_objects_than_int32_counts(weights, device):
+    rows, offsets, sizes = groups_of(LABELS["31 rows"]())
+    sizes = np.where(np.arange(len(sizes)) == 7, 2**31, sizes)
+    same_dendrogram(average_linkage, (rows, offsets, sizes), weights, device)
+
+
+def test_histograms_move_when_the_arena_is_full(device):
+    rows, offsets, sizes = groups_of(LABELS["noise"]())
+    xp = devices.namespace(device)
+    before = regions.regions_of(rows.codes_on(device), offsets, sizes, device=device)
+    live = xp.arange(len(rows))[::2].copy()
+    kept = [regions_as_dicts(before, r) for r in on_host(live)]
+    after = regions.make_room(before, live, len(before.clusters), device=device)
+    assert [regions_as_dicts(after, r) for r in on_host(live)] == kept
+    assert len(after.clusters) - after.used[0] >= len(before.clusters)
+
+
+def regions_as_dicts(found, r):
+    start, length = int(found.start[r]), int(found.length[r])
+    entries = slice(start, start + length)
+    return dict(zip(on_host(found.clusters[entries]).tolist(), on_host(found.counts[entries]).tolist(), strict=True))
+
+
+def same_dendrogram(link, groups, weights, device):
+    """Check that the device makes the CPU's merges at its similarities, to the bit, by as many rounds and searches."""
+    rows, offsets, sizes = groups
+    w = cluster_weights(rows.n_clusters, weights)
+    work, expected_work = Work(), Work()
+    found = link(rows.codes_on(device), offsets, w, sizes, device=device, work=work)
+    expected = link(rows.codes, offsets, w, sizes, work=expected_work)
+    np.testing.assert_array_equal(found.kept, expected.kept)
+    np.testing.assert_array_equal(found.absorbed, expected.absorbed)
+    np.testing.assert_array_equal(found.similarities, expected.similarities)
+    assert (work.rounds, work.searches) == (expected_work.rounds, expected_work.searches)
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+
+ESTIMATORS = {
+    "eac": ge.EAC(4),
+    "eac, longest lifetime": ge.EAC(),
+    "eac, single": ge.EAC(4, linkage="single"),
+    "eac, complete": ge.EAC(40, linkage="complete"),
+    "lwea": ge.LWEA(4),
+    "lwea, threshold": ge.LWEA(distance_threshold=0.5),
+    "lwgp": ge.LWGP(4),
+    "hbgf": ge.HBGF(4),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("shape", ["noise", "structured"])
+def test_estimators(name, shape, device):
+    labels = LABELS[shape]()
+    estimator = clone(ESTIMATORS[name]).set_params(device=device)
+    expected = clone(ESTIMATORS[name]).fit(labels)
+    assert isinstance(estimator.fit(labels).labels_, np.ndarray)  # NumPy in, NumPy out
+    np.testing.assert_array_equal(estimator.labels_, expected.labels_)
+    assert estimator.n_clusters_ == expected.n_clusters_
+    if hasattr(expected, "children_"):
+        np.testing.assert_array_equal(estimator.children_, expected.children_)
+        np.testing.assert_array_equal(estimator.distances_, expected.distances_)
+
+
+@pytest.mark.parametrize("name", ["lwgp", "hbgf"])
+@pytest.mark.parametrize("changed", [("RESTARTS_ON", 100), ("DENSE_UP_TO", 10)])
+def test_transfer_cut_of_many(name, changed, device, monkeypatch):
+    """More rows than k-means restarts see; more clusters than dense eigenvectors are taken of."""
+    monkeypatch.setattr(sys.modules["gpuens.partition.transfer_cut"], *changed)
+    labels = LABELS["structured"]()
+    found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
+    expected = clone(ESTIMATORS[name]).fit_predict(labels)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_labels_stay_on_the_device(name, fake_cupy):
+    """CuPy in, CuPy out, and nothing of the size of the label matrix comes to the host on the way."""
+    labels = np.repeat(LABELS["structured"](), 50, axis=0)
+    estimator = clone(ESTIMATORS[name])
+    on_device = fake_cupy.asarray(labels.astype(np.uint8))
+    fake_cupy.traffic.to_host.sizes.clear()
+    found = estimator.fit(on_device).labels_
+    if name != "eac, complete":  # whose linkage is SciPy's, on the similarities of all groups
+        assert fake_cupy.traffic.to_host.largest < labels.size / 4
+    assert isinstance(found, fake_cupy.ndarray)
+    np.testing.assert_array_equal(fake_cupy.asnumpy(found), clone(ESTIMATORS[name]).fit_predict(labels))
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_is_launched_by_a_test(request):
+    """The last test of the file: a kernel that none of those before it has launched has no test."""
+    if request.session.testscollected < 300:
+        pytest.skip("only some of the tests of this file were asked for")
+    assert set(kernels.functions()) == LAUNCHED
+
+
+LAUNCHED = set()
+
+
+@pytest.fixture(autouse=True)
+def note_launches(monkeypatch):
+    function = kernels.function
+
+    def noted(name, *args, **macros):
+        LAUNCHED.add(name)
+        return function(name, *args, **macros)
+
+    monkeypatch.setattr(kernels, "function", noted)
 
 
 def test_every_primitive_has_kernels():
