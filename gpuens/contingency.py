@@ -276,6 +276,8 @@ def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
     """Split the pairs i < j into runs whose tables together stay small beside the labels and the memory budget."""
     n_objects, k = labels.matrix.shape[1], labels.n_clusters
     most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
+    if labels.device != "cpu":
+        most = min(most, devices.scratch(labels.device) // 8)
     batch: list[tuple[int, int]] = []
     held = 0
     for i, j in itertools.combinations(range(len(k)), 2):

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -199,3 +200,33 @@ def memory_budget(device: str = "cpu") -> int:
     import psutil
 
     return int(0.8 * psutil.virtual_memory().available)
+
+
+# --- memory of a GPU --------------------------------------------------------------------------------------------------
+
+_shrunk = ContextVar("shrunk", default=1)  # by how much steps have had to make do with less
+
+
+def scratch(device: str) -> int:
+    """Return how many bytes a step on a GPU may take for what it writes down meanwhile: the sizes of its pieces."""
+    return max(2**16, min(2**30, memory_budget(device) // 8) // _shrunk.get())
+
+
+def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
+    """Return ``work()``; where a GPU's memory runs out, try in smaller pieces, and then say so in one sentence."""
+    shrink = _shrunk.get()
+    while True:
+        token = _shrunk.set(shrink)
+        try:
+            return work()
+        except Exception as error:
+            if type(error).__name__ != "OutOfMemoryError":
+                raise
+            cupy = _cupy()
+            total = cupy.cuda.runtime.memGetInfo()[1]
+            if shrink >= 2**12:
+                raise MemoryError(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
+        finally:
+            _shrunk.reset(token)
+        cupy.get_default_memory_pool().free_all_blocks()  # here, when the error no longer holds on to arrays
+        shrink *= 16

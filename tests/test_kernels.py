@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import MANY_SHAPES, distinct_rows, random_labels, structured_labels
+from conftest import MANY_SHAPES, distinct_rows, one_sentence, random_labels, structured_labels
 from sklearn.base import clone
 
 import gpuens as ge
@@ -197,7 +197,7 @@ LABELS = {
 def test_nearest_lists(n_listed, dtype, weights, device, monkeypatch):
     rows, offsets, sizes = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
-    monkeypatch.setattr(nearest, "SCRATCH", 1)  # a warp takes many queries
+    monkeypatch.setattr(devices, "scratch", lambda device: 1)  # a warp takes many queries
     expected, index = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, sizes, device=where) for where in ("cpu", device)
     )
@@ -215,12 +215,15 @@ def test_linkage(link, shape, weights, device):
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("changed", [("TILE", 3), ("CEILINGS", dict.fromkeys(("cpu", "cuda", "emulated"), 500)),
-                                     ("OFFERS", 1), ("SCRATCH", 1), ("BLOCK", 32)])  # fmt: skip
+@pytest.mark.parametrize("changed", [("TILE", 3), ("OFFERS", 1), ("BLOCK", 32), ("scratch", 2000)])
 def test_searches_in_pieces(changed, weights, device, monkeypatch):
-    """Short lists make most rounds search; odd tiles, one tile a visit, one block for all queries, one warp a block."""
+    """Short lists make most rounds search; odd tiles, one tile a visit, one warp a block, one block for all queries."""
+    name, value = changed
     monkeypatch.setattr(average, "N_LISTED", 1)
-    monkeypatch.setattr(regions, *changed)
+    if name == "scratch":
+        monkeypatch.setattr(devices, "scratch", lambda device: value)
+    else:
+        monkeypatch.setattr(regions, name, value)
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
 
 
@@ -312,6 +315,26 @@ def test_labels_stay_on_the_device(name, fake_cupy):
         assert fake_cupy.traffic.to_host.largest < labels.size / 4
     assert isinstance(found, fake_cupy.ndarray)
     np.testing.assert_array_equal(fake_cupy.asnumpy(found), clone(ESTIMATORS[name]).fit_predict(labels))
+
+
+@pytest.mark.parametrize("name", ["lwea", "lwgp", "eac, single"])
+def test_memory_that_runs_out(name, fake_cupy):
+    """Less and less of it: first it is enough, then only in small pieces, and then one sentence says so."""
+    labels, estimator = LABELS["noise"](), clone(ESTIMATORS[name])
+    expected = clone(estimator).fit_predict(labels)
+    estimator.set_params(device="cuda")
+    outcomes = []
+    for limit in (80 * 10**9, *(2**n for n in range(24, 10, -1))):
+        fake_cupy.reset(limit)
+        try:
+            np.testing.assert_array_equal(estimator.fit_predict(labels), expected)
+            outcomes.append("fits")
+        except MemoryError as error:
+            outcomes.append("refused")
+            one_sentence(error)
+    assert outcomes[0] == "fits"
+    assert outcomes[-1] == "refused"
+    assert outcomes == sorted(outcomes)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

@@ -34,6 +34,19 @@ class Consensus(ClusterMixin, BaseEstimator):
         ensemble = Ensemble(X)
         device = devices.resolve(self.device, ensemble.device_kind)
         self._check_parameters()
+        devices.within_memory(
+            lambda: self._fit(ensemble, device),
+            f"{type(self).__name__} of {ensemble.n_objects} objects and {ensemble.n_clusterings} clusterings",
+            "use device='cpu', or reduce the objects first",
+        )
+        self.n_features_in_ = ensemble.n_clusterings
+        if all(isinstance(name, str) for name in ensemble.names):
+            self.feature_names_in_ = np.array(ensemble.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _fit(self, ensemble: Ensemble, device: str) -> None:
         if self.reduction is None:
             self.reduction_: Reduction = core_groups(ensemble, device=device)
         else:
@@ -43,12 +56,6 @@ class Consensus(ClusterMixin, BaseEstimator):
         labels = self._partition(self.reduction_, device)
         self.n_clusters_ = int(labels.max()) + 1
         self.labels_ = devices.move(self.reduction_.expand(labels), ensemble.device_kind)
-        self.n_features_in_ = ensemble.n_clusterings
-        if all(isinstance(name, str) for name in ensemble.names):
-            self.feature_names_in_ = np.array(ensemble.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
 
     _chooses_n_clusters = False
 

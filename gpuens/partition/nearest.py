@@ -24,7 +24,6 @@ from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 64
 WARPS = 4  # in a block of a GPU
-SCRATCH = 2**28  # bytes for the bounds of all tiles that the warps of a grid hold
 
 
 class Lists(NamedTuple):
@@ -146,7 +145,7 @@ class KernelIndex:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed = len(self.tiles), lists.ids.shape[1]
         warps = min(WARPS, max(1, 48 * 1024 // (12 * n_clusterings)))
-        n_blocks = kernels.blocks(len(queries), warps, SCRATCH // (2 * warps * n_tiles) + 1)
+        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (2 * warps * n_tiles) + 1)
         reach = devices.namespace(self.device).empty(n_blocks * warps * n_tiles, dtype=np.uint16)
         kernels.launch(
             "nearest_rows", n_blocks, 32 * warps,

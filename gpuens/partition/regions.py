@@ -16,10 +16,9 @@ from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
-CEILINGS = {"cpu": 2**26, "cuda": 2**29, "emulated": 2**26}  # numbers of all tiles' ceilings; beyond, tiles grow
+CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
 BLOCK = 128  # threads of a GPU that search for one region
 OFFERS = 1024  # regions that they look at between two meetings
-SCRATCH = 2**28  # bytes for what all blocks of a search write down
 
 
 class Regions(NamedTuple):
@@ -167,7 +166,7 @@ def search(
     products is the numerator itself; otherwise it is rounded in another order than the exact one, so that what may
     enter a list is scored again.
     """
-    tile, n_tiles = _tiles(len(active), len(weights), "cpu")
+    tile, n_tiles = _tiles(len(active), len(weights), CEILINGS)
     ceilings = np.zeros((len(weights), n_tiles), dtype=np.float32)
 
     def raise_range(start: int, stop: int) -> None:
@@ -183,9 +182,9 @@ def search(
     return sum(devices.over_ranges(search_range, len(queries), grain=8))
 
 
-def _tiles(n_active: int, n_clusters: int, device: str) -> tuple[int, int]:
-    """Return how many of the active regions make a tile, and how many tiles there are."""
-    tile = max(TILE, -(-n_active * n_clusters // CEILINGS[device]))
+def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
+    """Return how many of the active regions make a tile, and how many tiles there are, for so many ceilings at most."""
+    tile = max(TILE, -(-n_active * n_clusters // most))
     return tile, -(-n_active // tile)
 
 
@@ -303,7 +302,8 @@ def _(
     *, device: str,
 ) -> int:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
-    tile, n_tiles = _tiles(len(active), n_clusters, device)
+    scratch = devices.scratch(device)
+    tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)
     types: dict[str, Any] = {"COUNT": kernels.c_name(regions.counts.dtype), "WEIGHT": kernels.c_name(weights.dtype)}
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
     ceilings = xp.zeros((n_clusters, n_tiles), dtype=np.float32)
@@ -311,7 +311,7 @@ def _(
         "raise_ceilings", kernels.blocks(len(active), 4), 128,
         (active, len(active), tile, n_tiles, *histograms, ceilings.view(np.int32)), device=device, **types,
     )  # fmt: skip
-    n_blocks = min(len(queries), SCRATCH // (8 * n_clusters + 4 * n_tiles) + 1)
+    n_blocks = min(len(queries), scratch // (8 * n_clusters + 4 * n_tiles) + 1)
     room = min(TILE, max(1, OFFERS // tile))
     compared = xp.zeros(1, dtype=np.uint64)
     kernels.launch(

@@ -21,7 +21,6 @@ from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
-SCRATCH = 2**28  # bytes for the distances of some rows to all centers, on a GPU
 RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
 
 
@@ -150,7 +149,7 @@ def _(points: Any, sizes: Any, centers: Any, *, device: str) -> Any:
     centers = xp.asarray(centers, dtype=np.float32)
     names = xp.arange(len(centers))
     enough = 1e-4 * float(points.var(axis=0).mean())
-    at_once = max(1, SCRATCH // (12 * len(centers)))
+    at_once = max(1, devices.scratch(device) // (12 * len(centers)))
     pieces = [slice(start, start + at_once) for start in range(0, len(points), at_once)]
     labels = xp.full(len(points), -1, dtype=np.int64)
     for _ in range(100):
