@@ -1,0 +1,161 @@
+"""Index arithmetic beyond 2³¹ and 2³²: kernels on arrays of many gigabytes, of which few pages exist."""
+
+import mmap
+import os
+
+import numpy as np
+import pytest
+
+from gpuens import kernels
+from gpuens.partition.average import RETIRED, UNKNOWN, look_up, update_lists
+from gpuens.partition.nearest import Lists
+from gpuens.partition.order import NO_HASH
+from gpuens.partition.regions import Regions, merge_histograms, move_histograms
+from gpuens.partition.single import Edges, offer_listed
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("GPUENS_EMULATOR", "plain") != "plain", reason="sanitizers would copy arrays of many gigabytes"
+)
+
+K = 16
+FAR = 2**28 + 3  # K entries a row: the lists of this row begin beyond 2**32
+
+
+def vast(shape, dtype):
+    """Return zeros that take memory only where something is written."""
+    reserve_nothing = getattr(mmap, "MAP_NORESERVE", 0x4000)
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserve_nothing)
+    except (OSError, ValueError) as error:
+        pytest.skip(f"no {size / 1e9:.0f} GB of address space here: {error}")
+    return np.frombuffer(pages, dtype=dtype).reshape(shape)
+
+
+def vast_lists():
+    return Lists(vast((FAR + 1, K), np.int32), vast((FAR + 1, K), np.float64), vast(FAR + 1, np.float64),
+                 vast(FAR + 1, np.uint64))  # fmt: skip
+
+
+def vast_regions(entries, capacity):
+    """Return regions 0, 1 and FAR of three objects each, whose histograms lie at the far end of the arena."""
+    regions = Regions(vast(capacity, np.int32), vast(capacity, np.int32), vast(FAR + 1, np.int64),
+                      vast(FAR + 1, np.int64), vast(FAR + 1, np.int64), np.array([capacity - 100]))  # fmt: skip
+    at = capacity - 200
+    for r, (clusters, counts) in entries.items():
+        regions.start[r], regions.length[r], regions.size[r] = at, len(clusters), 3
+        regions.clusters[at : at + len(clusters)], regions.counts[at : at + len(counts)] = clusters, counts
+        at += len(clusters)
+    return regions
+
+
+HISTOGRAMS = {0: ([0, 2], [3, 1]), 1: ([0, 1], [1, 3]), FAR: ([0, 1, 2], [2, 1, 1])}
+
+
+def test_lists_of_a_far_row():
+    lists = vast_lists()
+    lists.ids[FAR] = -1
+    lists.ids[FAR, :2], lists.similarities[FAR, :2], lists.bound[FAR] = [5, 7], [0.2, 0.6], 0.3
+    nearest, similarity = vast(FAR + 1, np.int64), vast(FAR + 1, np.float64)
+    nearest[FAR] = UNKNOWN
+    look_up(np.array([FAR]), nearest, similarity, lists, device="emulated")
+    assert (nearest[FAR], similarity[FAR]) == (7, 0.6)
+
+
+def test_a_far_row_without_a_list_retires():
+    lists = vast_lists()
+    lists.ids[FAR] = -1
+    nearest, similarity = vast(FAR + 1, np.int64), vast(FAR + 1, np.float64)
+    nearest[FAR] = UNKNOWN
+    look_up(np.array([FAR]), nearest, similarity, lists, device="emulated")
+    assert nearest[FAR] == RETIRED
+
+
+def test_edge_of_a_far_row():
+    lists, component = vast_lists(), vast(FAR + 1, np.int64)
+    lists.ids[FAR] = -1
+    lists.ids[FAR, :2], lists.similarities[FAR, :2] = [9, 4], [0.7, 0.6]
+    component[9] = component[FAR] = 1
+    edges = Edges(np.full(2, -1), np.full(2, -1), np.zeros(2), np.full(2, NO_HASH))
+    offer_listed(component, lists, np.array([FAR]), edges, device="emulated")
+    assert (edges.tail[1], edges.head[1], edges.similarity[1]) == (FAR, 4, 0.6)
+
+
+def test_histograms_beyond_four_billion_entries():
+    regions = vast_regions(HISTOGRAMS, 2**32 + 1000)
+    roomy = regions._replace(clusters=vast(2**32 + 2000, np.int32), counts=vast(2**32 + 2000, np.int32))
+    merge_histograms(regions, np.array([1]), np.array([FAR]), device="emulated")
+    assert (regions.start[1], regions.length[1], regions.size[1]) == (2**32 + 900, 3, 6)
+    merged = slice(2**32 + 900, 2**32 + 903)
+    assert (regions.clusters[merged].tolist(), regions.counts[merged].tolist()) == ([0, 1, 2], [3, 4, 1])
+    move_histograms(regions, roomy, np.array([0, 1]), device="emulated")
+    assert (roomy.clusters[:5].tolist(), roomy.counts[:5].tolist()) == ([0, 2, 0, 1, 2], [3, 1, 3, 4, 1])
+
+
+def test_update_of_a_far_list():
+    regions, lists = vast_regions(HISTOGRAMS, 2**32 + 1000), vast_lists()
+    lists.ids[FAR] = -1
+    lists.ids[FAR, :2], lists.similarities[FAR, :2] = [0, 1], [0.25, 0.5]
+    partner, into, nearest = vast(FAR + 1, np.int64), vast(FAR + 1, np.int64), vast(FAR + 1, np.int64)
+    partner[[1, FAR]] = -1
+    partner[0], into[1], into[FAR], nearest[FAR] = 2, 1, FAR, 0  # 0 has absorbed 2
+    update_lists(
+        np.array([FAR]), partner, into, regions.size, regions, np.ones(3, dtype=np.int64), 2, 0.0, nearest, lists,
+        device="emulated",
+    )  # fmt: skip
+    assert lists.ids[FAR, :3].tolist() == [0, 1, -1]
+    assert lists.similarities[FAR, :2].tolist() == [(2 * 3 + 1 * 1) / (3 * 3 * 2), 0.5]
+    assert nearest[FAR] == UNKNOWN
+
+
+def test_labels_of_a_far_query():
+    """Two clusterings of more than 2**31 rows: the second's labels begin beyond what int32 counts."""
+    n_rows = 2**31 + 9
+    q, codes = n_rows - 1, vast((2, n_rows), np.uint8)
+    codes[:, q] = [1, 0]
+    tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
+    tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # rows 0, 1, 2
+    offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint8)
+    sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
+    sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
+    lists = Lists(vast((n_rows, 2), np.int32), vast((n_rows, 2), np.float64), vast(n_rows, np.float64),
+                  vast(n_rows, np.uint64))  # fmt: skip
+    kernels.launch(
+        "nearest_rows", 1, 32,
+        (np.array([q]), np.zeros(1), 1, codes, tiles, present, offsets, np.ones(4, dtype=np.int64),
+         np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), np.float64(1.0), n_rows, 1, 2, np.int32(2),
+         np.empty(1, dtype=np.uint16), *lists, np.zeros(1, dtype=np.uint64)),
+        device="emulated", shared=24, CODE="u8", WEIGHT="i64",
+    )  # fmt: skip
+    assert lists.ids[q, 0] == 0
+    assert lists.similarities[q].tolist() == [1.0, 0.5]
+
+
+def test_labels_of_a_far_clustering():
+    n_objects, far = 1000, 2**22 + 1
+    labels = vast((far + 1, n_objects), np.uint8)
+    labels[far] = np.arange(n_objects) % 3
+    n_clusters = vast(far + 1, np.int64)
+    n_clusters[[0, far]] = [1, 3]
+    tables = np.zeros(3, dtype=np.uint64)
+    kernels.launch(
+        "count_pairs", 1, 64,
+        (labels, n_clusters, np.array([0]), np.array([far]), np.array([0]), np.ones(1, dtype=np.int64), tables,
+         n_objects, 3),
+        device="emulated", shared=12, CODE="u8", COUNT="u32",
+    )  # fmt: skip
+    assert tables.tolist() == [334, 333, 333]
+
+
+def test_ceilings_of_a_far_cluster():
+    n_tiles, cluster = 2**24, 300
+    ceilings = vast((cluster + 1, n_tiles), np.int32)
+    regions = vast_regions({FAR: ([cluster], [3])}, 2**32 + 1000)
+    kernels.launch(
+        "raise_ceilings", 1, 32,
+        (np.array([FAR]), 1, 32, n_tiles, regions.clusters, regions.counts, regions.start, regions.length,
+         regions.size, ceilings),
+        device="emulated", COUNT="i32", WEIGHT="f64",
+    )  # fmt: skip
+    assert ceilings[cluster, 0] == np.float32(1.000001).view(np.int32)
+    assert ceilings[0, 0] == 0
