@@ -7,12 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import MANY_SHAPES, distinct_rows, one_sentence, random_labels, structured_labels
+from conftest import MANY_SHAPES, distinct_rows, one_sentence, random_labels, refused, structured_labels
 from sklearn.base import clone
 
 import gpuens as ge
 from gpuens import contingency, incidence, kernels
 from gpuens import device as devices
+from gpuens.cli import main
 from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.similarity.coassociation import coassociation_tile
@@ -315,6 +316,32 @@ def test_labels_stay_on_the_device(name, fake_cupy):
         assert fake_cupy.traffic.to_host.largest < labels.size / 4
     assert isinstance(found, fake_cupy.ndarray)
     np.testing.assert_array_equal(fake_cupy.asnumpy(found), clone(ESTIMATORS[name]).fit_predict(labels))
+
+
+def test_metrics_of_labels_in_gpu_memory(fake_cupy):
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(0, 7, 200_000), rng.integers(-1, 100, 200_000)
+    on_device = fake_cupy.asarray(a), fake_cupy.asarray(b)
+    fake_cupy.traffic.to_host.sizes.clear()
+    for score in (ge.metrics.nmi, ge.metrics.ari, ge.metrics.accuracy):
+        assert score(*on_device) == score(a, b)
+    labelings = fake_cupy.asarray(np.column_stack([a, b, b]))
+    assert ge.metrics.stability(labelings) == ge.metrics.stability(np.column_stack([a, b, b]))
+    assert fake_cupy.traffic.to_host.largest <= 8 * (7 * 100 * 2 + 100 * 100)
+    refused(lambda: ge.metrics.nmi(on_device[0], b), TypeError, "GPU memory", "host memory")
+
+
+def test_the_command_line(tmp_path, device):
+    np.save(tmp_path / "labels.npy", LABELS["structured"]())
+    for where in ("cpu", device):
+        main(["run", str(tmp_path / "labels.npy"), "-k", "4", "--device", where, "-o", str(tmp_path / f"{where}.npy")])
+    np.testing.assert_array_equal(np.load(tmp_path / "cpu.npy"), np.load(tmp_path / f"{device}.npy"))
+
+
+def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "PACKAGE", tmp_path / "gpuens")
+    kernels.emulator.cache_clear()
+    refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
 
 
 @pytest.mark.parametrize("name", ["lwea", "lwgp", "eac, single"])
