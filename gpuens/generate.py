@@ -1,7 +1,7 @@
 """Base clusterings: k-means that differ in their k, their objects, their features, their projection and their start."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +12,7 @@ from gpuens import kmeans, validation
 from gpuens import progress as progress_bars
 from gpuens.device import kind_of, memory_budget, n_threads, namespace, native, resolve, to_host
 from gpuens.ensemble import Ensemble
-from gpuens.kmeans import BATCH, PATIENCE, Task
+from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
 
@@ -71,8 +71,10 @@ def kmeans_ensemble(
     progress : {"auto", True, False}
         Whether to show a progress bar; "auto" shows it on a terminal.
     device : {"auto", "cpu", "cuda", "emulated"}
-        Where to work; "auto" follows X. Labels of features in GPU memory count as labels in GPU memory, wherever they
-        were computed.
+        Where to work; "auto" follows X. The same seed gives the same clusterings everywhere, up to rounding, which
+        can tip an object between two centroids; and with float32, where scikit-learn adds up k-means++'s probabilities
+        in float32, it can tip the choice of a first centroid, after which that clustering is another one. Labels of
+        features in GPU memory count as labels in GPU memory, wherever they were computed.
 
     Returns
     -------
@@ -123,24 +125,16 @@ def kmeans_ensemble(
     if names is not None:
         names = validation.clustering_names(names, n_clusterings)
 
-    def task(rng: np.random.Generator) -> Task:
-        k = int(rng.integers(low, high, endpoint=True))
-        rows, columns = _draw(rng, n_objects, n_drawn), _draw(rng, n_features, n_seen)
-        directions = None
-        if projection is not None:
-            directions = rng.standard_normal((n_seen, projection)) / np.sqrt(projection)
-        return Task(k, rows, columns, directions, rng)
-
+    draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
+    tasks = [Task(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
     with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
         if device == "cpu":
-            needed = _copies(X, n_drawn, n_seen, projection, algorithm)
-            for m, column in enumerate(_on_cpu(X, map(task, children), n_clusterings, algorithm, needed, settings)):
+            for m, column in enumerate(_label(X, tasks, draws, algorithm, settings)):
                 labels[:, m] = column
                 shown.update(1)
         else:
-            tasks = list(map(task, children))
-            for columns, found in kmeans.label(X, tasks, algorithm=algorithm, device=device, **settings):
+            for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
                 for m, column in zip(columns, found, strict=True):
                     labels[:, m] = column
                 shown.update(len(columns))
@@ -156,7 +150,7 @@ def as_features(X: Any, device: str = "cpu") -> Any:
     """
     validation.features_are_something(X)
     if hasattr(X, "tocsr"):
-        validation.sparse_on_cpu(device, kind_of(X.data))
+        validation.sparse_on_cpu(device, kind_of(getattr(X, "data", None)))
         validation.features_shape(tuple(X.shape))
         validation.features_are_numbers(X.dtype)
         X = X.tocsr().astype(_float_for(X.dtype, X.data), copy=False)
@@ -193,27 +187,21 @@ def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
     return np.float32 if exact else np.float64
 
 
-def _draw(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
-    """Return ``size`` of range(n) in ascending order; None for all of them."""
-    return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
-
-
-def _on_cpu(
-    X: Any, tasks: Iterable[Task], n_tasks: int, algorithm: str, needed: int, settings: dict[str, Any]
-) -> Iterator[np.ndarray]:
-    """Yield the labels of each task in order, fitted in as many threads as ``needed`` bytes for each allow."""
+def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
+    """Yield the nearest centroid of every object for each task in order: scikit-learn's k-means, one to a thread."""
     fit = _full if algorithm == "full" else _mini_batches
-    budget = memory_budget()
+    needed, budget = _copies(X, draws, algorithm), memory_budget()
     validation.fits(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
-    threads = max(1, min(n_threads(), n_tasks, budget // max(1, needed)))
+    threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
 
     def cluster(task: Task) -> np.ndarray:
+        rows, columns, directions = draws.of(task.rng)
         points = X
-        if task.columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
-            points = X[:, task.columns] if hasattr(X, "tocsr") else X.take(task.columns, axis=1)
-        if task.directions is not None:
-            points = points @ task.directions.astype(X.dtype)
-        return fit(points, task.rows, task.k, task.rng, **settings)
+        if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
+            points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
+        if directions is not None:
+            points = points @ directions.astype(X.dtype)
+        return fit(points, rows, task.k, task.rng, **settings)
 
     with _in_threads(threads) as pool:
         yield from pool.map(cluster, tasks)
@@ -274,9 +262,9 @@ def _one_thread() -> Any:
     return threadpool_limits(1, user_api="openmp")
 
 
-def _copies(X: Any, n_drawn: int, n_seen: int, projection: int | None, algorithm: str) -> int:
+def _copies(X: Any, draws: Draws, algorithm: str) -> int:
     """Return the bytes of the copies of X that one k-means makes."""
-    n_objects, n_features = X.shape
+    n_objects, n_features, n_drawn, n_seen, projection = draws
     sparse = hasattr(X, "tocsr")
     row = X.data.nbytes / n_objects * n_seen / n_features if sparse else X.itemsize * n_seen
     copies = n_objects * row * (n_seen < n_features)

@@ -1,18 +1,19 @@
 """k-means of many clusterings at once, by products and sums of whole arrays, where the features are.
 
-The CPU's k-means is scikit-learn's (`generate`); this one takes the same steps with the same draws, all of them made on
+The CPU's k-means is scikit-learn's (`generate`). This one takes the same steps with the same draws, all of them made on
 the host: k-means++ with its trials, empty clusters moved to the farthest objects, mini-batches with their reassigned
 centroids, and the rules that stop. So the same seed gives the same clusterings wherever they are computed, up to
-rounding. Sums that decide are float64.
+rounding; sums that decide are float64. (cuML's k-means makes draws of its own, so it is not used, where installed or
+not.)
 
-Clusterings are worked on in groups: ``centers`` (B, K, q), the centroids of B clusterings, with zeros where one has
-fewer than K and ``real`` (B, K) to tell. ``points`` is (n, q) where all of them are fitted to the same objects and
-features, and (B, n, q) where each has its own. Distances go through |c|² - 2 x·c, sums over a cluster through a product
-with a matrix of zeros and ones: both are large products of matrices, in chunks of fixed size, summed in their order.
+Clusterings are worked on in groups: ``centers`` (B, K, q) are the centroids of B clusterings, zeros beyond the k of
+each, and ``real`` (B, K) tells which is which. ``points`` is (n, q) where all are fitted to the same objects and
+features, and (B, n, q) where each has its own. Distances are |c|² - 2 x·c, sums over clusters are products with zeros
+and ones: both are large products of matrices, in chunks of a fixed size, added in their order.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,95 +30,108 @@ GROUP = 64  # clusterings at once at most
 
 
 class Task(NamedTuple):
-    """One clustering: k, the objects it is fitted to, how it sees the features, and what it draws from."""
+    """One clustering: its k, and what it draws from."""
 
     k: int
-    rows: np.ndarray | None  # None: all
-    columns: np.ndarray | None  # None: all
-    directions: np.ndarray | None  # of a projection
     rng: np.random.Generator
 
 
+class Draws(NamedTuple):
+    """What each clustering draws: so many of the objects and of the features, and a projection of these."""
+
+    n_objects: int
+    n_features: int
+    n_drawn: int
+    n_seen: int
+    projection: int | None
+
+    def of(self, rng: np.random.Generator) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """Return the rows and columns of one clustering (None: all) and the directions of its projection, if any."""
+        rows, columns = _some(rng, self.n_objects, self.n_drawn), _some(rng, self.n_features, self.n_seen)
+        if self.projection is None:
+            return rows, columns, None
+        return rows, columns, rng.standard_normal((self.n_seen, self.projection)) / np.sqrt(self.projection)
+
+    @property
+    def all_alike(self) -> bool:
+        """Whether every clustering is fitted to the same points."""
+        return (self.n_drawn, self.n_seen, self.projection) == (self.n_objects, self.n_features, None)
+
+    def n_first(self, k: int) -> int:
+        """Return how many objects mini-batch k-means begins with."""
+        return min(self.n_drawn, 3 * max(BATCH, k))
+
+
+def _some(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
+    """Return ``size`` of range(n) in ascending order; None for all of them."""
+    return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
+
+
 def label(
-    X: Any, tasks: list[Task], *, algorithm: str, n_init: int, max_iter: int, init: str, device: str
+    X: Any, tasks: list[Task], draws: Draws, *, algorithm: str, n_init: int, max_iter: int, init: str, device: str
 ) -> Iterator[tuple[list[int], Any]]:
     """Yield groups of tasks, as their positions, with the nearest centroid (B, n_objects) of every object.
 
-    ``X`` is dense, where the device works. The tasks see numbers of objects and features that are the same for all.
+    ``X`` is dense, where the device works.
     """
     fit = _full if algorithm == "full" else _mini_batches
     budget = devices.memory_budget(device)
     order = sorted(range(len(tasks)), key=lambda t: tasks[t].k)  # alike, so that there is little to pad
     while order:
-        shared, each = _needed(X, tasks[order[0]], tasks[order[min(GROUP, len(order)) - 1]].k, algorithm)
+        shared, each = _needed(draws, X.dtype.itemsize, tasks[order[:GROUP][-1]].k, algorithm)
         validation.fits(
             shared + each, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'"
         )
-        size = min(GROUP, (budget - shared) // each)
-        alike = [
-            t for t in order[:size] if algorithm == "full" or _beginning(tasks[t], X) == _beginning(tasks[order[0]], X)
-        ]
-        order = order[len(alike) :]
-        yield alike, fit(_Seen(X, [tasks[t] for t in alike], devices.namespace(device)), n_init, max_iter, init)
+        group = order[: min(GROUP, (budget - shared) // each)]
+        if algorithm == "minibatch":
+            group = [t for t in group if _beginning(draws, tasks[t].k) == _beginning(draws, tasks[group[0]].k)]
+        order = order[len(group) :]
+        seen = _Seen(X, [tasks[t] for t in group], draws, devices.namespace(device))
+        yield group, fit(seen, n_init, max_iter, init)
 
 
-def _needed(X: Any, task: Task, k: int, algorithm: str) -> tuple[int, int]:
-    """Return the bytes that a group takes, whatever its size, and those that each of its clusterings takes."""
-    n_objects, n_features = X.shape
-    n, q, size = _n_drawn(task, X), n_features, X.dtype.itemsize
-    if task.columns is not None:
-        q = len(task.columns)
-    if task.directions is not None:
-        q = q + task.directions.shape[1]
-    own = 2 * n * q * size
-    shared = 0
-    if algorithm == "minibatch":
-        n = _n_first(task, X)
-        own = 3 * n * q * size
-    elif all(part is None for part in (task.rows, task.columns, task.directions)):
-        shared, own = own, 0
-    products = min(n, CHUNK) * (k * (2 * size + 1) + 16 * q)
+def _beginning(draws: Draws, k: int) -> tuple[int, bool]:
+    """Return what must be the same for mini-batches of several clusterings to begin together."""
+    return draws.n_first(k), k <= 3 * BATCH
+
+
+def _needed(draws: Draws, size: int, k: int, algorithm: str) -> tuple[int, int]:
+    """Return the bytes that a group takes, whatever its size, and those that each of its clusterings takes.
+
+    ``size`` is that of a feature's value.
+    """
+    q = draws.n_seen + (draws.projection or 0)
+    n = draws.n_drawn if algorithm == "full" else draws.n_first(k)
+    at_once = max(min(CHUNK, draws.n_objects), n if algorithm == "minibatch" else 0)
+    products = at_once * (k * (2 * size + 1) + 4 * size * q)
     trials = 18 * (2 + int(np.log(k))) * n
-    return shared, own + max(products, trials) + 32 * n + 9 * n_objects + 1
-
-
-def _n_drawn(task: Task, X: Any) -> int:
-    return X.shape[0] if task.rows is None else len(task.rows)
-
-
-def _n_first(task: Task, X: Any) -> int:
-    """Return how many objects mini-batch k-means begins with."""
-    return min(_n_drawn(task, X), 3 * max(BATCH, task.k))
-
-
-def _beginning(task: Task, X: Any) -> tuple[int, bool]:
-    """Return what mini-batch k-means must have in common to begin together."""
-    return _n_first(task, X), task.k <= 3 * BATCH
+    each = max(products, trials) + 40 * n + 17 * draws.n_objects + 4 * k * q * 8
+    points = 3 * n * q * size
+    return (points, each) if draws.all_alike and algorithm == "full" else (0, each + points)
 
 
 class _Seen:
     """The objects as a group of clusterings sees them."""
 
-    def __init__(self, X: Any, tasks: list[Task], xp: Any) -> None:
-        self.X, self.tasks, self.xp = X, tasks, xp
-        self.n_objects, self.n_drawn = X.shape[0], _n_drawn(tasks[0], X)
-        self._columns, self._directions = self._stacked("columns"), self._stacked("directions", X.dtype)
+    def __init__(self, X: Any, tasks: list[Task], draws: Draws, xp: Any) -> None:
+        self.X, self.draws, self.xp = X, draws, xp
+        self.rngs = [task.rng for task in tasks]
         self.k = np.array([task.k for task in tasks])
         self.real = xp.asarray(np.arange(self.k.max()) < self.k[:, None])
-
-    def _stacked(self, name: str, dtype: Any = np.int64) -> Any:
-        parts = [getattr(task, name) for task in self.tasks]
-        return None if parts[0] is None else self.xp.asarray(np.stack(parts).astype(dtype, copy=False))
+        rows, columns, directions = zip(*(draws.of(rng) for rng in self.rngs), strict=True)
+        self._rows: list[np.ndarray | None] = list(rows)
+        self._columns = None if columns[0] is None else xp.asarray(np.stack(columns))
+        self._directions = None if directions[0] is None else xp.asarray(np.stack(directions).astype(X.dtype))
 
     def drawn(self) -> Any:
         """Return the objects that are fitted: (n, q), or (B, n, q) where they or the features differ."""
-        if self.tasks[0].rows is None:
-            return self.between(0, self.n_objects)
-        return self.at([np.arange(self.n_drawn)] * len(self.tasks))
+        if self.draws.n_drawn == self.draws.n_objects:
+            return self.between(0, self.draws.n_objects)
+        return self.at([np.arange(self.draws.n_drawn)] * len(self.k))
 
     def at(self, picks: list[np.ndarray]) -> Any:
         """Return (B, n, q): for each clustering the objects at n positions among those that are fitted."""
-        rows = [pick if task.rows is None else task.rows[pick] for pick, task in zip(picks, self.tasks, strict=True)]
+        rows = [pick if own is None else own[pick] for pick, own in zip(picks, self._rows, strict=True)]
         places = self.xp.asarray(np.stack(rows))
         if self._columns is None:
             return self._projected(self.X[places])
@@ -131,13 +145,19 @@ class _Seen:
     def _projected(self, points: Any) -> Any:
         return points if self._directions is None else points @ self._directions
 
-    def subset(self, positions: np.ndarray) -> "_Seen":
-        return _Seen(self.X, [self.tasks[b] for b in positions], self.xp)
+    def only(self, left: np.ndarray) -> "_Seen":
+        """Return what the clusterings at some positions see."""
+        some, places = copy(self), self.xp.asarray(left)
+        some.rngs, some._rows = [self.rngs[b] for b in left], [self._rows[b] for b in left]
+        some.k, some.real = self.k[left], self.real[places]
+        some._columns = None if self._columns is None else self._columns[places]
+        some._directions = None if self._directions is None else self._directions[places]
+        return some
 
     def nearest(self, centers: Any) -> Any:
         """Return the nearest centroid (B, n_objects) of every object."""
-        starts = range(0, self.n_objects, CHUNK)
-        found = [_nearest(self.between(a, min(a + CHUNK, self.n_objects)), centers, self.real) for a in starts]
+        n = self.draws.n_objects
+        found = [_nearest(self.between(a, min(a + CHUNK, n)), centers, self.real) for a in range(0, n, CHUNK)]
         return np.concatenate(found, axis=1)
 
 
@@ -189,20 +209,21 @@ def _clusters(points: Any, centers: Any, real: Any) -> tuple[Any, Any, Any]:
     return np.concatenate(found, axis=1), sums, sizes
 
 
-def _own_centers(centers: Any, labels: Any) -> Any:
-    """Return the centroid (B, n, q) that each object is labelled with."""
-    xp = devices.namespace(devices.kind_of(labels))
-    return centers[xp.arange(len(centers))[:, None], labels]
+def _to_own(points: Any, centers: Any, labels: Any) -> Any:
+    """Return the squared distance (B, n) of each point to the centroid that it is labelled with."""
+    each = devices.namespace(devices.kind_of(labels)).arange(len(centers))[:, None]
+    found, start = [], 0
+    for chunk in _chunks(points):
+        apart = chunk - centers[each, labels[:, start : start + CHUNK]]
+        apart *= apart
+        found.append(apart.sum(axis=2))
+        start += CHUNK
+    return np.concatenate(found, axis=1)
 
 
 def _inertia(points: Any, centers: Any, labels: Any) -> np.ndarray:
-    """Return the sum (B,) of the squared distances of all points to their centroids."""
-    total, start = 0.0, 0
-    for chunk in _chunks(points):
-        apart = chunk - _own_centers(centers, labels[:, start : start + CHUNK])
-        total = (apart * apart).sum(axis=(1, 2), dtype=np.float64) + total
-        start += CHUNK
-    return devices.to_host(total)
+    """Return the sums (B,) of these distances."""
+    return devices.to_host(_to_own(points, centers, labels).sum(axis=1, dtype=np.float64))
 
 
 # --- where centroids begin --------------------------------------------------------------------------------------------
@@ -230,7 +251,7 @@ def _begin(points: Any, k: np.ndarray, states: list[np.random.RandomState], init
 
 
 def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray) -> Any:
-    """Choose all centroids but the first: each the best of some objects drawn by their squared distances (k-means++)."""
+    """Choose all centroids but the first: each is the best of some objects, drawn by squared distance (k-means++)."""
     xp = devices.namespace(devices.kind_of(points))
     allowed = xp.asarray(np.arange(trials.max()) < trials[:, None])
     each = xp.arange(len(chosen))
@@ -283,8 +304,10 @@ def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
     points = seen.drawn()
     mean = points.mean(axis=-2, keepdims=True, dtype=np.float64).astype(points.dtype)
     points = points - mean
-    states = [np.random.RandomState(_seed(task.rng)) for task in seen.tasks]
-    best = labels = inertia = None
+    states = [np.random.RandomState(_seed(rng)) for rng in seen.rngs]
+    best: Any = None
+    labels: Any
+    inertia: Any
     for _ in range(n_init):
         centers = _lloyd(points, _begin(points, seen.k, states, init), seen.real, max_iter)
         if n_init == 1:
@@ -298,7 +321,7 @@ def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
         for b in np.flatnonzero(reached < inertia):
             if not _same_clusters(found[b], labels[b]):  # rounding does not make the same clusters better
                 best[b], labels[b], inertia[b] = centers[b], found[b], reached[b]
-    if seen.tasks[0].rows is None:
+    if seen.draws.n_drawn == seen.draws.n_objects:
         return np.concatenate([_nearest(chunk, best, seen.real) for chunk in _chunks(points)], axis=1)
     return seen.nearest((best + mean) * seen.real[:, :, None])
 
@@ -311,7 +334,9 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
     finished = xp.empty_like(centers)
     at_work = np.arange(len(centers))
     before = xp.full((len(centers), points.shape[-2]), -1, dtype=np.int64)
-    for iteration in count(1):
+    iteration = 0
+    while at_work.size:
+        iteration += 1
         labels, sums, sizes = _clusters(points, centers, real)
         empty = real & (sizes == 0)
         if empty.any():
@@ -326,12 +351,10 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
             finished[xp.asarray(at_work[done])] = moved[xp.asarray(np.flatnonzero(done))]
             left = xp.asarray(np.flatnonzero(~done))
             at_work = at_work[~done]
-            if not at_work.size:
-                return finished
             moved, labels, real = moved[left], labels[left], real[left]
             points = points if points.ndim == 2 else points[left]
         centers, before = moved, labels
-    raise AssertionError
+    return finished
 
 
 def _means(sums: Any, sizes: Any, real: Any) -> Any:
@@ -349,8 +372,7 @@ def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, e
     """Move the empty clusters of each clustering to its objects that are farthest from their centroids, in place."""
     for b in np.flatnonzero(empty.any(axis=1)):
         own = points if points.ndim == 2 else points[b]
-        apart = own - centers[b][labels[b]]
-        distances = devices.to_host((apart * apart).sum(axis=1))
+        distances = devices.to_host(_to_own(own, centers[b : b + 1], labels[b : b + 1])[0])
         if not distances.max():  # more clusters than distinct objects
             continue
         clusters = np.flatnonzero(empty[b])
@@ -385,11 +407,13 @@ class _Start(NamedTuple):
 
 
 def _mini_batches(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
-    """Run mini-batch k-means (Sculley 2010) on each clustering's objects; return the nearest centroid of every object."""
-    n, k = seen.n_drawn, seen.k
-    first = seen.at([task.rng.choice(n, _n_first(task, seen.X), replace=False) for task in seen.tasks])
-    seeds = [[_seed(task.rng) for _ in range(n_init)] for task in seen.tasks]
-    centers = start = inertia = None
+    """Run mini-batch k-means (Sculley 2010) on each clustering's objects; return every object's nearest centroid."""
+    n, k = seen.draws.n_drawn, seen.k
+    first = seen.at([rng.choice(n, seen.draws.n_first(k[0]), replace=False) for rng in seen.rngs])
+    seeds = [[_seed(rng) for _ in range(n_init)] for rng in seen.rngs]
+    start: Any = None
+    centers: Any
+    inertia: Any
     for own_seeds in zip(*seeds, strict=True):
         found, own = _start(first, k, seen.real, [np.random.RandomState(seed) for seed in own_seeds], init)
         reached = _inertia(first, found, _nearest(first, found, seen.real))
@@ -404,13 +428,13 @@ def _mini_batches(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
 
 
 def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tuple[Any, _Start]:
-    """Return the centroids after the first objects, which are drawn without replacement, and what goes on from there."""
+    """Return the centroids after the first objects, drawn without replacement, and what goes on from there."""
     n = first.shape[1]
     size = 3 * min(BATCH, n)
-    among = [state.randint(0, n, size) if k_b <= size < n else None for state, k_b in zip(states, k, strict=True)]
     points = first
-    if among[0] is not None:  # k is alike in a group: all of them or none
-        points = _at(first, devices.namespace(devices.kind_of(first)).asarray(np.stack(among)))
+    if k[0] <= size < n:  # this is so for all of a group or for none
+        among = np.stack([state.randint(0, n, size) for state in states])
+        points = _at(first, devices.namespace(devices.kind_of(first)).asarray(among))
     centers = _begin(points, k, states, init)
     start = _Start(np.zeros(real.shape, dtype=first.dtype), np.zeros(len(k), dtype=np.int64), states)
     centers, _ = _step(first, centers, k, real, start, min(BATCH, n))
@@ -419,17 +443,17 @@ def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tup
 
 def _go_on(seen: _Seen, centers: Any, start: _Start, max_iter: int) -> Any:
     """Return the centroids after mini-batches until the smoothed inertia has not improved for a while."""
-    xp, n = seen.xp, seen.n_drawn
-    size, n_first = min(n, BATCH), _n_first(seen.tasks[0], seen.X)
+    xp, n = seen.xp, seen.draws.n_drawn
+    size = min(n, BATCH)
     finished = xp.empty_like(centers)
     at_work = np.arange(len(centers))
     smoothing = min(1.0, 2 * size / (n + 1))
     smoothed = best = np.full(len(centers), np.inf)
     since_best = np.zeros(len(centers), dtype=np.int64)
-    for _ in range(max_iter * n // size):
-        batch = seen.at([task.rng.integers(n, size=size) for task in seen.tasks])
-        centers, inertia = _step(batch, centers, seen.k, seen.real, start, min(BATCH, n_first))
-        smoothed = np.where(smoothed == np.inf, inertia, smoothed + smoothing * (inertia - smoothed))
+    for step in range(max_iter * n // size):
+        batch = seen.at([rng.integers(n, size=size) for rng in seen.rngs])
+        centers, inertia = _step(batch, centers, seen.k, seen.real, start, size)
+        smoothed = inertia if step == 0 else smoothed + smoothing * (inertia - smoothed)
         since_best = np.where(smoothed < best, 0, since_best + 1)
         best = np.minimum(best, smoothed)
         done = since_best == PATIENCE
@@ -439,7 +463,7 @@ def _go_on(seen: _Seen, centers: Any, start: _Start, max_iter: int) -> Any:
             at_work, smoothed, best, since_best = at_work[left], smoothed[left], best[left], since_best[left]
             if not at_work.size:
                 return finished
-            centers, seen = centers[xp.asarray(left)], seen.subset(left)
+            centers, seen = centers[xp.asarray(left)], seen.only(left)
             start = _Start(start.counts[left], start.since[left], [start.states[b] for b in left])
     finished[xp.asarray(at_work)] = centers
     return finished

@@ -20,7 +20,7 @@ ROOT = Path(gpuens.__file__).parent
 LAYERS = [
     {"__main__", "cli", "demo", "report", "plotting"},
     {"methods", "generate", "distributed", "datasets", "io"},
-    {"partition", "reduction", "similarity", "metrics"},
+    {"partition", "reduction", "similarity", "metrics", "kmeans"},
     {"contingency"},
     {"incidence"},
     {"ensemble"},

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from conftest import refused
+from conftest import one_sentence, refused, why_no_gpu
 
-from gpuens import generate, progress
+from gpuens import generate, kmeans, metrics, progress
 from gpuens.generate import as_features, kmeans_ensemble
 
 
@@ -319,15 +319,194 @@ def test_sparse_finds_what_dense_finds():
     assert all(same_partition(column, centre) for column in ens.codes.T)
 
 
-def test_labels_of_features_in_gpu_memory(monkeypatch):
-    class OnGPU:
-        def __init__(self):
-            self.__cuda_array_interface__ = {"shape": X.shape}
+# --- on a device ------------------------------------------------------------------------------------------------------
 
-    monkeypatch.setattr(generate, "to_host", lambda array: X)
-    ens = kmeans_ensemble(OnGPU(), 2, 3)
+
+NOISE = np.random.default_rng(5).standard_normal((300, 5))  # without structure, any difference shows
+LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) * 1.0  # nine places for 300 objects
+ON_DEVICE = DISTINCT | {
+    "starts": {"n_init": 4},
+    "starts, minibatch": {"n_init": 3, "algorithm": "minibatch", "features": 3},
+    "random start, minibatch": {"init": "random", "algorithm": "minibatch", "projection": 2},
+    "objects and a projection": {"objects": 0.7, "projection": 2},
+    "few iterations": {"max_iter": 2},
+    "one iteration, minibatch": {"max_iter": 1, "algorithm": "minibatch"},
+}
+
+
+@pytest.fixture(params=["emulated", "cuda"])
+def on_device(request, monkeypatch):
+    """A device, and what puts features there; with small groups and chunks, so that there are several, and tails."""
+    monkeypatch.setattr(kmeans, "CHUNK", 128)
+    monkeypatch.setattr(kmeans, "GROUP", 3)
+    if request.param == "emulated":
+        return "emulated", np.asarray
+    return "cuda", request.getfixturevalue("fake_cupy").asarray
+
+
+@pytest.mark.parametrize("options", ON_DEVICE.values(), ids=ON_DEVICE)
+def test_the_device_gives_what_the_cpu_gives(on_device, options):
+    device, put = on_device
+    ens = kmeans_ensemble(put(NOISE), 8, (2, 15), random_state=3, device=device, **options)
+    assert same(ens, kmeans_ensemble(NOISE, 8, (2, 15), random_state=3, **options))
+
+
+@pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
+def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
+    device, put = on_device
+    points = X.astype(np.float32)
+    ens = kmeans_ensemble(put(points), 8, (2, 9), device=device, **options)
+    different = (ens.codes != kmeans_ensemble(points, 8, (2, 9), **options).codes).sum()
+    assert different <= 2  # of 2400: an object half-way between two centroids, but for rounding
+
+
+EMPTY = {"k-means++": {}, "random start": {"init": "random"}, "minibatch": {"algorithm": "minibatch"}}
+
+
+@pytest.mark.parametrize("options", [*EMPTY.values(), {"init": "random", "objects": 0.5, "n_init": 2}], ids=str)
+def test_clusters_that_become_empty_on_the_device(on_device, options):
+    device, put = on_device
+    ens = kmeans_ensemble(put(LUMPS), 6, 7, device=device, **options)
+    assert same(ens, kmeans_ensemble(LUMPS, 6, 7, **options))
+
+
+@pytest.mark.parametrize("options", EMPTY.values(), ids=EMPTY)
+def test_more_clusters_than_distinct_points_on_the_device(on_device, options):
+    device, put = on_device
+    ens = kmeans_ensemble(put(LUMPS), 6, (9, 14), device=device, **options)
+    for column in ens.codes.T:  # several centroids are in one place, and rounding chooses among them
+        assert same_partition(column, LUMPS @ [3, 1])
+
+
+def test_many_clusters_of_mini_batches_on_the_device():
+    """More than a batch has objects: then k-means++ sees a sample of the sample that mini-batches begin with."""
+    points = np.random.default_rng(1).standard_normal((3200, 2))
+    options = {"algorithm": "minibatch", "max_iter": 1}
+    ens = kmeans_ensemble(points, 2, (1000, 1040), device="emulated", random_state=2, **options)
+    assert np.diff(ens.offsets).max() > 1024
+    assert same(ens, kmeans_ensemble(points, 2, (1000, 1040), random_state=2, **options))
+
+
+def test_no_more_than_half_a_mini_batch_is_reassigned():
+    counts = np.array([5.0, 3, 1, 4, 2, 1000])
+    clusters, picks = kmeans._reassigned(counts, 6, np.random.RandomState(0))
+    assert clusters.tolist() == [1, 2, 4]  # the three smallest of five that are too small
+    assert len(set(picks.tolist())) == 3
+    assert counts.tolist() == [5, 4, 4, 4, 4, 1000]
+
+
+def test_mini_batches_go_on_until_they_stop_improving(on_device):
+    device, put = on_device
+    points = np.random.default_rng(1).standard_normal((2500, 4))
+    ens = kmeans_ensemble(put(points), 5, (5, 40), device=device, algorithm="minibatch")
+    assert same(ens, kmeans_ensemble(points, 5, (5, 40), algorithm="minibatch"))
+
+
+def test_float32_noise_is_clustered_as_well_on_the_device():
+    points = np.random.default_rng(1).standard_normal((5000, 10)).astype(np.float32)
+    cpu, other = (kmeans_ensemble(points, 6, 30, random_state=seed, max_iter=20) for seed in (0, 1))
+    device = kmeans_ensemble(points, 6, 30, device="emulated", max_iter=20)
+
+    def inertia(ens, m):
+        return sum(((own - own.mean(axis=0)) ** 2).sum() for c in range(30) for own in [points[ens.codes[:, m] == c]])
+
+    means = [np.mean([inertia(ens, m) for m in range(6)]) for ens in (cpu, device, other)]
+    assert means[1] == pytest.approx(means[0], rel=0.005)
+    agreement = [
+        np.mean([metrics.nmi(a.codes[:, m], b.codes[:, m]) for m in range(6)]) for a, b in [(cpu, device), (cpu, other)]
+    ]
+    assert agreement[0] > agreement[1] + 0.2
+
+
+@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+def test_a_clustering_on_the_device_does_not_depend_on_the_others(on_device, algorithm):
+    device, put = on_device
+    options = {"algorithm": algorithm, "objects": 0.8, "device": device}
+    many, few = (kmeans_ensemble(put(NOISE), m, (5, 10), **options) for m in (7, 2))
+    np.testing.assert_array_equal(many.codes[:, :2], few.codes)
+
+
+def test_features_in_gpu_memory_stay_there(fake_cupy):
+    points, _ = blobs(n=4000, d=40, k=12, spread=1.0)
+    on_gpu = fake_cupy.asarray(points)
+    for algorithm in ("full", "minibatch"):
+        fake_cupy.reset()
+        ens = kmeans_ensemble(on_gpu, 5, (5, 12), algorithm=algorithm)
+        assert ens.device_kind == "cuda"
+        assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
+        assert fake_cupy.traffic.to_host.largest < len(points)  # neither features nor a clustering's labels
+        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # what is drawn comes from the host
+        assert same(ens, kmeans_ensemble(points, 5, (5, 12), algorithm=algorithm))
+    np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), points)
+
+
+def test_labels_go_where_the_features_came_from(fake_cupy):
+    expected = kmeans_ensemble(X, 3, 5)
+    ens = kmeans_ensemble(X, 3, 5, device="cuda")
+    assert ens.device_kind == "cpu"
+    assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
+    assert same(ens, expected)
+    fake_cupy.reset()
+    ens = kmeans_ensemble(fake_cupy.asarray(X), 3, 5, device="cpu")
     assert ens.device_kind == "cuda"
-    assert same(ens, kmeans_ensemble(X, 2, 3))
+    assert fake_cupy.traffic.to_host.sizes == [X.nbytes]
+    assert same(ens, expected)
+    assert kmeans_ensemble(fake_cupy.asarray(X), 3, 5, device="emulated").device_kind == "cuda"
+
+
+def test_dtypes_in_gpu_memory(fake_cupy):
+    for dtype, top, expected in [*DTYPES, ("float16", 9, "float32")]:
+        values = np.array([[0, top], [1, 1], [0, 0]], dtype=dtype)
+        features = as_features(fake_cupy.asarray(values, order="F"), "cuda")
+        assert isinstance(features, fake_cupy.ndarray)
+        assert features.flags.c_contiguous
+        np.testing.assert_array_equal(fake_cupy.asnumpy(features), values.astype(expected), strict=True)
+    on_gpu = fake_cupy.asarray(X)
+    assert as_features(on_gpu, "cuda") is on_gpu
+
+
+def test_frames_go_to_the_device(fake_cupy):
+    frame = pd.DataFrame(X).convert_dtypes()
+    assert same(kmeans_ensemble(frame, 3, 5, device="cuda"), kmeans_ensemble(X, 3, 5))
+
+
+def test_memory_on_the_device(fake_cupy, monkeypatch):
+    monkeypatch.delenv("GPUENS_MEMORY", raising=False)
+    points = np.random.default_rng(0).standard_normal((3000, 8))
+
+    def within(limit, options):
+        fake_cupy.reset(limit=limit)
+        try:
+            return kmeans_ensemble(fake_cupy.asarray(points), 6, (10, 20), max_iter=5, **options)
+        except MemoryError as error:
+            return error
+
+    for options in ({}, {"objects": 0.5, "n_init": 2}, {"features": 4, "projection": 3}, {"algorithm": "minibatch"}):
+        found = [within(limit, options) for limit in (10**6, 3 * 10**6, 10**7, 10**8)]
+        refusals = [result for result in found if isinstance(result, MemoryError)]
+        assert len(refusals) in (1, 2)
+        for refusal in refusals:
+            assert type(refusal) is MemoryError  # ours, before work starts, not the device's in the middle of it
+            assert "k-means on X needs" in one_sentence(refusal)
+        expected = kmeans_ensemble(points, 6, (10, 20), max_iter=5, **options)
+        assert all(same(ens, expected) for ens in found[len(refusals) :])
+
+
+def test_progress_on_the_device(on_device, capsys):
+    device, put = on_device
+    kmeans_ensemble(put(X), 7, 3, device=device, progress=True)
+    assert "0/7" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", ON_DEVICE.values(), ids=ON_DEVICE)
+def test_a_gpu_gives_what_the_cpu_gives(options):
+    import cupy
+
+    for points in (NOISE, X.astype(np.float32)):
+        ens = kmeans_ensemble(cupy.asarray(points), 8, (2, 9), **options)
+        assert isinstance(ens.codes_on("cuda"), cupy.ndarray)
+        assert same(ens, kmeans_ensemble(points, 8, (2, 9), **options))
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -370,6 +549,26 @@ BAD_FEATURES = {
 def test_bad_features(case):
     features, kind, mentioned = BAD_FEATURES[case]
     assert refused(lambda: kmeans_ensemble(features, 2, 1), kind, *mentioned).startswith("X ")
+
+
+@pytest.mark.parametrize("case", ["1-D", "3-D", "no objects", "no features", "NaN", "infinite", "complex"])
+def test_bad_features_in_gpu_memory(fake_cupy, case):
+    features, kind, mentioned = BAD_FEATURES[case]
+    refusal = refused(lambda: kmeans_ensemble(fake_cupy.asarray(features), 2, 1), kind, *mentioned)
+    assert refusal == refused(lambda: kmeans_ensemble(features, 2, 1), kind)
+
+
+def test_sparse_features_are_for_the_cpu(fake_cupy):
+    sparse = scipy.sparse.csr_array(X)
+    for device in ("cuda", "emulated"):
+        refused(lambda device=device: kmeans_ensemble(sparse, 2, 2, device=device), TypeError, "X.toarray()", device)
+    sparse.data = fake_cupy.asarray(sparse.data)
+    refused(lambda: kmeans_ensemble(sparse, 2, 2), TypeError, "sparse matrix in GPU memory", "X.toarray()")
+
+
+def test_a_gpu_that_is_not_there():
+    if why_no_gpu():
+        refused(lambda: kmeans_ensemble(X, 2, 2, device="cuda"), ValueError, "device='cuda' needs")
 
 
 @pytest.mark.parametrize(
