@@ -340,6 +340,14 @@ def test_the_gate_stops_what_spills_and_what_warns(architecture):
     assert "error" in compiled(WARNED.replace("int unused", "uint8_t none"), kernels.FLAGS, architecture)[1]
 
 
+def test_the_vocabulary_is_that_of_cuda():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    compiled = runpy.run_path(str(HERE / "check.py"))["compiled"]
+    uses, wrong = compiled((HERE / "vocabulary.cu").read_text(), kernels.FLAGS, "sm_75")
+    assert wrong == ""
+    assert len(uses) == 9
+
+
 if __name__ == "__main__":  # for `under`
     for name in sys.argv[2:]:
         fault = sys.argv[1] == "1"

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,7 +70,7 @@ def compiled(source: str, options: tuple[str, ...], architecture: str) -> tuple[
 
     # ptxas says in the log what the cubin does not: how much was spilled; the cache would skip it
     options = (*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache")
-    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []))
+    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), kernels.PRELUDE.encode(), 0, [], []))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))
     checked(nvrtc.nvrtcGetProgramLog(program, log))
@@ -113,7 +114,7 @@ def gate() -> tuple[bool, str]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(compile_one, todo))
     print(f"{'kernel':28} {'variant':24} {'arch':8} {'registers':>9} {'spill bytes':>11} {'static shared':>13}")
-    expected, n_kernels, faults = kernels.functions(), 0, []
+    expected, n_kernels, faults = kernels.functions(), 0, defaultdict(list)
     for (stem, macros, architecture), (uses, wrong) in zip(todo, results, strict=True):
         variant = " ".join(f"{name}={value}" for name, value in macros.items())
         for use in uses:
@@ -121,9 +122,11 @@ def gate() -> tuple[bool, str]:
         n_kernels += len(uses)
         missing = {name for name, home in expected.items() if home == stem} - {use.kernel for use in uses}
         if wrong or missing:
-            faults.append(f"{stem}.cu ({variant or 'no variants'}) for {architecture}: {wrong or missing}")
-    print(*faults, sep="\n", end="\n" if faults else "")
-    return not faults, f"{n_kernels} kernels compiled, {len(faults)} of {len(todo)} programs at fault"
+            faults[stem, wrong or f"{missing} are missing"].append(f"{variant} {architecture}".strip())
+    for (stem, wrong), where in faults.items():
+        print(f"\n{stem}.cu ({', '.join(where)}):\n{wrong}")
+    n_wrong = sum(map(len, faults.values()))
+    return not faults, f"{n_kernels} kernels compiled, {n_wrong} of {len(todo)} programs at fault"
 
 
 # --- all --------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ extern "C" __global__ void floats(const float* a, const double* b, double* out, 
     ROW(__longlong_as_double(__double_as_longlong(b[i])));
     ROW(fminf(a[i], 0.0f));
     ROW(fmax(b[i], 0.0));
-    ROW(min(b[i], (double)NAN));
+    ROW(min(b[i], __longlong_as_double(-1)));  // not a number
     ROW(b[i] * b[i] + a[i]);
 }
 
