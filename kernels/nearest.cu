@@ -11,13 +11,15 @@
 
 #define TILE 64
 
-// Launch (chunks of tile rows); present comes filled with zeros.
+// One thread a tile and clustering, so that no two write to one place; present comes filled with zeros.
 extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u8* present, i64 n_tiles,
                                         i64 n_clusterings) {
-    FOR_EACH(at, n_tiles * n_clusterings * TILE) {
-        i64 t = at / (n_clusterings * TILE), m = at / TILE % n_clusterings;
-        CODE label = tiles[at];
-        if (label != MISSING(CODE)) present[(offsets[m] + label) * n_tiles + t] = 1;
+    FOR_EACH(at, n_tiles * n_clusterings) {
+        i64 t = at / n_clusterings, m = at % n_clusterings;
+        for (i64 row = 0; row < TILE; ++row) {
+            CODE label = tiles[at * TILE + row];
+            if (label != MISSING(CODE)) present[(offsets[m] + label) * n_tiles + t] = 1;
+        }
     }
 }
 

@@ -129,7 +129,7 @@ class KernelIndex:
         self.present = xp.zeros((int(offsets[-1]), len(self.tiles)), dtype=np.uint8)
         self._compared = xp.zeros(1, dtype=np.uint64)
         kernels.launch(
-            "mark_present", kernels.blocks(self.tiles.size, 256), 256,
+            "mark_present", kernels.blocks(self.tiles.size // TILE, 128), 128,
             (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
         )  # fmt: skip
 
