@@ -23,7 +23,6 @@ Table: TypeAlias = np.ndarray | sparse.csr_array
 
 DENSE_CELLS = 2**22  # a table of more cells than this, and than 4 cells an object, is held sparse
 DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
-SHARED_BYTES = 48 * 1024  # of a table that a block of a GPU counts by itself
 CHUNK = 2**15  # objects that such a block counts at least, if there are so many
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
@@ -368,7 +367,7 @@ def _count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | N
     starts = np.concatenate([[0], np.cumsum([k[i] * k[j] for i, j in dense])]).astype(np.int64)
     counted = xp.zeros(int(starts[-1]), dtype=np.uint64)
     count = np.dtype(np.uint32 if w is None else np.uint64)
-    shared_cells = min(SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
+    shared_cells = min(kernels.SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
     for first in range(0, len(dense), MOST_PAIRS):
         some = np.array(dense[first : first + MOST_PAIRS], dtype=np.int64)
         kernels.launch(

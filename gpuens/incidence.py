@@ -14,8 +14,6 @@ from numba import njit
 from gpuens import device as devices
 from gpuens import kernels
 
-SHARED_SUMS = 6144  # sums of 8 bytes in the 48 kB that a block always has
-
 
 @kernels.primitive
 def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -104,7 +102,7 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     sums = xp.zeros(int(offsets[-1]), dtype=np.uint64)
     whole, unit = fixed_point(xp.asarray(values), len(codes))
     largest = int(np.diff(devices.to_host(offsets)).max())
-    in_shared = largest <= SHARED_SUMS
+    in_shared = 8 * largest <= kernels.SHARED_BYTES
     kernels.launch(
         "cluster_sums", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
         (codes.T, xp.asarray(offsets), whole, sums, len(codes), np.int32(in_shared)),

@@ -31,6 +31,7 @@ from gpuens import device as devices
 
 PACKAGE = Path(__file__).resolve().parent
 PRELUDE = "prelude.cuh"
+SHARED_BYTES = 48 * 1024  # of dynamic shared memory that every block can have without asking
 # no contraction of a·b + c, so that every sum has the bits it has on the CPU
 FLAGS = ("--std=c++17", "--fmad=false")
 
@@ -146,9 +147,10 @@ def launch(
     grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
     if 0 in grid:
         return
-    function(name, device, **macros)(
-        tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared)
-    )
+    run = function(name, device, **macros)
+    if shared > SHARED_BYTES:
+        run.max_dynamic_shared_size_bytes = shared
+    run(tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared))
 
 
 def function(name: str, device: str, **macros: str) -> Any:

@@ -77,7 +77,7 @@ def test_products_with_incidence(n, dtype, device):
 
 
 def test_cluster_sums_of_more_clusters_than_fit_a_block(device, monkeypatch):
-    monkeypatch.setattr(incidence, "SHARED_SUMS", 4)
+    monkeypatch.setattr(kernels, "SHARED_BYTES", 32)
     ens, counts = ensemble(100), np.arange(100)
     np.testing.assert_array_equal(
         on_host(incidence.cluster_sums(ens.codes_on(device), ens.offsets, counts, device=device)),
@@ -109,7 +109,7 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
     w = None if weights is None else np.arange(1, 10)
     expected = contingency.intersections(ens, w, device="cpu")
     monkeypatch.setattr(contingency, "DENSE_CELLS", dense_cells)
-    monkeypatch.setattr(contingency, "SHARED_BYTES", shared_bytes)
+    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
     monkeypatch.setattr(contingency, "MOST_PAIRS", most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
@@ -226,6 +226,14 @@ def test_searches_in_pieces(changed, weights, device, monkeypatch):
     else:
         monkeypatch.setattr(regions, name, value)
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
+
+
+def test_thousands_of_clusterings(device):
+    """More than the labels of a warp's query, and of a tile's rows, find room in 48 kB of shared memory."""
+    labels = random_labels(6500, 9, 3, seed=7).T[:, :6500]
+    same_dendrogram(average_linkage, groups_of(labels), "real", device)
+    found = ge.similarity.coassociation(list(labels.T), device=device)
+    np.testing.assert_array_equal(on_host(found), ge.similarity.coassociation(list(labels.T)))
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])

@@ -144,7 +144,7 @@ class KernelIndex:
     def search(self, queries: Any, component: Any, least: Any, lists: Lists) -> None:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed = len(self.tiles), lists.ids.shape[1]
-        warps = min(WARPS, max(1, 48 * 1024 // (12 * n_clusterings)))
+        warps = min(WARPS, max(1, kernels.SHARED_BYTES // (12 * n_clusterings)))
         n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (2 * warps * n_tiles) + 1)
         reach = devices.namespace(self.device).empty(n_blocks * warps * n_tiles, dtype=np.uint16)
         kernels.launch(
