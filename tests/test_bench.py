@@ -1,5 +1,6 @@
 """The benchmarks run: each on tiny data, as a program of its own. What they measure is for people to look at."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -58,3 +59,71 @@ def test_lwec_tables_are_made_of_one_draw(shared_data, tmp_path):
         "reproduce_lwec.py", "--data", shared_data, "--only", "VS", "--draws", 1, "--output", tmp_path / "found.json"
     )
     assert "| VS | LWEA |" in printed
+
+
+# --- bench/gpu.py -----------------------------------------------------------------------------------------------------
+
+
+def every_kernel_is_compared_and_timed(record):
+    from gpuens import kernels
+
+    parts, everything = record["parts"], set(kernels.functions())
+    assert all(row["held"] for row in parts["parity"]), [row for row in parts["parity"] if not row["held"]]
+    assert {kernel for row in parts["parity"] for kernel in row["kernels"]} == everything
+    assert {row["kernel"] for row in parts["kernels"]} == everything
+    for row in parts["kernels"]:
+        assert min(row["seconds"], row["bytes"], row["operations"]) > 0, row
+    assert all(row["rate"] > 0 for row in parts["ceilings"])
+    for row in parts["end-to-end"]:
+        assert row["device"]["first"] > 0
+        assert row["cpu"]["first"] > 0
+
+
+def test_gpu_bench_on_the_emulated_device(tmp_path):
+    from gpuens import kernels
+
+    np.save(tmp_path / "labels.npy", structured_labels(400, 6, 4, noise=0.1)[0])
+    labels = ["--labels", tmp_path / "labels.npy"]
+    printed = run("gpu.py", "--quick", "--device", "emulated", "--output", tmp_path / "found.json", *labels)
+    record = json.loads((tmp_path / "found.json").read_text())
+    every_kernel_is_compared_and_timed(record)
+    assert {row["what"] for row in record["parts"]["parity"]} >= set(kernels.primitives())
+    assert "tiny: labels.npy" in {row["ensemble"] for row in record["parts"]["end-to-end"]}
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+@pytest.fixture
+def gpu_bench(fake_cupy, monkeypatch, capsys):
+    """bench/gpu.py as a module, where CuPy is its stand-in."""
+    monkeypatch.syspath_prepend(BENCH)
+    for name in ("gpu", "common"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    gpu = importlib.import_module("gpu")
+    gpu.module_of_ours.cache_clear()
+    yield gpu
+    gpu.module_of_ours.cache_clear()
+
+
+def test_gpu_bench_on_a_device(gpu_bench, tmp_path):
+    """Events, memory and the description of the device, on the stand-in's."""
+    assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json")]) == 0
+    record = json.loads((tmp_path / "found.json").read_text())
+    every_kernel_is_compared_and_timed(record)
+    assert record["device"]["cupy"] == "13.3.0"
+    assert all(row["device"]["device_peak"] > 0 for row in record["parts"]["end-to-end"])
+    assert (tmp_path / "found.md").read_text().startswith("# stand-in for a GPU")
+
+
+def test_gpu_bench_says_what_does_not_hold_and_what_was_left_out(gpu_bench, tmp_path, monkeypatch):
+    from gpuens import incidence
+
+    real = incidence.row_sums._kernel
+    monkeypatch.setattr(incidence.row_sums, "_kernel", lambda *args, **options: real(*args, **options) + 1e-9)
+    output = tmp_path / "found.json"
+    command = ["--quick", "--output", str(output), "--only"]
+    assert gpu_bench.main([*command, "parity"]) == 1
+    wrong = [row for row in json.loads(output.read_text())["parts"]["parity"] if not row["held"]]
+    assert "row_sums" in {row["what"] for row in wrong}
+    assert "values differ" in output.with_suffix(".md").read_text()
+    assert gpu_bench.main([*command, "ceilings", "kernels", "--limit", "0"]) == 1  # parity is remembered
+    assert "left out: 0 s of the limit were left" in output.with_suffix(".md").read_text()
