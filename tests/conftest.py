@@ -163,6 +163,12 @@ def fake_cupy(monkeypatch):
     forget()
 
 
+@pytest.fixture(params=["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def where(request):
+    """Each device that a primitive or an estimator runs on, for tests against an oracle."""
+    return request.param
+
+
 @cache
 def why_no_gpu():
     """Return None where CuPy can compute on a device, else why it cannot."""

@@ -18,12 +18,13 @@ from gpuens.partition.regions import regions_of
 from gpuens.reduction import core_groups
 
 
-def dendrogram_of(labels, weights=None, **kwargs):
+def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
     ensemble = Ensemble(labels)
     reduced = core_groups(ensemble)
     if weights is None:
         weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    return average_linkage(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights, **kwargs), reduced
+    codes = reduced.ensemble.codes_on(device)
+    return average_linkage(codes, ensemble.offsets, weights, reduced.weights, device=device, **kwargs), reduced
 
 
 def random_weights(labels, seed=0):
@@ -35,14 +36,14 @@ def merges_of(dendrogram):
     return [(a, b, s) for (a, b), s in zip(pairs.tolist(), dendrogram.similarities.tolist(), strict=True)]
 
 
-def test_unit_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels):
-    found, _ = dendrogram_of(any_labels)
+def test_unit_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
+    found, _ = dendrogram_of(any_labels, device=where)
     assert merges_of(found) == oracles.greedy_average_linkage(any_labels).merges
 
 
-def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels):
+def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
     weights = random_weights(any_labels)
-    found, _ = dendrogram_of(any_labels, weights)
+    found, _ = dendrogram_of(any_labels, weights, where)
     expected = oracles.greedy_average_linkage(any_labels, weights)
     assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
     np.testing.assert_array_equal(found.similarities, expected.heights)
@@ -51,7 +52,7 @@ def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels):
 @pytest.mark.parametrize("n_listed", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", ["noise", "structured", "missing"])
-def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed):
+def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):
     """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""
     monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
     labels = {
@@ -61,7 +62,7 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
     }[shape]()
     for weights in (None, random_weights(labels)):
         work = Work()
-        found, reduced = dendrogram_of(labels, weights, work=work)
+        found, reduced = dendrogram_of(labels, weights, where, work=work)
         assert len(reduced.weights) > 64
         assert work.searches > 0
         expected = oracles.greedy_average_linkage(labels, weights)

@@ -17,21 +17,22 @@ def test_table_one_of_the_paper(table_one):
 
 
 @pytest.mark.parametrize("theta", [0.1, 0.4, 4])
-def test_eci_and_lwca_are_the_literal_ones(any_labels, theta):
+def test_eci_and_lwca_are_the_literal_ones(any_labels, theta, where):
     weights = oracles.eci(any_labels, theta)
-    np.testing.assert_allclose(ge.similarity.eci(any_labels, theta), weights, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(ge.similarity.eci(any_labels, theta, device=where), weights, atol=1e-12, rtol=0)
     literal = oracles.coassociation(any_labels, weights)
-    np.testing.assert_allclose(ge.similarity.lwca(any_labels, theta), literal, atol=1e-12, rtol=0)
+    found = ge.similarity.lwca(any_labels, theta, device=where)
+    np.testing.assert_allclose(found, literal, atol=1e-12, rtol=0)
 
 
-def test_coassociation_and_its_blocks(any_labels):
+def test_coassociation_and_its_blocks(any_labels, where):
     literal = oracles.coassociation(any_labels)
-    np.testing.assert_allclose(ge.similarity.coassociation(any_labels), literal, atol=1e-12, rtol=0)
+    whole = ge.similarity.coassociation(any_labels, device=where)
+    np.testing.assert_allclose(whole, literal, atol=1e-12, rtol=0)
     n = len(any_labels)
     rows, cols = np.array([0, n - 1, 2, -1]), np.arange(n) % 3 == 0
     np.testing.assert_array_equal(
-        ge.similarity.coassociation(any_labels, rows=rows, cols=cols),
-        ge.similarity.coassociation(any_labels)[rows][:, cols],
+        ge.similarity.coassociation(any_labels, rows=rows, cols=cols, device=where), whole[rows][:, cols]
     )
 
 

@@ -27,9 +27,10 @@ def heights_of_all_objects(dendrogram, reduced, weights):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_single_linkage_is_the_spanning_tree(any_labels, weighted):
+def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
     reduced, weights, w = prepared(any_labels, weighted)
-    found = single_linkage(reduced.ensemble.codes, reduced.ensemble.offsets, w, reduced.weights)
+    rows = reduced.ensemble
+    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.weights, device=where)
     expected = oracles.single_linkage_heights(any_labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
 
@@ -37,12 +38,12 @@ def test_single_linkage_is_the_spanning_tree(any_labels, weighted):
 @pytest.mark.parametrize("n_listed", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_listed):
+def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_listed, where):
     monkeypatch.setattr("gpuens.partition.single.N_LISTED", n_listed)
     labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
-    work = Work()
-    found = single_linkage(reduced.ensemble.codes, reduced.ensemble.offsets, w, reduced.weights, work=work)
+    work, rows = Work(), reduced.ensemble
+    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.weights, device=where, work=work)
     assert work.searches > 0
     expected = oracles.single_linkage_heights(labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)

@@ -9,18 +9,19 @@ from conftest import structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens.device import to_host
 from gpuens.partition import embedding, transfer_cut
 from gpuens.reduction import core_groups
 
 MODULE = sys.modules[transfer_cut.__module__]  # the package shows the function under the same name
 
 
-def embed(labels, weights, k):
+def embed(labels, weights, k, device="cpu"):
     ensemble = ge.Ensemble(labels)
     reduced = core_groups(ensemble)
     w = np.ones(ensemble.n_clusters) if weights is None else weights
-    points, values = embedding(reduced.ensemble, w, reduced.weights, k)
-    return points[reduced.membership], values
+    points, values = embedding(reduced.ensemble, w, reduced.weights, k, device=device)
+    return to_host(points)[reduced.membership], values
 
 
 @pytest.fixture(params=["dense", "lanczos"])
@@ -32,11 +33,11 @@ def way(request, monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_embedding_is_the_literal_one(way, weighted, missing):
+def test_embedding_is_the_literal_one(way, weighted, missing, where):
     """Eigenvectors are defined up to rotations among equal eigenvalues: compare the inner products of the rows."""
     labels = structured_labels(150, 8, 4, noise=0.3, split=3, missing=missing, seed=2)[0]
     weights = oracles.eci(labels, 0.4) if weighted else None
-    points, values = embed(labels, weights, 4)
+    points, values = embed(labels, weights, 4, where)
     expected, expected_values = oracles.transfer_cut_embedding(labels, weights, 4)
     np.testing.assert_allclose(values, expected_values, atol=1e-8, rtol=0)
     np.testing.assert_allclose(points @ points.T, expected @ expected.T, atol=1e-6, rtol=0)
