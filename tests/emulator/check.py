@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 from gpuens import kernels
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTEST = ["-m", "pytest", "-p", "no:cacheprovider"]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
@@ -27,24 +29,35 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
 def sanitized(mode: str, marked: str) -> tuple[bool, str]:
-    """Run the tests that carry a marker under a sanitizer; return whether they pass, and pytest's last line."""
+    """Run the tests that carry a marker under a sanitizer; return whether they pass, and how many there are."""
     emulator = kernels.emulator()
     if reason := emulator.why_not(mode):
         return False, reason
+    collect = [sys.executable, *PYTEST, "--collect-only", "-q", "-m", f"{marked} and not gpu", "tests"]
+    collected = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=False)
+    tests = [line for line in collected.stdout.splitlines() if "::" in line]
+    if collected.returncode or not tests:
+        print(collected.stdout if collected.returncode != 5 else "", end="")
+        return False, f"no test marked {marked!r} was collected"
     command, environment = emulator.python_under(mode)
-    # capture=sys: a sanitizer's report goes past Python and must not end in a buffer of pytest's
-    command += ["-m", "pytest", "tests", "-m", f"{marked} and not gpu", "-v", "--capture=sys"]
-    command += ["-p", "no:cacheprovider"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    lines = done.stdout.splitlines() or ["nothing was printed"]
-    if done.returncode == 5:
-        return False, f"no test is marked {marked!r}"
-    if done.returncode:
-        print(*(line for line in lines if not re.search(r" (PASSED|SKIPPED) ", line)), sep="\n")
-        return False, f"pytest ended with {done.returncode}"
-    return True, lines[-1].strip("= ")
+
+    def run(share: list[str]) -> int:
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
+            names.write("\n".join(share))
+            names.flush()
+            # capture=sys: a sanitizer's report goes past Python and must not end in a buffer of pytest's
+            done = subprocess.run(
+                [*command, *PYTEST, "-v", "--capture=sys", f"@{names.name}"],
+                cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            )  # fmt: skip
+        if done.returncode:
+            print(*(line for line in done.stdout.splitlines() if not re.search(r" (PASSED|SKIPPED)", line)), sep="\n")
+        return done.returncode
+
+    n_shares = min(os.cpu_count() or 1, len(tests))
+    with ThreadPoolExecutor(n_shares) as pool:
+        statuses = list(pool.map(run, (tests[i::n_shares] for i in range(n_shares))))
+    return not any(statuses), f"{len(tests)} tests" + (f", pytest ended with {max(statuses)}" if any(statuses) else "")
 
 
 # --- NVRTC ------------------------------------------------------------------------------------------------------------
@@ -143,14 +156,14 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - CHECKS.keys():
         print(f"checks are {', '.join(CHECKS)}, not {', '.join(sorted(unknown))}.")
         return 2
-    passed, summaries = [], []
+    all_passed = True
     for name in names or CHECKS:
         start = time.perf_counter()
-        good, said = CHECKS[name]()
-        passed.append(good)
-        summaries.append(f"{name}: {'passed' if good else 'FAILED'} in {time.perf_counter() - start:.0f} s: {said}")
-        print(summaries[-1], flush=True)
-    return 0 if all(passed) else 1
+        passed, said = CHECKS[name]()
+        all_passed &= passed
+        summary = f"{name}: {'passed' if passed else 'FAILED'} in {time.perf_counter() - start:.0f} s: {said}"
+        print(summary, flush=True)
+    return 0 if all_passed else 1
 
 
 if __name__ == "__main__":

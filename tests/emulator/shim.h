@@ -55,6 +55,9 @@ static constexpr int warpSize = 32;
 
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_gpuens_shared[], __stop_gpuens_shared[];
 
+// for what runs at every meeting: the sanitizers are to watch kernels
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+
 namespace emulated {
 
 // --- the threads of a block, and how they meet -----------------------------------------------------------------------
@@ -110,12 +113,12 @@ __attribute__((format(printf, 1, 2))) static void fail(const char* format, ...) 
 
 static void wake(Thread& thread);
 
-static unsigned number(const Thread& thread) { return unsigned(&thread - threads); }
-static unsigned lane_of(const Thread& thread) { return number(thread) % warpSize; }
-static Thread* warp_of(const Thread& thread) { return &threads[number(thread) - lane_of(thread)]; }
-static bool exists(const Thread* thread) { return thread < threads + n_threads; }
+UNWATCHED static unsigned number(const Thread& thread) { return unsigned(&thread - threads); }
+UNWATCHED static unsigned lane_of(const Thread& thread) { return number(thread) % warpSize; }
+UNWATCHED static Thread* warp_of(const Thread& thread) { return &threads[number(thread) - lane_of(thread)]; }
+UNWATCHED static bool exists(const Thread* thread) { return thread < threads + n_threads; }
 
-static void release(Thread& thread, uint64_t answer) {
+UNWATCHED static void release(Thread& thread, uint64_t answer) {
     thread.answer = answer;
     thread.state = Thread::ready;
     --n_waiting;
@@ -131,7 +134,8 @@ static void explain() {
         unsigned lane = 0;
         auto comes = [&](unsigned lane) {
             const Thread& other = warp_of(*waits)[lane];
-            return exists(&other) && other.state == Thread::waiting && other.mask == waits->mask && other.place == place;
+            if (!exists(&other) || other.state != Thread::waiting) return false;
+            return other.mask == waits->mask && other.place == place;
         };
         while (!(waits->mask >> lane & 1) || comes(lane)) ++lane;
         const Thread* other = warp_of(*waits) + lane;
@@ -152,13 +156,13 @@ static void explain() {
     }
 }
 
-static void notice_standstill() {
+UNWATCHED static void notice_standstill() {
     if (failed || !n_waiting || n_waiting + n_finished < n_threads) return;
     explain();
     for (Thread* thread = threads; exists(thread); ++thread) wake(*thread);
 }
 
-static void arrive_at_barrier(Thread& me) {
+UNWATCHED static void arrive_at_barrier(Thread& me) {
     if (!n_arrived++) barrier = me.place, mixed = false;
     if (!(me.place == barrier)) mixed = true;
     if (n_arrived < n_threads || mixed) return;
@@ -168,7 +172,7 @@ static void arrive_at_barrier(Thread& me) {
     n_arrived = 0;
 }
 
-static void arrive_in_warp(Thread& me) {
+UNWATCHED static void arrive_in_warp(Thread& me) {
     Thread* warp = warp_of(me);
     unsigned& waiting = in_warp[number(me) / warpSize];
     waiting |= 1u << lane_of(me);
@@ -188,7 +192,7 @@ static void check_in(Thread& me, unsigned mask, Answer ask);  // around all that
 static void check_out();
 
 // Wait at `place` for the lanes in `mask`, or for the whole block if it is 0, and return what `ask` says then.
-static uint64_t meet(Place place, unsigned mask, uint64_t value, unsigned source, Answer ask) {
+UNWATCHED static uint64_t meet(Place place, unsigned mask, uint64_t value, unsigned source, Answer ask) {
     Thread& me = *self;
     check_in(me, mask, ask);
     me.place = place, me.mask = mask, me.value = value, me.source = source, me.ask = ask;
@@ -205,7 +209,7 @@ static uint64_t meet(Place place, unsigned mask, uint64_t value, unsigned source
     return answer;
 }
 
-static uint64_t meet_lanes(Place place, unsigned mask, uint64_t value, unsigned source, Answer ask) {
+UNWATCHED static uint64_t meet_lanes(Place place, unsigned mask, uint64_t value, unsigned source, Answer ask) {
     unsigned lane = lane_of(*self), missing = !(mask >> lane & 1) ? lane : source;
     if (mask >> lane & mask >> source & 1) return meet(place, mask, value, source, ask);
     check_in(*self, mask, ask);
@@ -215,7 +219,7 @@ static uint64_t meet_lanes(Place place, unsigned mask, uint64_t value, unsigned 
     return 0;
 }
 
-// --- kernels ----------------------------------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------------------------------------
 
 using Slots = const uint64_t*;  // the arguments, eight bytes each
 
@@ -269,7 +273,7 @@ constexpr Kernel entry(unsigned most = most_threads, ...) {  // as __launch_boun
     return {&Call<function>::run, &Call<function>::signature, most};
 }
 
-// --- taking turns -----------------------------------------------------------------------------------------------------
+// --- taking turns ----------------------------------------------------------------------------------------------------
 
 static unsigned order[most_threads];  // of the threads of a block
 static unsigned n_started;
@@ -508,7 +512,7 @@ static void resume(unsigned which) {
 }
 
 static void fiber_begins() { __sanitizer_finish_switch_fiber(nullptr, &home_stack, &home_size); }
-static void clean(char* stack) { __asan_unpoison_memory_region(stack, stack_size); }  // of those that were abandoned
+static void clean(char* stack) { __asan_unpoison_memory_region(stack, stack_size); }  // of who was abandoned
 
 #else
 
@@ -524,7 +528,7 @@ static void clean(char*) {}
 
 #endif
 
-static void pause(Thread& me) {
+UNWATCHED static void pause(Thread& me) {
     me.fiber = fiber;
     go_home(false);
     self = &me;
@@ -549,21 +553,21 @@ static void run_fiber() {
     go_home(true);
 }
 
-static void run_block() {
+UNWATCHED static void run_block() {
     n_fibers = 0;
     while (n_started < n_threads && !failed) {
-        clean(stack_of(n_fibers));
         prepare(contexts[n_fibers], stack_of(n_fibers), run_fiber);
         resume(n_fibers++);
     }
     while (n_finished < n_threads && !failed)
         for (unsigned i = 0; i < n_threads && !failed; ++i)
             if (threads[order[i]].state == Thread::ready) resume(threads[order[i]].fiber);
+    for (unsigned i = 0; failed && i < n_fibers; ++i) clean(stack_of(i));
 }
 
 #endif
 
-// --- launching --------------------------------------------------------------------------------------------------------
+// --- launching -------------------------------------------------------------------------------------------------------
 
 static uint64_t draws;
 
@@ -582,7 +586,7 @@ static void arrange(unsigned* numbers, unsigned n, uint64_t how) {
 }
 
 // Shared memory holds no value before a thread puts one there; 0xFF makes NaN, -1 and the largest label of that.
-__attribute__((no_sanitize("address"))) static void spoil(char* from, char* to) {
+UNWATCHED static void spoil(char* from, char* to) {
 #ifdef __SANITIZE_ADDRESS__
     for (volatile char* at = from; at < to; ++at) *at = char(0xFF);  // memset would trip over what lies between arrays
 #else
@@ -636,7 +640,7 @@ const char* gpuens_launch(int which, const uint64_t* slots, const unsigned* size
 }
 }
 
-// --- CUDA's functions -------------------------------------------------------------------------------------------------
+// --- CUDA's functions ------------------------------------------------------------------------------------------------
 
 inline void __syncthreads(HERE) { emulated::meet({"__syncthreads", file, line}, 0, 0, 0, nullptr); }
 inline int __syncthreads_count(int yes, HERE) {
@@ -706,7 +710,8 @@ T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = warpSize, HERE
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = warpSize, HERE) {
     unsigned me = emulated::lane_of(*emulated::self), within = me & (width - 1u);
-    return emulated::shuffle({"__shfl_down_sync", file, line}, mask, value, within + by >= unsigned(width) ? me : me + by);
+    unsigned from = within + by >= unsigned(width) ? me : me + by;
+    return emulated::shuffle({"__shfl_down_sync", file, line}, mask, value, from);
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int by, int width = warpSize, HERE) {
@@ -733,8 +738,10 @@ T atomically(T* at, F change) {
 
 }  // namespace emulated
 
-#define ATOMIC(name, type, result) \
-    inline type name(type* at, type value) { return emulated::atomically(at, [=](type old) -> type { return result; }); }
+#define ATOMIC(name, type, result)                                                  \
+    inline type name(type* at, type value) {                                        \
+        return emulated::atomically(at, [=](type old) -> type { return result; });  \
+    }
 #define ATOMICS(type)                                         \
     ATOMIC(atomicAdd, type, old + value)                      \
     ATOMIC(atomicMin, type, value < old ? value : old)        \
@@ -856,6 +863,7 @@ VECTORS(unsigned long long, ulonglong, 16, 16)
 VECTORS(double, double, 16, 16)
 
 #undef HERE
+#undef UNWATCHED
 #undef LOCAL
 #undef ATOMIC
 #undef ATOMICS
