@@ -134,7 +134,7 @@ extern "C" __global__ void nearest_rows(
             bound[q] = list.full() ? last : at_least;
             bound_hash[q] = list.full() ? last_tie : NO_HASH;
         }
-        __syncwarp();
+        __syncwarp();  // the next query's labels take the place of this one's
     }
     if (lane == 0) atomicAdd(compared, work);
 }

@@ -85,7 +85,6 @@ extern "C" __global__ void search_regions(
         f32 per_object = 1.0f / (f32)size_a;
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
             table[clusters[e]] = (f64)weights[clusters[e]] * (f64)counts[e];
-        __syncthreads();
         f32 best = 0.0f;
         for (i64 t = threadIdx.x; t < n_tiles; t += blockDim.x) {
             f32 sum = 0.0f;
