@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gpuens import device as devices
 from gpuens import validation
 from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
 from gpuens.ensemble import Ensemble, _columns
@@ -120,7 +121,8 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     }
     of_table = by_score[validation.choice(score, "score", by_score)]
     if isinstance(labelings, Ensemble):
-        names, labels = labelings.names, labels_of(labelings)
+        names = labelings.names
+        labels = labels_of(labelings, devices.resolve("auto", labelings.device_kind))
     else:
         columns, names, _ = _columns(labelings)
         labels = encode(columns, [f"labelings[{name!r}]" for name in names])

@@ -335,6 +335,7 @@ def test_metrics_of_labels_in_gpu_memory(fake_cupy):
         assert score(*on_device) == score(a, b)
     labelings = fake_cupy.asarray(np.column_stack([a, b, b]))
     assert ge.metrics.stability(labelings) == ge.metrics.stability(np.column_stack([a, b, b]))
+    assert ge.metrics.stability(ge.Ensemble(labelings)) == ge.metrics.stability(labelings)
     assert fake_cupy.traffic.to_host.largest <= 8 * (7 * 100 * 2 + 100 * 100)
     refused(lambda: ge.metrics.nmi(on_device[0], b), TypeError, "GPU memory", "host memory")
 
