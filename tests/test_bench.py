@@ -96,12 +96,9 @@ def test_gpu_bench_on_the_emulated_device(tmp_path):
 def gpu_bench(fake_cupy, monkeypatch, capsys):
     """bench/gpu.py as a module, where CuPy is its stand-in."""
     monkeypatch.syspath_prepend(BENCH)
-    for name in ("gpu", "common"):
+    for name in ("common", *(path.stem for path in BENCH.glob("gpu*.py"))):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    gpu = importlib.import_module("gpu")
-    gpu.module_of_ours.cache_clear()
-    yield gpu
-    gpu.module_of_ours.cache_clear()
+    return importlib.import_module("gpu")
 
 
 def test_gpu_bench_on_a_device(gpu_bench, tmp_path):

@@ -1,0 +1,231 @@
+"""How long estimators take from labels on the device to the labels of all objects, and where the time goes."""
+
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import common
+import numpy as np
+from gpu_device import synchronize, tiny
+from gpu_ensembles import MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, points_of
+from gpu_outcomes import problem, say
+
+import gpuens as ge
+from gpuens import device as devices
+
+if TYPE_CHECKING:
+    from gpu import Bench
+
+CPU_LIMIT = 60.0  # seconds
+
+
+class Journey(NamedTuple):
+    """What is called on an ensemble; ``estimates`` (seconds) were made from counts of operations, before any GPU."""
+
+    title: str
+    ensemble: Mixture | None  # None: a file of labels
+    calls: tuple[str, ...]
+    estimates: tuple[tuple[str, str, float], ...] = ()  # (call, which of its stages, seconds)
+    cold: tuple[str, ...] = ()
+    file: str | None = None
+
+
+JOURNEYS = [
+    Journey("a mixture like Covertype × 20", Mixture(581_012), ("eac", "eac, single", "lwea", "lwgp", "hbgf")),
+    Journey(
+        "100,000 distinct rows × 20", ROWS, ("eac", "lwea"), (("eac", "linkage", 0.1), ("lwea", "linkage", 0.1))
+    ),
+    Journey(
+        "1 M × 20", MILLION, ("intersections", "core groups", "hbgf", "lwgp", "eac", "lwea"),
+        (("intersections", "all", 0.005), ("hbgf", "transfer cut", 0.1), ("lwgp", "transfer cut", 0.1)),
+        cold=("hbgf", "lwea"),
+    ),
+    Journey("a mixture like Covertype × 100", Mixture(581_012, 100), ("hbgf", "lwgp", "lwea")),
+    Journey(
+        "581,000 distinct rows × 20", Mixture(2_000_000, groups=581_000, dimensions=12), ("eac", "lwea"),
+        (("eac", "linkage", 2.0), ("lwea", "linkage", 2.0)),
+    ),
+    Journey("10 M × 20", Mixture(10_000_000), ("core groups", "hbgf", "lwgp", "eac")),
+    Journey("1 M × 10 features", Mixture(1_000_000, dimensions=10), ("k-means, 20 clusterings",)),
+]  # fmt: skip
+
+
+def end_to_end(bench: "Bench") -> None:
+    given = [
+        Journey(path.name, None, ("eac", "eac, single", "lwea", "lwgp", "hbgf"), file=str(path.resolve()))
+        for path in bench.options.labels
+    ]
+    journeys = [*given, *(journey for journey in JOURNEYS if not (given and "Covertype" in journey.title))]
+    if tiny(**bench.place):
+        journeys = each_call_once(journeys)
+    rows: dict[tuple[str, str], common.Record] = {}
+    files: dict[str, Any] = {}
+    for journey in journeys:
+        file = bench.scratch / f"{len(files)}.npy"
+        made = bench.do(
+            "make", journey.title, least=10.0, mixture=journey.ensemble and journey.ensemble._asdict(),
+            file=journey.file, path=str(file), points="features" in journey.title, **bench.place,
+        )  # fmt: skip
+        files[journey.title] = made | {"path": str(file)}
+        for call in journey.calls:
+            row: common.Record = {"ensemble": journey.title, "call": call, "objects": made.get("shape")}
+            row["device"] = made if problem(made) else fit_on(bench, journey, call, str(file))
+            for _, stage, seconds in (known for known in journey.estimates if known[0] == call):
+                row |= {"stage": stage, "estimate": seconds}
+            rows[journey.title, call] = row
+            bench.add("end-to-end", [row])
+    say("    on the CPU:")
+    for (title, call), row in rows.items():  # last: what the device does must not wait for it
+        if not problem(files[title]):
+            row["cpu"] = bench.do(
+                "fit", f"{title}, {call}", most=CPU_LIMIT, least=8.0, path=files[title]["path"], call=call,
+                device="cpu", quick=bench.options.quick, later=1,
+            )  # fmt: skip
+            bench.save()
+
+
+def each_call_once(journeys: list[Journey]) -> list[Journey]:
+    """Return what is left when no call is repeated and nothing is compared with what it was estimated to take."""
+    made: set[str] = set()
+    found = []
+    for journey in journeys:
+        if new := tuple(call for call in journey.calls if call not in made):
+            found.append(journey._replace(title=f"tiny: {journey.title}", calls=new, estimates=()))
+            made |= set(new)
+    return found
+
+
+def fit_on(bench: "Bench", journey: Journey, call: str, path: str) -> common.Record:
+    what = f"{journey.title}, {call}"
+    given = {"path": path, "call": call, **bench.place}
+    found = bench.do("fit", what, most=60.0, least=8.0, **given)
+    if call in journey.cold and not bench.options.quick and not problem(found):
+        empty = tempfile.mkdtemp(dir=bench.scratch)
+        caches = {"CUPY_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
+        cold = bench.do("fit", f"{what}, nothing compiled", least=40.0, environment=caches, later=0, **given)
+        found["cold"] = cold.get("first")
+    return found
+
+
+def make(
+    mixture: dict[str, Any] | None, file: str | None, path: str, points: bool, device: str, quick: bool
+) -> common.Record:
+    """Write the labels (or the features) of a journey, so that every call and the CPU get the same."""
+    start = time.perf_counter()
+    if mixture is None:
+        assert file is not None
+        matrix = np.load(file, mmap_mode="r")
+        labels = np.asfortranarray(matrix[:: max(1, len(matrix) // 300)] if tiny(device, quick) else matrix)
+    else:
+        wanted = Mixture(**{**mixture, "k": tuple(mixture["k"])})
+        if tiny(device, quick):
+            few = min(wanted.n_objects, 300)
+            wanted = TINY._replace(n_objects=few, groups=wanted.groups and 200)
+        labels = points_of(wanted)[0] if points else devices.to_host(labels_of(wanted, device).T).T
+    np.save(path, labels)
+    return {"shape": list(labels.shape), "seconds": time.perf_counter() - start}
+
+
+STAGES = [  # (module, what it calls, stage)
+    ("gpuens.methods.base", "core_groups", "groups"),
+    ("gpuens.methods.eac", "average_linkage", "linkage"),
+    ("gpuens.methods.eac", "single_linkage", "linkage"),
+    ("gpuens.methods.lwea", "average_linkage", "linkage"),
+    ("gpuens.methods.lwea", "eci", "weights"),
+    ("gpuens.methods.lwgp", "eci", "weights"),
+    ("gpuens.methods.hbgf", "transfer_cut", "transfer cut"),
+    ("gpuens.partition.average", "nearest_lists", "nearest lists"),
+    ("gpuens.partition.average", "search", "searches"),
+    ("gpuens.partition.single", "nearest_lists", "nearest lists"),
+    ("gpuens.partition.transfer_cut", "embedding", "embedding"),
+    ("gpuens.partition.transfer_cut", "_kmeans", "k-means"),
+]
+
+SPENT = ("groups", "weights", "linkage", "nearest lists", "searches", "rounds", "transfer cut", "embedding", "k-means",
+         "all")  # fmt: skip
+
+
+@contextmanager
+def stages(device: str) -> Iterator[dict[str, float]]:
+    """While entered, add up the seconds of `STAGES`, the device's work included."""
+    found: dict[str, float] = {}
+    replaced = []
+
+    def timed(function: Callable, stage: str) -> Callable:
+        def call(*args: Any, **options: Any) -> Any:
+            synchronize(device)
+            start = time.perf_counter()
+            result = function(*args, **options)
+            synchronize(device)
+            found[stage] = found.get(stage, 0.0) + time.perf_counter() - start
+            return result
+
+        return call
+
+    for module, name, stage in STAGES:
+        if home := sys.modules.get(module):
+            replaced.append((home, name, getattr(home, name)))
+            setattr(home, name, timed(getattr(home, name), stage))
+    try:
+        yield found
+    finally:
+        for home, name, function in replaced:
+            setattr(home, name, function)
+        if "linkage" in found:
+            found["rounds"] = found["linkage"] - found.get("nearest lists", 0.0) - found.get("searches", 0.0)
+
+
+def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> common.Record:
+    """Measure a call from labels where the device works to its result; then once more, stage by stage."""
+    xp = devices.namespace(device)
+    matrix = np.load(path)
+    labels = matrix if device == "cpu" else xp.asarray(matrix)
+    synchronize(device)
+    calls: dict[str, Callable[[], Any]] = {
+        "eac": lambda: ge.EAC(K, device=device).fit(labels),
+        "eac, single": lambda: ge.EAC(K, linkage="single", device=device).fit(labels),
+        "lwea": lambda: ge.LWEA(K, device=device).fit(labels),
+        "lwgp": lambda: ge.LWGP(K, device=device).fit(labels),
+        "hbgf": lambda: ge.HBGF(K, device=device).fit(labels),
+        "k-means, 20 clusterings": lambda: ge.generate.kmeans_ensemble(
+            labels,
+            3 if len(labels) < 1000 else 20,
+            (2, 5) if len(labels) < 1000 else (7, 100),
+            progress=False,
+            device=device,
+        ),
+    }
+    if call in ("core groups", "intersections"):  # of an ensemble that is there already
+        ens = ge.Ensemble(labels)
+        calls["core groups"] = lambda: groups_of(ens, device)
+        calls["intersections"] = lambda: ge.contingency.intersections(ens, device=device)
+
+    def run() -> Any:
+        result = calls[call]()
+        synchronize(device)
+        return result
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result, record = common.measured(run, later=1 if quick else later, allowance=10.0)
+        if device == "cuda":
+            pool = xp.get_default_memory_pool()
+            record["device_peak"] = pool.total_bytes()  # the pool keeps what it has taken
+        if later and device != "cpu" and record["first"] < 20.0:
+            with stages(device) as found:
+                again = common.timed(run)[1]
+            record["stages"] = found | {"all": again}
+    record |= {"load": common.load(), "groups": number_of_groups(result)}
+    if hasattr(result, "work_"):
+        work = result.work_
+        record |= {"comparisons": work.comparisons, "searches": work.searches, "rounds": work.rounds}
+    return record
+
+
+def number_of_groups(result: Any) -> int | None:
+    reduction = result if hasattr(result, "membership") else getattr(result, "reduction_", None)
+    return None if reduction is None else len(reduction.weights)

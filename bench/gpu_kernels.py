@@ -1,0 +1,150 @@
+"""How long kernels take, launch by launch, on inputs of real size."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import common
+import numpy as np
+from gpu_device import describe, tiny
+from gpu_ensembles import MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, move_histograms
+from gpu_launches import Launches
+
+import gpuens as ge
+from gpuens import device as devices
+
+if TYPE_CHECKING:
+    from gpu import Bench
+
+
+class Timed(NamedTuple):
+    """What to call for the times of some kernels: made from an ensemble by ``of``; ``cold``: inputs from memory."""
+
+    ensemble: Mixture
+    of: Callable[[Any, str], Callable[[], Any]]
+    repeats: int = 7
+    cold: bool = True
+
+
+def call_products(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens import incidence
+
+    ens, xp = ge.Ensemble(labels), devices.namespace(device)
+    codes, offsets, rng = ens.codes_on(device), xp.asarray(ens.offsets), np.random.default_rng(0)
+    of_clusters, of_rows = xp.asarray(rng.random(ens.n_clusters)), xp.asarray(rng.random(ens.n_objects))
+    table = xp.asarray(rng.random((ens.n_clusters, K)))
+
+    def call() -> None:
+        incidence.row_sums(codes, offsets, of_clusters, device=device)
+        incidence.row_lookups(codes, offsets, table, device=device)
+        incidence.cluster_sums(codes, offsets, of_rows, device=device)
+
+    return call
+
+
+def call_intersections(labels: Any, device: str) -> Callable[[], Any]:
+    ens = ge.Ensemble(labels)
+    return lambda: ge.contingency.intersections(ens, layout="dense", device=device)
+
+
+def call_weighted_intersections(labels: Any, device: str) -> Callable[[], Any]:
+    ens, w = ge.Ensemble(labels), np.random.default_rng(0).random(len(labels)) + 0.1
+    return lambda: ge.contingency.intersections(ens, w, layout="dense", device=device)
+
+
+def call_tile(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.similarity.coassociation import coassociation_tile
+
+    ens = ge.Ensemble(labels)
+    codes, weights = ens.codes_on(device), np.ones(ens.n_clusters)
+    n = min(8192, len(codes) // 2)
+    return lambda: coassociation_tile(codes[:n], codes[-n:], ens.offsets, weights, device=device)
+
+
+def call_pack_rows(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.reduction.core_groups import pack_rows
+
+    ens = ge.Ensemble(labels)
+    return lambda: pack_rows(ens.codes_on(device), np.diff(ens.offsets) + 1, device=device)
+
+
+def call_linkage(link: str, weights: str) -> Callable[[Any, str], Callable[[], Any]]:
+    def of(labels: Any, device: str) -> Callable[[], Any]:
+        from gpuens import partition
+
+        reduced = groups_of(ge.Ensemble(labels), device)
+        rows = reduced.ensemble
+        w = np.ones(rows.n_clusters, dtype=np.int64)
+        if weights == "eci":
+            w = ge.similarity.eci(rows, weights=reduced.weights, device=device)
+        codes = rows.codes_on(device)
+        return lambda: getattr(partition, link)(codes, rows.offsets, w, reduced.weights, device=device)
+
+    return of
+
+
+def call_moves(labels: Any, device: str) -> Callable[[], Any]:
+    rows = ge.Ensemble(labels)
+    return lambda: move_histograms(rows, np.ones(len(rows), np.int64), device)
+
+
+TIMED = {
+    "products with B": Timed(MILLION, call_products),
+    "intersections": Timed(MILLION, call_intersections),
+    "intersections, real weights": Timed(MILLION, call_weighted_intersections),
+    "co-association, 8,192 by 8,192": Timed(MILLION, call_tile),
+    "packed rows": Timed(MILLION, call_pack_rows),
+    "average linkage, w = 1": Timed(ROWS, call_linkage("average_linkage", "ones"), 3, cold=False),
+    "average linkage, w = ECI": Timed(ROWS, call_linkage("average_linkage", "eci"), 3, cold=False),
+    "single linkage, w = 1": Timed(ROWS, call_linkage("single_linkage", "ones"), 3, cold=False),
+    "histograms moved": Timed(ROWS, call_moves),
+}
+
+
+def kernel_times(bench: "Bench") -> None:
+    for case in TIMED:
+        found = bench.do("time_kernels", case, least=8.0, case=case, **bench.place)
+        bench.add("kernels", found.get("rows", [{"case": case, **found}]))
+
+
+def time_kernels(case: str, device: str, quick: bool) -> common.Record:
+    """Return a row for each kernel of a case: medians over its calls, of all its launches and of the longest one."""
+    ensemble, of, repeats, cold = TIMED[case]
+    if tiny(device, quick):
+        ensemble, repeats = TINY._replace(groups=ensemble.groups and 200), 1
+    labels = labels_of(ensemble, device)
+    shape = f"{len(labels):,} × {labels.shape[1]}"
+    call, flush = of(labels, device), None
+    if cold and device == "cuda":
+        xp = devices.namespace(device)
+        flush = xp.empty(2 * describe(device, quick)["l2"], dtype=np.uint8)
+    runs = []
+    for _ in range(1 + repeats):
+        with Launches(device, counted=True, flush=flush) as launches:
+            call()
+        runs.append(launches)
+    rows = []
+    for kernel in dict.fromkeys(runs[0].names):
+        own = [[launch for launch in run.found if launch.kernel == kernel] for run in runs]
+        marks = runs[0].marks
+        # the first run warmed up
+        seconds = np.array([[marks.seconds(at.start, at.stop) for at in of_run] for of_run in own[1:]])
+        moved = np.array([float(at.bytes) for at in own[0]])
+        operations = np.array([float(at.operations) for at in own[0]])
+        each = np.median(seconds, axis=0)
+        longest = int(each.argmax())
+        rows.append(
+            {
+                "case": case,
+                "kernel": kernel,
+                "shape": shape,
+                "cold": cold,
+                "launches": len(each),
+                "seconds": float(np.median(seconds.sum(axis=1))),
+                "bytes": moved.sum(),
+                "operations": operations.sum(),
+                "longest": {
+                    "seconds": each[longest], "bytes": moved[longest], "operations": operations[longest]
+                },
+            }
+        )  # fmt: skip
+    return {"rows": rows}

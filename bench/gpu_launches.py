@@ -1,0 +1,181 @@
+"""Every launch of a kernel, seen: which one, how long, and the bytes and operations that it could not do without."""
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from gpu_device import Marks, compiled
+
+from gpuens import device as devices
+from gpuens import kernels
+
+KEEP_BUSY = """
+extern "C" __global__ void keep_busy(unsigned* out, int n) {
+    unsigned x = out[0];
+    for (int i = 0; i < n; ++i) x = x * 1664525u + 1013904223u;
+    out[0] = x;
+}
+"""
+BUSY = 20_000  # multiplications, each waiting for the one before: about 50 µs
+
+
+class Launch(NamedTuple):
+    kernel: str
+    start: Any
+    stop: Any
+    bytes: Any
+    operations: Any
+
+
+class Launches:
+    """While entered: notes every launch, and if ``counted`` its marks, bytes and operations.
+
+    ``flush``: an array written before every launch, larger than the cache, so that inputs come from memory. A GPU is
+    given something to do before each first mark, so that both marks and the kernel are queued before it gets there:
+    else short kernels would be charged with the time that Python takes to launch them.
+    """
+
+    def __init__(self, device: str, *, counted: bool = False, flush: Any = None) -> None:
+        self.marks = Marks(device)
+        self.counted, self.flush = counted, flush
+        self.names: list[str] = []
+        self.found: list[Launch] = []
+        if counted and device == "cuda":
+            self.busy = compiled(KEEP_BUSY, device).get_function("keep_busy")
+            self.nothing = devices.namespace(device).zeros(1, dtype=np.uint32)
+
+    def __enter__(self) -> "Launches":
+        self._function = kernels.function
+        kernels.function = self._noted
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        kernels.function = self._function
+
+    def _noted(self, name: str, device: str, **macros: str) -> Callable:
+        kernel = self._function(name, device, **macros)
+        self.names.append(name)
+        if not self.counted:
+            return kernel
+
+        def launch(grid: tuple, block: tuple, args: tuple, *, shared_mem: int = 0) -> None:
+            given = SimpleNamespace(**dict(zip(parameters(name), args, strict=True)))
+            before = given.compared.copy() if hasattr(given, "compared") else None
+            if self.flush is not None:
+                self.flush.fill(0)
+            if device == "cuda":
+                self.busy((1,), (1,), (self.nothing, np.int32(BUSY)))
+            start = self.marks.mark()
+            kernel(grid, block, args, shared_mem=shared_mem)
+            stop = self.marks.mark()
+            if before is not None:
+                given.compared = (given.compared - before)[0]
+            moved, operations = COUNTS[name].of(given)
+            self.found.append(Launch(name, start, stop, moved, operations))
+
+        return launch
+
+
+def parameters(kernel: str) -> list[str]:
+    """Return the names of a kernel's parameters, read in its source."""
+    text = kernels.sources()[kernels.functions()[kernel]]
+    found = re.search(rf"\bvoid\s+{kernel}\s*\(([^)]*)\)", text)
+    assert found is not None
+    return [part.split()[-1].lstrip("*") for part in found[1].split(",")]
+
+
+# --- what a launch has to do ------------------------------------------------------------------------------------------
+
+
+class Count(NamedTuple):
+    """What a launch has to move (each array once, whatever caches do) and to do, in words and from its arguments."""
+
+    moved: str
+    done: str
+    of: Callable[[Any], tuple[Any, Any]]
+
+
+def entries(a: Any, regions: Any) -> Any:
+    """Return how many histogram entries some regions have, and the bytes of one."""
+    return a.length[regions].sum(), 4 + a.counts.itemsize
+
+
+def of_search_regions(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.active)
+    return n * size + a.ceilings.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
+
+
+def of_raise_ceilings(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.active)
+    return n * size + a.ceilings.nbytes, n
+
+
+def of_move_histograms(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.active)
+    return 2 * n * size, n
+
+
+def of_merge_histograms(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.kept)  # after the launch
+    return 2 * n * size, n
+
+
+def of_nearest_rows(a: Any) -> tuple[Any, Any]:
+    queries = a.n_queries * (a.n_clusterings * a.codes.itemsize + 12 * int(a.n_listed) + 32)
+    return queries + a.tiles.nbytes + a.present.nbytes + 16 * a.n_rows, a.compared
+
+
+COUNTS = {
+    "row_sums": Count(
+        "codes, values, sums", "a look-up a label",
+        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes, a.codes.size),
+    ),
+    "row_lookups": Count(
+        "codes, table, sums", "k look-ups a label",
+        lambda a: (a.codes.nbytes + a.table.nbytes + a.out.nbytes, a.codes.size * a.width),
+    ),
+    "cluster_sums": Count(
+        "codes, values, sums", "an addition a label",
+        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes, a.codes.size),
+    ),
+    "count_pairs": Count(
+        "labels, weights, tables", "an addition an object and pair",
+        lambda a: (a.labels.nbytes + a.weights.nbytes + a.tables.nbytes, a.first.size * a.n_objects),
+    ),
+    "coassociation_tile": Count(
+        "rows, columns, block", "R C M comparisons",
+        lambda a: (a.rows.nbytes + a.cols.nbytes + a.out.nbytes, a.n_rows * a.n_cols * a.n_clusterings),
+    ),
+    "pack_rows": Count(
+        "codes, words", "a digit a label", lambda a: (a.codes.nbytes + a.words.nbytes, a.codes.size)
+    ),
+    "mark_present": Count(
+        "tiles, table", "a mark a label", lambda a: (a.tiles.nbytes + a.present.nbytes, a.tiles.size)
+    ),
+    "nearest_rows": Count(
+        "queries' codes, tiles, table, lists", "label comparisons, as the kernel counts them", of_nearest_rows
+    ),
+    "raise_ceilings": Count("histograms, ceilings", "an entry", of_raise_ceilings),
+    "search_regions": Count(
+        "histograms, ceilings, lists", "entries compared, as the kernel counts them", of_search_regions
+    ),
+    "move_histograms": Count("histograms, read and written", "an entry", of_move_histograms),
+    "merge_histograms": Count("unions, written and as much read", "an entry of a union", of_merge_histograms),
+    "look_up": Count(
+        "lists, bounds, nearest", "an entry of a list",
+        lambda a: (a.n_active * (12 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
+    ),
+    "mutual_pairs": Count("ids, nearest, marks", "2 comparisons a region", lambda a: (25 * a.n_active, 2 * a.n_active)),
+    "update_lists": Count(
+        "lists, partners (not the histograms of changed entries)", "an entry of a list",
+        lambda a: (a.n_active * (28 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
+    ),
+    "offer_similarity": Count(
+        "first entries, components, offers", "an entry a row", lambda a: (45 * a.n_rows, a.n_rows)
+    ),
+    "offer_tie": Count("offered entries, components, ties", "an entry a row", lambda a: (48 * a.n_rows, a.n_rows)),
+    "take_edge": Count("offered entries, components, ties", "an entry a row", lambda a: (56 * a.n_rows, a.n_rows)),
+    "smallest_names": Count("roots, names", "a name", lambda a: (16 * a.n_names, a.n_names)),
+}  # fmt: skip

@@ -1,0 +1,383 @@
+"""Is it right: primitives inside real runs, and the results of whole runs, each against the CPU."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import common
+import numpy as np
+from gpu_device import tiny
+from gpu_ensembles import Mixture, groups_of, labels_of, move_histograms, points_of
+from gpu_launches import Launches
+from gpu_outcomes import in_a_line
+
+import gpuens as ge
+from gpuens import device as devices
+from gpuens import kernels
+
+if TYPE_CHECKING:
+    from gpu import Bench
+
+DTYPES = ("uint8", "uint16", "uint32")
+MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
+LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
+ALL_PAIRS_UP_TO = 1000  # complete linkage
+NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
+ALLOWANCE = 75.0  # seconds for a group of checks
+
+
+def parity(bench: "Bench") -> None:
+    options = bench.options
+    rounds = [[1, 33, 120]] if options.quick else [[1, 31, 33, 1000]]
+    if not tiny(**bench.place):
+        rounds.append([100_003])
+    for sizes in rounds:
+        for group in CHECKS:
+            what = f"{group}, {' '.join(map(str, sizes))} objects"
+            found = bench.do("check", what, least=5.0, group=group, sizes=sizes, allowance=ALLOWANCE, **bench.place)
+            bench.add("parity", found.get("rows", [{"what": what, **found}]))
+
+
+def check(group: str, sizes: list[int], allowance: float, device: str, quick: bool) -> common.Record:
+    """Run the checks of a group on all sizes, dtypes and weights, as far as the allowance of seconds goes."""
+    rows: dict[tuple, common.Record] = {}
+    end = time.monotonic() + allowance
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant clusterings, few clusters: tiny ensembles have them
+        for n_objects in sizes:
+            for dtype in DTYPES:
+                for weights in ("ones", "real"):
+                    case = Case(device, n_objects, dtype, weights, rows)
+                    for run in CHECKS[group]:
+                        if time.monotonic() > end:
+                            key = run.__name__, dtype, n_objects, weights
+                            rows[key] = case.named(key) | {"skipped": f"left out: {allowance:.0f} s had passed"}
+                        else:
+                            case.attempt(run)
+    return {"rows": list(rows.values())}
+
+
+class Case:
+    """One size, dtype and kind of weights; what was compared goes into ``rows``."""
+
+    def __init__(self, device: str, n_objects: int, dtype: str, weights: str, rows: dict[tuple, common.Record]) -> None:
+        self.device, self.n_objects, self.dtype, self.weights, self.rows = device, n_objects, dtype, weights, rows
+        self.rng = np.random.default_rng(n_objects)
+        self.launches = Launches(device)
+        k = (280, 300) if dtype == "uint16" and n_objects >= MANY else (2, 9)
+        self.labels = with_missing(Mixture(n_objects, 5, k=k))
+        self.ensemble = recoded(ge.Ensemble(list(self.labels.T)), dtype)
+
+    @property
+    def small(self) -> bool:
+        return self.n_objects <= LOCKSTEP_UP_TO
+
+    def attempt(self, run: Callable[["Case"], None]) -> None:
+        with self.launches, lockstep(self):
+            try:
+                run(self)
+            except Exception as error:
+                self.note(run.__name__, set(self.launches.names), in_a_line(error))
+            self.launches.names.clear()
+
+    def note(self, what: str, launched: set[str], why: str | None) -> None:
+        key = what, self.dtype, self.n_objects, self.weights
+        row = self.rows.setdefault(key, self.named(key) | {"kernels": [], "compared": 0, "held": True})
+        row["compared"] += 1
+        row["kernels"] = sorted({*row["kernels"], *launched})
+        if why is not None:
+            row |= {"held": False, "why": why}
+
+    @staticmethod
+    def named(key: tuple) -> common.Record:
+        return dict(zip(("what", "dtype", "size", "weights"), key, strict=True))
+
+    def same(self, what: str, of: Callable[[str], Any], tolerance: float = 0.0, share: float = 0.0) -> None:
+        """Note whether ``of(device)`` is ``of("cpu")``; see `difference`."""
+        before = len(self.launches.names)
+        found = of(self.device)
+        launched = set(self.launches.names[before:])
+        self.note(what, launched, difference(found, of("cpu"), tolerance, share))
+
+    def of_clusters(self, n_clusters: int) -> np.ndarray:
+        """Return cluster weights: whole ones, or real numbers."""
+        if self.weights == "ones":
+            return np.ones(n_clusters, dtype=np.int64)
+        return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
+
+    def groups(self) -> tuple[Any, np.ndarray]:
+        """Return the distinct rows, coded as wanted, and their sizes."""
+        reduced = groups_of(ge.Ensemble(list(self.labels.T)), "cpu")
+        return recoded(reduced.ensemble, self.dtype), reduced.weights
+
+
+def with_missing(mixture: Mixture) -> np.ndarray:
+    """Return labels of which a tenth is missing, but never an object's first one."""
+    labels = labels_of(mixture, "cpu").astype(np.int64)
+    gone = np.random.default_rng(1).random(labels.shape) < 0.1
+    gone[:, 0] = False
+    gone[0] = False
+    labels[gone] = -1
+    return labels
+
+
+def recoded(ensemble: Any, dtype: str) -> Any:
+    """Return an ensemble whose codes have a dtype, also where a smaller one would do."""
+    codes = ensemble.codes.astype(dtype, order="F")
+    codes[ensemble.codes == ensemble.missing_code] = np.iinfo(dtype).max
+    ensemble._copies = {"cpu": codes}
+    return ensemble
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the arrays and numbers of nested tuples, lists and dicts; arrays on the host."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield devices.to_host(value) if hasattr(value, "shape") else value
+
+
+def difference(found: Any, expected: Any, tolerance: float = 0.0, share: float = 0.0) -> str | None:
+    """Return how what was found is not what was expected, or None.
+
+    Values may be off by ``tolerance``, and a ``share`` of those of each array may be others.
+    """
+    pairs = list(zip(leaves(found), leaves(expected), strict=True))
+    for a, b in pairs:
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape:
+            return f"shape {a.shape} instead of {b.shape}"
+        if tolerance == 0.0:
+            apart = int(np.count_nonzero(~((a == b) | ((a != a) & (b != b)))))
+            if apart > share * a.size:
+                return f"{apart:,} of {a.size:,} values differ"
+        elif not np.allclose(a, b, rtol=0, atol=tolerance, equal_nan=True):
+            return f"values differ by up to {np.abs(a - b).max():.1e}"
+    return None
+
+
+# --- every primitive of a run, both versions on the same arguments ----------------------------------------------------
+
+
+@contextmanager
+def lockstep(case: Case) -> Iterator[None]:
+    """While entered, every primitive called for a device also runs on the CPU, and the two are compared."""
+    real = kernels.Primitive.__call__
+
+    def call(self: Any, *args: Any, device: str = "cpu", **options: Any) -> Any:
+        name = self.__name__
+        if device == "cpu" or name == "nearest_index" or (name in IN_LINKAGE and not case.small):
+            return real(self, *args, device=device, **options)
+        given = host_copy(args)
+        expected = real(self, *given, **options)
+        before = len(case.launches.names)
+        result = real(self, *args, device=device, **options)
+        launched = set(case.launches.names[before:])
+        seen = COMPARED.get(name, lambda result, *args: result)
+        tolerance = rounding_of_sums(*given) if name == "cluster_sums" else 0.0
+        share = NEAR_TIES if name == "lloyd" else 0.0
+        why = difference(seen(result, *host_copy(args)), seen(expected, *given), tolerance, share)
+        case.note(name, launched, why)
+        return result
+
+    kernels.Primitive.__call__ = call
+    try:
+        yield
+    finally:
+        kernels.Primitive.__call__ = real
+
+
+def host_copy(value: Any) -> Any:
+    if isinstance(value, tuple):
+        copies = [host_copy(item) for item in value]
+        return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
+    if not hasattr(value, "shape") or isinstance(value, np.generic):
+        return value
+    # the layout stays: the columns of codes are contiguous
+    return np.array(devices.to_host(value.T)).T if value.ndim == 2 and value.flags.f_contiguous else own(value)
+
+
+def own(value: Any) -> np.ndarray:
+    return np.array(devices.to_host(value))
+
+
+def rounding_of_sums(codes: Any, offsets: Any, values: np.ndarray) -> float:
+    return 0.0 if values.dtype.kind in "iu" else values.size * float(np.abs(values).max(initial=0.0)) * 1e-15
+
+
+def listed(lists: Any) -> tuple:
+    """Return what lists say: a similarity behind the last entry is whatever was there before."""
+    return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
+
+
+def histograms(regions: Any, start: np.ndarray, some: np.ndarray) -> tuple:
+    """Return the histograms of some regions: devices may lay them out in their own way."""
+    places = [np.arange(a, a + n) for a, n in zip(start[some].tolist(), regions.length[some].tolist(), strict=True)]
+    at = np.concatenate([np.empty(0, dtype=np.int64), *places])
+    return regions.clusters[at], regions.counts[at], regions.length[some], regions.size[some]
+
+
+IN_LINKAGE = ("look_up", "mutual_pairs", "update_lists", "merge_histograms", "move_histograms", "search",
+              "offer_listed", "contract")  # fmt: skip
+COMPARED: dict[str, Callable] = {
+    "look_up": lambda _, active, nearest, similarity, lists: (nearest, np.where(nearest >= 0, similarity, 0.0)),
+    "update_lists": lambda _, *args: (args[-2], listed(args[-1])),
+    "merge_histograms": lambda _, regions, kept, absorbed: histograms(regions, regions.start, kept),
+    "move_histograms": lambda _, regions, roomy, live: histograms(roomy, regions.start, live),
+    "search": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
+    "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
+    # of an edge chosen twice, either may be left out
+    "contract": lambda result, *_: (result[0], int(result[1].sum())),
+}
+
+
+# --- what calls them --------------------------------------------------------------------------------------------------
+
+
+def products(case: Case) -> None:
+    from gpuens import incidence
+
+    ens, device = case.ensemble, case.device
+    codes, offsets, n = ens.codes_on(device), ens.offsets, case.n_objects
+    incidence.row_sums(codes, offsets, case.rng.standard_normal(ens.n_clusters), device=device)
+    incidence.row_lookups(codes, offsets, case.rng.standard_normal((ens.n_clusters, 3)), device=device)
+    of_rows = case.rng.integers(1, 100, n) if case.weights == "ones" else case.rng.standard_normal(n)
+    incidence.cluster_sums(codes, offsets, of_rows, device=device)
+
+
+def intersections(case: Case) -> None:
+    w = None if case.weights == "ones" else case.rng.random(case.n_objects) + 0.1
+    tolerance = 0.0 if w is None else 1e-14 * case.n_objects
+    count = ge.contingency.intersections
+    case.same("contingency.intersections", lambda device: count(case.ensemble, w, device=device), tolerance)
+    entropy = ge.contingency.entropy
+    case.same("contingency.entropy", lambda device: entropy(case.ensemble, w, device=device), 100 * tolerance)
+
+
+def tiles(case: Case) -> None:
+    from gpuens.similarity.coassociation import coassociation_tile
+
+    codes = case.ensemble.codes_on(case.device)
+    weights = case.of_clusters(case.ensemble.n_clusters)
+    coassociation_tile(codes[:70], codes[:3000], case.ensemble.offsets, weights, device=case.device)
+
+
+def core_groups(case: Case) -> None:
+    def reduced(device: str) -> Any:
+        found = groups_of(case.ensemble, device)
+        return found.weights, found.membership, found.ensemble.codes
+
+    case.same("core_groups", reduced)
+
+
+def nearest(case: Case) -> None:
+    from gpuens.partition.nearest import nearest_index, nearest_lists
+
+    (rows, sizes), w = case.groups(), case.of_clusters(case.ensemble.n_clusters)
+
+    def found(device: str) -> Any:
+        index = nearest_index(rows.codes_on(device), rows.offsets, w, sizes, device=device)
+        return tuple(nearest_lists(index, 16)), index.comparisons
+
+    case.same("nearest_index", found)
+
+
+def linkage(case: Case) -> None:
+    from gpuens.partition import Work, average_linkage, single_linkage
+
+    (rows, sizes), w = case.groups(), case.of_clusters(case.ensemble.n_clusters)
+    for link in (average_linkage, single_linkage):
+
+        def linked(device: str, link: Callable = link) -> Any:
+            work = Work()
+            found = link(rows.codes_on(device), rows.offsets, w, sizes, device=device, work=work)
+            return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
+
+        case.same(link.__name__, linked)
+
+
+def moves(case: Case) -> None:
+    rows, sizes = case.groups()
+    move_histograms(rows, sizes, case.device)
+
+
+def k_means(case: Case) -> None:
+    from gpuens.partition.transfer_cut import lloyd
+
+    if case.weights == "real" or case.dtype != "uint8":
+        return
+    xp, sizes = devices.namespace(case.device), case.rng.integers(1, 5, case.n_objects)
+    X, _ = points_of(Mixture(case.n_objects))
+    lloyd(xp.asarray(X), sizes, X[: min(case.n_objects, 4)].astype(np.float64), device=case.device)
+
+
+def estimators(case: Case) -> None:
+    if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
+        return  # they bring weights of their own
+    k = min(4, len(case.groups()[1]))
+    wanted: dict[str, Callable] = {
+        "EAC": lambda device: ge.EAC(k, device=device),
+        "EAC, single": lambda device: ge.EAC(k, linkage="single", device=device),
+        "LWEA": lambda device: ge.LWEA(k, device=device),
+        "LWGP": lambda device: ge.LWGP(k, device=device),
+        "HBGF": lambda device: ge.HBGF(k, device=device),
+    }
+    if case.n_objects <= ALL_PAIRS_UP_TO:
+        wanted["EAC, complete"] = lambda device: ge.EAC(k, linkage="complete", device=device)
+    for name, estimator in wanted.items():
+
+        def fitted(device: str, estimator: Callable = estimator) -> Any:
+            found = estimator(device).fit(case.ensemble)
+            merges = (found.children_, found.distances_) if hasattr(found, "dendrogram_") else ()
+            return found.labels_, found.n_clusters_, merges
+
+        # k-means of more objects than its restarts see is float32's
+        ends_in_float32 = name in ("LWGP", "HBGF") and not case.small
+        case.same(name, fitted, share=NEAR_TIES if ends_in_float32 else 0.0)
+
+
+def metrics(case: Case) -> None:
+    if case.weights == "real":
+        return
+    a, b = case.labels[:, 0], case.rng.integers(4, size=case.n_objects)
+
+    def scores(device: str) -> Any:
+        xp = devices.namespace(device)
+        return ge.metrics.scores(xp.asarray(a), xp.asarray(b)), ge.metrics.ari(xp.asarray(a), xp.asarray(b))
+
+    case.same("metrics.scores", scores)
+    for score in ("nmi", "ari"):
+
+        def agreement(device: str, score: str = score) -> Any:
+            return ge.contingency.agreement(case.ensemble, score, device=device)
+
+        case.same(f"contingency.agreement, {score}", agreement)
+
+
+def generation(case: Case) -> None:
+    """Base clusterings of points that have no dtype of codes: once a size, in float64."""
+    if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
+        return
+    X = points_of(Mixture(case.n_objects))[0].astype(np.float64)
+    for algorithm in ("full", "minibatch"):
+
+        def generated(device: str, algorithm: str = algorithm) -> Any:
+            found = ge.generate.kmeans_ensemble(
+                X, 3, (2, min(8, case.n_objects)), algorithm=algorithm, max_iter=10, progress=False, device=device
+            )
+            return found.codes
+
+        case.same(f"kmeans_ensemble, {algorithm}", generated, share=NEAR_TIES)
+
+
+CHECKS: dict[str, list[Callable[[Case], None]]] = {
+    "look-ups and counts": [products, intersections, tiles, core_groups, metrics],
+    "linkage": [nearest, linkage, moves],
+    "estimators": [estimators, k_means],
+    "generation": [generation],
+}
