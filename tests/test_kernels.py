@@ -393,6 +393,8 @@ TINY = {
 def test_tiny(name, monkeypatch):
     """One block does all the work, so that what it leaves in shared memory meets what it does next."""
     monkeypatch.setattr(average, "N_LISTED", 2)  # so that there are searches
+    monkeypatch.setattr(regions, "TILE", 4)  # and several visits in each
+    monkeypatch.setattr(regions, "OFFERS", 4)
     monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
     monkeypatch.setattr(devices, "scratch", lambda device: 300)
     TINY[name]()
