@@ -637,6 +637,27 @@ def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
     return array
 
 
+def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
+    """Return λ, one finite weight from 0 on a clustering (float64, ones if not given), two of them positive."""
+    if n_clusterings < 2:
+        raise ValueError(
+            "labels hold a single base clustering (1 feature(s)), and coupled similarities compare the clusters of at "
+            "least 2; pass more clusterings."
+        )
+    if values is None:
+        return np.ones(n_clusterings)
+    array = np.asarray(values)
+    if array.shape != (n_clusterings,) or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"weights must be {n_clusterings} numbers, one a clustering, but have shape {array.shape} and dtype "
+            f"{array.dtype}."
+        )
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(array) < 2:
+        raise ValueError("weights must be finite and 0 or more, and at least 2 of them positive.")
+    return array
+
+
 def one_per_row(values: np.ndarray, n: int, name: str) -> None:
     """Refuse arrays that do not hold one value a row."""
     if values.ndim != 1 or len(values) != n:

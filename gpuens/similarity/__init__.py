@@ -2,5 +2,6 @@
 
 from gpuens.contingency import entropy
 from gpuens.similarity.coassociation import coassociation, eci, eci_from_entropy, lwca
+from gpuens.similarity.coupled import coupled_clusters, coupled_objects
 
-__all__ = ["coassociation", "eci", "eci_from_entropy", "entropy", "lwca"]
+__all__ = ["coassociation", "coupled_clusters", "coupled_objects", "eci", "eci_from_entropy", "entropy", "lwca"]

@@ -1,0 +1,294 @@
+"""Coupled similarities of the CCE framework: of clusters within each clustering (CCSC), of objects through them (IaOSO).
+
+With M_j the coupled similarities of the clusters of clustering j, objects are as similar as S = blockdiag(M_1 … M_M) / M
+says. Everything follows from cluster intersections, one clustering against all others at a time.
+
+Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
+Knowledge Discovery from Data 12 (2018).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuens import contingency, kernels, validation
+from gpuens import device as devices
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, row_sums
+
+
+class Blocks(NamedTuple):
+    """A block-diagonal S in one array: block m is ``values[starts[m] : starts[m + 1]]``, k_m × k_m, row after row."""
+
+    starts: Any  # (M + 1,) int64
+    values: Any  # float64
+
+    @classmethod
+    def of(cls, matrices: list[np.ndarray]) -> "Blocks":
+        starts = np.cumsum([0, *(matrix.size for matrix in matrices)])
+        return cls(starts, np.concatenate([matrix.ravel() for matrix in matrices]))
+
+    def matrices(self) -> list[np.ndarray]:
+        """Return the blocks as views (k_m, k_m)."""
+        bounds = list(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
+        return [self.values[a:b].reshape(-1, round((b - a) ** 0.5)) for a, b in bounds]
+
+    def diagonal(self) -> np.ndarray:
+        """Return S[c, c] of every cluster (N_c,)."""
+        return np.concatenate([matrix.diagonal() for matrix in self.matrices()])
+
+    def on(self, device: str) -> "Blocks":
+        """Return the blocks where a device works."""
+        xp = devices.namespace(device)
+        return Blocks(xp.asarray(self.starts), xp.asarray(self.values))
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> list[np.ndarray]:
+    """Return the coupled similarity of the clusters of each clustering, CCSC = IaCSC · IeCSC (eqs 2-5).
+
+    IaCSC(v, v') = n_v n_v' / (n_v + n_v' + n_v n_v') compares sizes; IeCSC(v, v') = Σ_k λ_k Σ_u min(P(u|v), P(u|v'))
+    compares how the two clusters spread over the clusters u of every other clustering k, P(u|v) = |u ∩ v| / n_v.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for when the clusters of others are compared; equal if not given. They are
+        scaled to sum to 1 over the clusterings k ≠ j.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    list of M ndarrays (k_m, k_m), float64, symmetric, in host memory
+        0 in rows and columns of clusters without objects. A cluster is not always the most similar to itself.
+
+    Raises
+    ------
+    ValueError
+        For a single clustering, and for weights that are not M numbers from 0 on, at least two of them positive.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> [m.round(2).tolist() for m in ge.similarity.coupled_clusters([[0, 0, 0, 1], ["b", "a", "a", "b"]])]
+    [[[0.6, 0.14], [0.14, 0.33]], [[0.5, 0.25], [0.25, 0.5]]]
+    """
+    ens = Ensemble(ens)
+    return coupling(ens, None, weights, device=devices.resolve(device, ens.device_kind)).matrices()
+
+
+def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -> Blocks:
+    """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects."""
+    shares_of = validation.clustering_weights(weights, ens.n_clusterings)
+    shared = contingency.intersections(ens, counts, device=device)
+    sizes = shared.diagonal().astype(np.float64)
+    matrices = []
+    for j, (first, last) in enumerate(zip(ens.offsets[:-1].tolist(), ens.offsets[1:].tolist(), strict=True)):
+        own = sizes[first:last]
+        table = shared[first:last]
+        spread = (table if isinstance(table, np.ndarray) else table.toarray()) / np.maximum(own, 1)[:, None]
+        others = shares_of.copy()
+        others[j] = 0.0
+        inter = relative_similarities(spread.T.copy(), ens.offsets, others / others.sum(), device=device)
+        product = own[:, None] * own
+        intra = product / np.maximum(own[:, None] + own + product, 1)
+        matrices.append(intra * devices.to_host(inter))
+    return Blocks.of(matrices)
+
+
+@kernels.primitive
+def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return Σ_m weights[m] Σ_{u in m} min(spread[u, v], spread[u, v']) for all v, v' (k, k).
+
+    ``spread`` (N_c, k) holds P(u|v); clusterings of weight 0 are passed over. Sums run over the clusters u of each
+    clustering in their order, and then over the clusterings.
+    """
+    k = spread.shape[1]
+    similarities = np.zeros((k, k))
+    devices.over_ranges(lambda a, b: _relative(a, b, spread, offsets, weights, similarities), k, grain=8)
+    lower = np.tril_indices(k, -1)
+    similarities[lower] = similarities.T[lower]
+    return similarities
+
+
+@relative_similarities.kernel
+def _(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, *, device: str) -> Any:
+    xp, k = devices.namespace(device), spread.shape[1]
+    similarities = xp.empty((k, k))
+    kernels.launch(
+        "relative_similarities", kernels.blocks(k * k, 256), 256,
+        (xp.asarray(spread), xp.asarray(offsets), xp.asarray(weights), similarities, k, len(weights)),
+        device=device,
+    )  # fmt: skip
+    return similarities
+
+
+@njit(cache=True, nogil=True)
+def _relative(start, stop, spread, offsets, weights, similarities):
+    k = spread.shape[1]
+    for v in range(start, stop):
+        of_one = np.empty(k)
+        for m in range(len(weights)):
+            if weights[m] == 0.0:
+                continue
+            for other in range(v, k):
+                of_one[other] = 0.0
+            for u in range(offsets[m], offsets[m + 1]):
+                share = spread[u, v]
+                if share == 0.0:  # adds nothing
+                    continue
+                for other in range(v, k):
+                    of_one[other] += min(share, spread[u, other])
+            for other in range(v, k):
+                similarities[v, other] += weights[m] * of_one[other]
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: Any = None, device: str = "auto") -> Any:
+    """Return IaOSO, the mean over the clusterings of the CCSC of two objects' clusters (eq 6), as a dense block.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    rows, cols : None, slice, mask or array of object indices
+        Which block; None is all objects. The whole N × N matrix is for small N.
+    weights : array (n_clusterings,), optional
+        λ, see `coupled_clusters`.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    array (n_rows, n_cols), float64, where the labels came from
+        An object whose label is missing is similar to none in that clustering, and the denominator stays M.
+
+    Raises
+    ------
+    MemoryError
+        For a block larger than the memory budget, before it is allocated.
+    ValueError
+        See `coupled_clusters`.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.coupled_objects([[0, 0, 0, 1], ["b", "a", "a", "b"]], rows=[0], cols=[1, 2, 3]).round(3).tolist()
+    [[0.425, 0.425, 0.321]]
+    """
+    ens = Ensemble(ens)
+    device = devices.resolve(device, ens.device_kind)
+    rows = validation.row_indices(rows, ens.n_objects, "rows")
+    cols = validation.row_indices(cols, ens.n_objects, "cols")
+    validation.fits(
+        8 * len(rows) * len(cols),
+        devices.memory_budget(device),
+        f"the {len(rows)} × {len(cols)} block of object similarities",
+        "take a block of fewer rows or cols, or an estimator",
+    )
+    xp, codes = devices.namespace(device), ens.codes_on(device)
+    blocks = coupling(ens, None, weights, device=device).on(device)
+    block = coupled_tile(codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, blocks, device=device)
+    return devices.move(block, ens.device_kind)
+
+
+@kernels.primitive
+def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
+    row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
+    tile = np.zeros((len(row_codes), len(col_codes)))
+    devices.over_ranges(
+        lambda a, b: add_similarities(row_codes[a:b], col_codes, offsets, blocks.starts, blocks.values, tile[a:b]),
+        len(row_codes),
+        grain=64,
+    )
+    return tile
+
+
+@coupled_tile.kernel
+def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: Blocks, *, device: str) -> Any:
+    xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
+    starts, values = blocks.on(device)
+    tile = xp.empty((n_rows, n_cols))
+    kernels.launch(
+        "coupled_tile", kernels.blocks(n_rows * n_cols, 256), 256,
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), starts, values, tile,
+         n_rows, n_cols, n_clusterings),
+        device=device, CODE=kernels.c_name(row_codes.dtype),
+    )  # fmt: skip
+    return tile
+
+
+@njit(cache=True, nogil=True)
+def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
+    """Add to a tile of zeros what `coupled_tile` returns; columns of ``col_codes`` are contiguous."""
+    n_clusterings = row_codes.shape[1]
+    missing = row_codes.dtype.type(-1)
+    for i in range(tile.shape[0]):
+        for m in range(n_clusterings):
+            if row_codes[i, m] == missing:
+                continue
+            first = starts[m] + row_codes[i, m] * (offsets[m + 1] - offsets[m])
+            for j in range(tile.shape[1]):
+                label = col_codes[j, m]
+                if label != missing:
+                    tile[i, j] += values[first + label]
+        for j in range(tile.shape[1]):
+            tile[i, j] /= n_clusterings
+
+
+def self_similarities(ens: Ensemble, blocks: Blocks, *, device: str = "cpu") -> np.ndarray:
+    """Return the IaOSO of each row and itself (G,), host, with the bits that `coupled_tile` gives it."""
+    sums = row_sums(ens.codes_on(device), ens.offsets, blocks.diagonal(), device=device)
+    return devices.to_host(sums) / ens.n_clusterings
+
+
+def mean_similarity(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, device: str = "cpu") -> float:
+    """Return the mean IaOSO of two different objects, row g standing for counts[g] of them; 0 if there is but one.
+
+    Closed form: Σ_m Σ_vv' n_v n_v' M_m[v, v'] counts every ordered pair and the objects themselves.
+    """
+    n_objects = int(counts.sum())
+    if n_objects < 2:
+        return 0.0
+    sizes = _sizes(ens, counts, device).astype(np.float64)
+    total = 0.0
+    for m, matrix in enumerate(blocks.matrices()):
+        own = sizes[ens.offsets[m] : ens.offsets[m + 1]]
+        total += own @ matrix @ own - own @ matrix.diagonal()
+    return float(total / ens.n_clusterings / n_objects / (n_objects - 1))
+
+
+# --- clusters of all clusterings --------------------------------------------------------------------------------------
+
+
+def between_clusters(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, device: str = "cpu") -> np.ndarray:
+    """Return the mean IaOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
+
+    With p_c the shares of cluster c in all clusters it is p_cᵀ S p_d: no pair of objects is visited. 0 for clusters
+    without objects.
+    """
+    validation.fits(
+        24 * ens.n_clusters**2,
+        devices.memory_budget(),
+        f"the similarity of all {ens.n_clusters} clusters",
+        "take fewer clusterings, or clusterings of fewer clusters",
+    )
+    shares = contingency.intersections(ens, counts, layout="dense", device=device)
+    shares = shares / np.maximum(shares.diagonal(), 1)[:, None]
+    spread = np.empty_like(shares)
+    for m, matrix in enumerate(blocks.matrices()):
+        own = slice(*ens.offsets[m : m + 2])
+        spread[:, own] = shares[:, own] @ matrix
+    similarities: np.ndarray = spread @ shares.T
+    similarities /= ens.n_clusterings
+    return (similarities + similarities.T) / 2  # the same number both ways
+
+
+def _sizes(ens: Ensemble, counts: np.ndarray, device: str) -> np.ndarray:
+    sums = cluster_sums(ens.codes_on(device), ens.offsets, devices.namespace(device).asarray(counts), device=device)
+    return devices.to_host(sums)
