@@ -5,6 +5,7 @@ ascending order, and clusters are numbered through from the first clustering to 
 """
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -216,3 +217,175 @@ def transfer_cut_embedding(labels, weights, k):
     embedding = np.linalg.inv(d_x) @ x @ d_half @ vectors[:, leading]
     length = np.linalg.norm(embedding, axis=1, keepdims=True)
     return embedding / np.where(length > 0, length, 1), values[leading]
+
+
+# --- coupled clustering ensemble (Wang, Chi, She, Cao, Stantic 2018: CCE) ---------------------------------------------
+
+# Table II: twelve objects and four clusterings, whose clusters 1 2 | A B | X Y | α β are numbered through here
+TABLE_TWO = np.array([list(map("12ABXYαβ".index, column)) for column in (
+    "222212211121", "BAABAABBBABB", "XXYXXYYYYYYY", "βαββββααβααα"
+)]).T  # fmt: skip
+
+
+def clusters_of(labels, m):
+    """Return the set of objects g_m(v) of every cluster v of clustering m."""
+    return [objects for clustering, _, objects in clusters(labels) if clustering == m]
+
+
+def iacsc(labels):
+    """Return one matrix a clustering, (k_j, k_j): |v| |v'| / (|v| + |v'| + |v| |v'|) (eq 2)."""
+    matrices = []
+    for j in range(np.shape(labels)[1]):
+        sizes = [len(objects) for objects in clusters_of(labels, j)]
+        matrices.append(np.array([[a * b / (a + b + a * b) for b in sizes] for a in sizes]))
+    return matrices
+
+
+def iersc(labels, j, k):
+    """Return (k_j, k_j): Σ_u min(P(u | v), P(u | v')) over the clusters u of clustering k (eqs 1, 3).
+
+    P(u | v) = |u ∩ v| / |v|; objects of v that are missing in clustering k stay below the line.
+    """
+    p = [[len(u & v) / len(v) for u in clusters_of(labels, k)] for v in clusters_of(labels, j)]
+    return np.array([[sum(map(min, a, b)) for b in p] for a in p])
+
+
+def iecsc(labels, weights=None):
+    """Return one matrix a clustering, (k_j, k_j): Σ_k λ_k IeRSC over the others (eq 4), their λ scaled to sum to 1."""
+    n_clusterings = np.shape(labels)[1]
+    weights = [1] * n_clusterings if weights is None else list(weights)
+    matrices = []
+    for j in range(n_clusterings):
+        others = [k for k in range(n_clusterings) if k != j]
+        total = sum(weights[k] for k in others)
+        matrices.append(sum(weights[k] / total * iersc(labels, j, k) for k in others))
+    return matrices
+
+
+def ccsc(labels, weights=None):
+    """Return one matrix a clustering, (k_j, k_j): IaCSC · IeCSC, entry by entry (eq 5)."""
+    return [a * b for a, b in zip(iacsc(labels), iecsc(labels, weights), strict=True)]
+
+
+def look_ups(labels):
+    """Return for every object {clustering: position of its cluster there}, without the clusterings it is missing in."""
+    found = [{} for _ in range(len(labels))]
+    for m in range(np.shape(labels)[1]):
+        for position, objects in enumerate(clusters_of(labels, m)):
+            for x in objects:
+                found[x][m] = position
+    return found
+
+
+def iaoso(labels, weights=None):
+    """Return (N, N): the mean over the clusterings of the CCSC of the two objects' clusters (eq 6), missing as 0."""
+    matrices, of = ccsc(labels, weights), look_ups(labels)
+    n, n_clusterings = np.shape(labels)
+    s = np.zeros((n, n))
+    for x in range(n):
+        for y in range(n):
+            both = [m for m in of[x] if m in of[y]]
+            s[x, y] = sum(matrices[m][of[x][m], of[y][m]] for m in both) / n_clusterings
+    return s
+
+
+def mean_over_pairs(similarity):
+    """Return the mean similarity over all pairs of distinct objects, rounded once: that of equal ones is theirs."""
+    pairs = [Fraction(similarity[x, y]) for x in range(len(similarity)) for y in range(x)]
+    return float(sum(pairs) / len(pairs))
+
+
+def neighborhoods(similarity, theta, among=None):
+    """Return the set of θ-neighbours of every object (eq 8), which it never belongs to itself."""
+    among = range(len(similarity)) if among is None else among
+    return [{z for z in among if z != x and similarity[x, z] >= theta} for x in range(len(similarity))]
+
+
+def ieoso(similarity, theta, among=None):
+    """Return (N, N): the share of the m objects that are neighbours of both (eq 9); on the diagonal, |N(x)| / m.
+
+    ``among``: the objects of a sample, the only ones that can be common neighbours; m is their number.
+    """
+    n, m = len(similarity), len(similarity if among is None else among)
+    of = neighborhoods(similarity, theta, among)
+    return np.array([[len(of[x] & of[y]) / m for y in range(n)] for x in range(n)])
+
+
+def ccoso(labels, theta=None, weights=None):
+    """Return (N, N): IeOSO of the IaOSO (eq 10); θ is the mean IaOSO over pairs of distinct objects if not given."""
+    s = iaoso(labels, weights)
+    return ieoso(s, mean_over_pairs(s) if theta is None else theta)
+
+
+def object_label_space(labels, weights=None):
+    """Return OL, (N, N_c): CCSC of the object's cluster and each, less that column's mean (eq 20), missing as 0."""
+    matrices, of = ccsc(labels, weights), look_ups(labels)
+    ol = [[np.zeros(len(matrix)) for matrix in matrices] for _ in of]
+    for x, positions in enumerate(of):
+        for m, position in positions.items():
+            ol[x][m] = matrices[m][position] - matrices[m].mean(axis=0)
+    return np.array([np.concatenate(parts) for parts in ol])
+
+
+def cluster_similarity(labels, similarity):
+    """Return (N_c, N_c): the mean similarity over pairs of an object of one cluster and one of the other (eq 24).
+
+    An object of both is paired with itself too, as the equation's sum has it.
+    """
+    found = [objects for _, _, objects in clusters(labels)]
+    return np.array([[np.mean([similarity[x, y] for x in c for y in d]) for d in found] for c in found])
+
+
+def association(labels, meta_clusters):
+    """Return (N, k): the share of each meta-cluster's clusters that hold the object (Strehl, Ghosh 2002: MCLA).
+
+    ``meta_clusters`` (N_c,) is the meta-cluster, 0 … k - 1, of every cluster.
+    """
+    found = [objects for _, _, objects in clusters(labels)]
+    share = np.zeros((len(labels), max(meta_clusters) + 1))
+    for t in range(share.shape[1]):
+        collapsed = [objects for objects, meta in zip(found, meta_clusters, strict=True) if meta == t]
+        for x in range(len(labels)):
+            share[x, t] = sum(x in objects for objects in collapsed) / len(collapsed)
+    return share
+
+
+def greedy_rock(labels, similarity, theta):
+    """Merge core groups as ROCK does (Guha, Rastogi, Shim 2000), down to one; return (id_a, id_b, goodness) of each.
+
+    goodness = link / ((n_A + n_B)^p - n_A^p - n_B^p) with p = 1 + 2 (1 - θ) / (1 + θ), and link the sum over object
+    pairs across A and B of their common neighbours (eqs 10, 23: m CCOSO, an integer). The best pair goes first, equal
+    ones by `mix`; a region's id is the smallest core group in it. Cut the merges at k by `cut`.
+    """
+    of = neighborhoods(similarity, theta)
+    membership = core_groups(labels).membership
+    regions = {g: np.flatnonzero(membership == g).tolist() for g in range(max(membership) + 1)}
+    p = 1 + 2 * (1 - theta) / (1 + theta)
+
+    def goodness(a, b):
+        link = sum(len(of[x] & of[y]) for x in regions[a] for y in regions[b])
+        n_a, n_b = float(len(regions[a])), float(len(regions[b]))
+        return link / ((n_a + n_b) ** p - n_a**p - n_b**p) if link else 0.0
+
+    good = {(a, b): goodness(a, b) for a in regions for b in regions if a < b}
+    merges = []
+    while good:
+        a, b = min(good, key=lambda pair: (-good[pair], mix(*pair)))
+        merges.append((a, b, good[a, b]))
+        regions[a] += regions.pop(b)
+        good = {pair: value for pair, value in good.items() if b not in pair}
+        good.update({pair: goodness(*pair) for pair in good if a in pair})
+    return merges
+
+
+def similarity_to_clusters(similarity, sample, sample_labels, mean=False):
+    """Return (N, k): each object's similarity to the sampled members of each cluster, summed or averaged (§5.3).
+
+    For CCOSO pass `ieoso` of all objects with ``among=sample``. The rows of the sampled objects count themselves.
+    """
+    totals = np.zeros((len(similarity), max(sample_labels) + 1))
+    for x in range(len(similarity)):
+        for t in range(totals.shape[1]):
+            of_t = [similarity[x, y] for y, label in zip(sample, sample_labels, strict=True) if label == t]
+            totals[x, t] = sum(of_t) / (len(of_t) if mean else 1)
+    return totals

@@ -6,7 +6,8 @@ import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import distinct_rows, random_labels, structured_labels
+import scipy.linalg
+from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structured_labels
 
 # --- cluster-level quantities -----------------------------------------------------------------------------------------
 
@@ -189,3 +190,221 @@ def test_transfer_cut_puts_separate_parts_at_right_angles():
     assert values == pytest.approx([1, 1])
     part = np.arange(24) // 12
     assert embedding @ embedding.T == pytest.approx((part[:, None] == part).astype(float), abs=1e-9)
+
+
+# --- coupled clustering ensemble --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=shapes(name for name in MANY_SHAPES if name != "one clustering"))
+def labels(request):
+    return MANY_SHAPES[request.param]()
+
+
+def printed(row):
+    return [f"{value:.3f}" for value in row]
+
+
+def test_the_cluster_similarities_of_the_coupled_ensemble_are_the_printed_ones():
+    alpha = oracles.clusters_of(oracles.TABLE_TWO, 3)[0]
+    assert alpha == {x - 1 for x in (2, 7, 8, 10, 11, 12)}
+    assert len(alpha & oracles.clusters_of(oracles.TABLE_TWO, 1)[0]) / len(alpha) == 1 / 3  # P(A | α)
+    assert oracles.iacsc(oracles.TABLE_TWO)[3][0, 1] == 3 / 4
+    assert oracles.iersc(oracles.TABLE_TWO, 3, 1)[0, 1] == pytest.approx(5 / 6)
+    assert oracles.iecsc(oracles.TABLE_TWO)[3][0, 1] == pytest.approx(7 / 9)
+    matrices = oracles.ccsc(oracles.TABLE_TWO)
+    assert matrices[3][0, 1] == pytest.approx(7 / 12)
+    assert [[printed(row) for row in matrix] for matrix in matrices] == [
+        [["0.714", "0.638"], ["0.638", "0.778"]],
+        [["0.714", "0.667"], ["0.667", "0.778"]],
+        [["0.667", "0.545"], ["0.545", "0.800"]],  # 6 / 11 is printed as .546
+        [["0.750", "0.583"], ["0.583", "0.750"]],
+    ]
+
+
+def test_the_object_similarities_of_the_coupled_ensemble_are_the_printed_ones():
+    s = oracles.iaoso(oracles.TABLE_TWO)
+    assert [" ".join(printed(s[x - 1])) for x in (2, 3, 10)] == [
+        # printed with .685 once more in front of u8, and there .660, though u8 has the same labels as u12
+        "0.674 0.727 0.655 0.674 0.651 0.655 0.685 0.650 0.608 0.662 0.685 0.650",
+        "0.685 0.655 0.761 0.685 0.662 0.761 0.707 0.672 0.714 0.684 0.707 0.672",
+        "0.608 0.662 0.684 0.608 0.639 0.684 0.714 0.733 0.691 0.745 0.714 0.733",
+    ]
+
+
+def test_table_five_and_the_common_neighbors_are_the_printed_ones():
+    of = [{z + 1 for z in near} for near in oracles.neighborhoods(oracles.iaoso(oracles.TABLE_TWO), 0.65)]
+    assert of[2 - 1] == {1, 3, 4, 5, 6, 7, 8, 10, 11, 12}
+    assert of[3 - 1] == {1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+    assert of[10 - 1] == {2, 3, 6, 7, 8, 9, 11, 12}
+    assert of[2 - 1] & of[3 - 1] == {1, 4, 5, 6, 7, 8, 10, 11, 12}
+    assert of[2 - 1] & of[10 - 1] == {3, 6, 7, 8, 11, 12}  # the text counts 7, and divides 6 by 12
+    common = oracles.ccoso(oracles.TABLE_TWO, 0.65)
+    assert [" ".join(printed(common[x - 1])) for x in (2, 3, 10)] == [
+        # printed with the IaOSO on the diagonal; u3's row goes on with .750 .583, u10's has .583 once more before .500
+        "0.500 0.833 0.750 0.500 0.333 0.750 0.667 0.500 0.833 0.500 0.667 0.500",
+        "0.583 0.750 0.917 0.583 0.417 0.833 0.750 0.583 0.750 0.583 0.750 0.583",
+        "0.500 0.500 0.583 0.500 0.333 0.583 0.583 0.583 0.500 0.667 0.583 0.583",
+    ]
+
+
+def test_common_neighbors_by_jaccard_are_the_printed_ones():
+    rows = [set(row) for row in oracles.TABLE_TWO.tolist()]
+    jaccard = np.array([[len(a & b) / len(a | b) for b in rows] for a in rows])
+    assert {z + 1 for z in oracles.neighborhoods(jaccard, 0.3)[2 - 1]} == {1, 3, 4, 5, 6, 7, 10, 11}
+    assert printed(oracles.ieoso(jaccard, 0.3)[2 - 1, [3 - 1, 10 - 1]]) == ["0.583", "0.417"]
+
+
+def test_objects_missing_elsewhere_stay_below_the_line():
+    labels = np.array([[0, 0], [0, 1], [0, -1], [1, 1], [-1, 1]])
+    assert oracles.iacsc(labels)[0] == pytest.approx(np.array([[9 / 15, 3 / 7], [3 / 7, 1 / 3]]))
+    # cluster 0 has three objects, of which 1 + 1 are labelled in the other clustering; cluster 1 of that one has three,
+    # of which 1 + 1 are labelled here
+    assert oracles.iersc(labels, 0, 1) == pytest.approx(np.array([[2 / 3, 1 / 3], [1 / 3, 1]]))
+    assert oracles.iersc(labels, 1, 0) == pytest.approx(np.array([[1, 1 / 3], [1 / 3, 2 / 3]]))
+    s = oracles.iaoso(labels)
+    assert s[0, 2] == pytest.approx(9 / 15 * 2 / 3 / 2)  # one clustering knows both; the mean is over two
+    assert s[2, 4] == 0
+
+
+def test_ccsc_weighs_the_other_clusterings(labels):
+    n_clusterings = labels.shape[1]
+    weights = np.random.default_rng(0).uniform(0.1, 2, n_clusterings)
+    weights[-1] = 0
+    if n_clusterings == 2:
+        weights[-1] = 1
+    matrices = oracles.ccsc(labels, weights)
+    for a, b in zip(matrices, oracles.ccsc(labels, 3 * weights), strict=True):
+        assert a == pytest.approx(b)  # only ratios count
+    if n_clusterings > 2:  # a clustering of weight 0 is as good as not there, but for its own matrix
+        for a, b in zip(matrices, oracles.ccsc(labels[:, :-1], weights[:-1]), strict=False):
+            assert a == pytest.approx(b)
+    for a, b in zip(oracles.ccsc(labels, np.ones(n_clusterings)), oracles.ccsc(labels), strict=True):
+        assert a == pytest.approx(b)
+
+
+def test_ccsc_is_symmetric_and_bounded(labels):
+    for matrix in oracles.ccsc(labels):
+        assert (matrix == matrix.T).all()
+        assert (matrix >= 0).all()
+        assert (matrix < 1).all()
+
+
+def test_iaoso_is_a_product_with_the_incidence_matrix(labels):
+    b = oracles.incidence(labels)
+    s = scipy.linalg.block_diag(*oracles.ccsc(labels))
+    assert oracles.iaoso(labels) == pytest.approx(b @ s @ b.T / labels.shape[1], abs=1e-12)
+
+
+def test_common_neighbors_are_those_of_the_core_groups(labels):
+    """Count them by groups of equal rows, where one of a group can be a neighbour of the others or not."""
+    s = oracles.iaoso(labels)
+    theta = oracles.mean_over_pairs(s)
+    groups = oracles.core_groups(labels)
+    first = np.array([groups.membership.tolist().index(g) for g in range(len(groups.rows))])
+    a = (s[np.ix_(first, first)] >= theta).astype(int)
+    n = groups.counts
+    of_groups = np.zeros((len(n), len(n)))
+    for g in range(len(n)):
+        for h in range(len(n)):
+            third = [q for q in range(len(n)) if q not in (g, h)]
+            of_groups[g, h] = sum(n[q] * a[g, q] * a[h, q] for q in third)
+            of_groups[g, h] += (
+                (n[g] - 2) * a[g, g] if g == h else ((n[g] - 1) * a[g, g] + (n[h] - 1) * a[h, h]) * a[g, h]
+            )
+    expected = of_groups[np.ix_(groups.membership, groups.membership)] / len(labels)
+    np.fill_diagonal(expected, (a @ n - np.diag(a))[groups.membership] / len(labels))
+    assert oracles.ccoso(labels) == pytest.approx(expected)
+
+
+def test_common_neighbors_in_a_sample_are_those_of_the_sample_alone(labels):
+    s = oracles.iaoso(labels)
+    sample = np.random.default_rng(0).permutation(len(labels))[: len(labels) // 2]
+    found = oracles.ieoso(s, 0.4, among=sample)
+    assert found[np.ix_(sample, sample)] == pytest.approx(oracles.ieoso(s[np.ix_(sample, sample)], 0.4))
+    near = (s[:, sample] >= 0.4) & (np.arange(len(labels))[:, None] != sample)
+    assert found * len(sample) == pytest.approx(near.astype(int) @ near.T)
+
+
+def test_object_label_space_is_a_product_with_the_incidence_matrix(labels):
+    tables = [matrix - matrix.mean(axis=0) for matrix in oracles.ccsc(labels)]
+    expected = oracles.incidence(labels) @ scipy.linalg.block_diag(*tables)
+    assert oracles.object_label_space(labels) == pytest.approx(expected, abs=1e-12)
+
+
+def test_object_label_space_by_hand():
+    ol = oracles.object_label_space(oracles.TABLE_TWO)
+    assert ol.shape == (12, 8)
+    assert ol[0, 6:] == pytest.approx([7 / 12 - 2 / 3, 3 / 4 - 2 / 3])  # u1 is in β: M_4's row β, less (3/4 + 7/12) / 2
+
+
+def test_cluster_similarities_need_no_pairs_of_objects(labels):
+    b = oracles.incidence(labels)
+    p = b / b.sum(axis=0)
+    s = oracles.iaoso(labels)
+    of_clusters = scipy.linalg.block_diag(*oracles.ccsc(labels)) / labels.shape[1]
+    mixed = (b.T @ p).T  # p_c, the share of c's objects in each cluster
+    assert oracles.cluster_similarity(labels, s) == pytest.approx(mixed @ of_clusters @ mixed.T, abs=1e-12)
+    theta = oracles.mean_over_pairs(s)
+    near = (s >= theta) & ~np.eye(len(s), dtype=bool)
+    g = near @ p  # the share of each cluster's objects that are neighbours of an object
+    assert oracles.cluster_similarity(labels, oracles.ccoso(labels)) == pytest.approx(g.T @ g / len(s), abs=1e-12)
+
+
+def test_association_is_the_share_of_the_collapsed_clusters():
+    labels = np.array([[0, 0, 0], [0, 1, -1], [1, 1, 0], [1, -1, -1]])
+    assert oracles.association(labels, [0, 1, 0, 1, 0]) == pytest.approx(
+        np.array([[1, 0], [1 / 3, 1 / 2], [1 / 3, 1], [0, 1 / 2]])
+    )
+
+
+@pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 1.0])
+def test_rock_merges_the_best_there_are(labels, theta):
+    """Replay the merges on all objects, the links as sums of CCOSO, and follow eq 23 as they go on."""
+    merges = oracles.greedy_rock(labels, oracles.iaoso(labels), theta)
+    links = oracles.ccoso(labels, theta) * len(labels)
+    membership = oracles.core_groups(labels).membership
+    regions = {g: np.flatnonzero(membership == g) for g in range(membership.max() + 1)}
+    power = 1 + 2 * (1 - theta) / (1 + theta)
+
+    def goodness(a, b):
+        link = links[np.ix_(regions[a], regions[b])].sum()
+        n_a, n_b = len(regions[a]), len(regions[b])
+        return link / ((n_a + n_b) ** power - n_a**power - n_b**power) if link else 0
+
+    assert len(merges) == len(regions) - 1
+    for a, b, good in merges:
+        assert a < b
+        assert good == pytest.approx(goodness(a, b))
+        assert good >= max(goodness(i, j) for i in regions for j in regions if i < j) * (1 - 1e-12)
+        regions[a] = np.concatenate([regions[a], regions.pop(b)])
+    assert list(regions) == [0]
+
+
+def test_rock_by_hand():
+    """Four objects that are all neighbours have two common ones a pair, and three have one: larger groups go first."""
+    part = np.array([0, 1, 0, 1, 0, 1, 0])
+    merges = oracles.greedy_rock(np.arange(7)[:, None], part[:, None] == part, 0.5)
+    power = 1 + 2 * 0.5 / 1.5
+    one_more = [(n + 1) ** power - n**power - 1 for n in (1, 2, 3)]  # to n objects
+    links = [2, 4, 6, 1, 2, 0]
+    assert [good for _, _, good in merges] == pytest.approx(np.array(links) / [*one_more, *one_more[:2], 1])
+    assert oracles.cut(merges, 7, 2).tolist() == part.tolist()
+    fours = [(0, 2), (0, 4), (0, 6), (2, 4), (2, 6), (4, 6)]
+    assert merges[0][:2] == min(fours, key=lambda pair: oracles.mix(*pair))
+
+
+def test_rock_merges_what_has_no_links_by_the_tie_breaker():
+    labels = np.arange(6)[:, None]
+    merges = oracles.greedy_rock(labels, np.eye(6), 0.5)
+    pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)]
+    assert merges[0] == (*min(pairs, key=lambda pair: oracles.mix(*pair)), 0.0)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_similarity_to_clusters_is_a_product_with_their_indicator(labels, mean):
+    s = oracles.iaoso(labels)
+    sample = np.random.default_rng(0).permutation(len(labels))[: len(labels) // 2]
+    sample_labels = np.random.default_rng(1).permutation(np.arange(len(sample)) % 2)
+    indicator = np.eye(2)[sample_labels]
+    expected = s[:, sample] @ (indicator / (indicator.sum(axis=0) if mean else 1))
+    assert oracles.similarity_to_clusters(s, sample, sample_labels, mean) == pytest.approx(expected, abs=1e-12)
