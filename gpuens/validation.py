@@ -466,6 +466,76 @@ def one_class_each(n_classes: int, n_objects: int, source: object) -> None:
         raise ValueError(f"data set {str(source)!r} has {n_objects} objects in X but {n_classes} in y; write it anew.")
 
 
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def vertex_weights(values: Any) -> np.ndarray:
+    """Return one whole number from 1 on for each vertex as int64, or refuse them."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
+        raise ValueError(
+            f"weights must be whole numbers, one a vertex, but have shape {array.shape} and dtype {array.dtype}."
+        )
+    whole = array.astype(np.int64)
+    if whole.min() < 1:  # unsigned ones beyond int64 too
+        raise ValueError(f"weights must be whole numbers from 1 on, but {array[whole.argmin()]} was found.")
+    return whole
+
+
+def n_parts(value: Any, n_vertices: int) -> int:
+    """Return the number of parts wanted, or refuse one that leaves parts without a vertex."""
+    k = integer(value, "n_parts", minimum=1)
+    if k > n_vertices:
+        raise ValueError(f"n_parts={k} is more than the {n_vertices} vertices of the graph; ask for fewer parts.")
+    return k
+
+
+def similarity_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
+    """Refuse similarities, or rows of them, that are not those of the vertices that have weights."""
+    if tuple(shape) != expected:
+        raise ValueError(
+            f"similarities must have shape {expected} to go with the weights, but have shape {tuple(shape)}."
+        )
+
+
+def usable_similarities(rows: np.ndarray, start: int) -> None:
+    """Refuse similarities that are negative, infinite or NaN; ``start`` is the number of the first row."""
+    if rows.size and not (rows.min() >= 0 and rows.max() < np.inf):
+        row, column = np.argwhere(~((rows >= 0) & (rows < np.inf)))[0]
+        raise ValueError(
+            f"similarities must be finite and at least 0, but that of {start + row} and {column} is "
+            f"{rows[row, column]}."
+        )
+
+
+def symmetric(i: int, j: int, there: float, back: float) -> None:
+    """Refuse similarities that differ by direction; i < 0 if none does."""
+    if i >= 0:
+        raise ValueError(
+            f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
+            "(S + S.T) / 2."
+        )
+
+
+def integers_hold(n_vertices: int, weight: int, largest: int) -> None:
+    """Refuse graphs with more edges, or more weight of the vertices, than METIS's integers count."""
+    if n_vertices * n_vertices > largest // 4 or weight > largest // 4:
+        raise ValueError(
+            f"a graph of {n_vertices} vertices that weigh {weight} is beyond METIS's {largest.bit_length() + 1}-bit "
+            "integers; work on a sample or give smaller weights."
+        )
+
+
+def some_edges(n_edges: int) -> None:
+    """Warn of graphs without edges."""
+    if n_edges == 0:
+        warnings.warn(
+            "similarities are all 0 between different vertices: which of them share a part is arbitrary.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 # --- the command line and pictures ------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.metis import metis
 from gpuens.partition.single import single_linkage
 from gpuens.partition.transfer_cut import embedding, transfer_cut
 from gpuens.partition.work import Work
@@ -13,6 +14,7 @@ __all__ = [
     "average_linkage",
     "complete_linkage",
     "embedding",
+    "metis",
     "single_linkage",
     "transfer_cut",
 ]

@@ -1,0 +1,264 @@
+"""METIS: what reaches it, what comes back, and that nothing ends the interpreter."""
+
+import sys
+
+import numpy as np
+import pymetis
+import pytest
+from conftest import refused, structured_labels
+from sklearn.metrics import adjusted_rand_score as ari
+
+from gpuens.partition import metis
+
+MODULE = sys.modules[metis.__module__]  # the package shows the function under the same name
+
+
+def random_graph(n, density=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.uniform(0.5, 0.8, (n, n)) * (rng.random((n, n)) < density), 1)
+    return upper + upper.T
+
+
+def similar_within_classes(n, n_classes, seed=0):
+    """Similarities from .55 to .8 of objects of classes of like size."""
+    truth = np.arange(n) % n_classes
+    rng = np.random.default_rng(seed)
+    noise = np.triu(rng.uniform(0, 0.15, (n, n)), 1)
+    return 0.55 + 0.1 * (truth[:, None] == truth) + noise + noise.T, truth
+
+
+def ones(n):
+    return np.ones(n, dtype=np.int64)
+
+
+def is_partition(labels, n, k):
+    """Whether all parts are there, in the order of their first vertices."""
+    _, first = np.unique(labels, return_index=True)
+    return labels.dtype == np.int64 and labels.shape == (n,) and len(first) == k and (np.diff(first) > 0).all()
+
+
+def cut(similarities, labels):
+    return similarities[labels[:, None] != labels].sum() / 2
+
+
+# --- what comes back --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "k"), [(200, 2), (300, 5), (600, 8)])
+def test_classes_are_found_in_similarities_of_a_narrow_range(n, k):
+    similarities, truth = similar_within_classes(n, k)
+    np.testing.assert_array_equal(metis(similarities, ones(n), k), truth)
+
+
+def test_cut_is_that_of_the_best_bisection():
+    """All balanced bisections of 10 vertices, one after the other."""
+    similarities = random_graph(10, seed=3)
+    halves = [np.array([1 & (i >> v) for v in range(10)]) for i in range(2**9)]
+    best = min(cut(similarities, half) for half in halves if half.sum() == 5)
+    found = metis(similarities, ones(10), 2)
+    assert np.bincount(found).tolist() == [5, 5]
+    assert cut(similarities, found) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("imbalance", [0.03, 0.2])
+def test_parts_weigh_alike(imbalance):
+    weights = np.random.default_rng(0).integers(1, 20, 400)
+    labels = metis(random_graph(400), weights, 6, imbalance=imbalance)
+    assert np.bincount(labels, weights).max() <= (1 + imbalance) * weights.sum() / 6 + 1
+
+
+def test_equal_seeds_give_equal_parts_and_others_others():
+    similarities = random_graph(200)
+    a, b, c = (metis(similarities, ones(200), 5, random_state=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a, b)
+    assert (a != c).any()
+    np.testing.assert_array_equal(a, metis(similarities, ones(200), 5, random_state=np.random.default_rng(1)))
+
+
+def test_rows_and_matrices_give_the_same(monkeypatch):
+    monkeypatch.setattr(MODULE, "BLOCK", 7)
+    asked = []
+
+    def similarities_of(start, stop):
+        asked.append((start, stop))
+        return similarities[start:stop]
+
+    similarities = random_graph(50, 0.3)
+    before = similarities.copy()
+    labels = metis(similarities_of, ones(50), 3)
+    np.testing.assert_array_equal(labels, metis(similarities, ones(50), 3))
+    np.testing.assert_array_equal(similarities, before)
+    assert asked == [(start, min(start + 7, 50)) for start in range(0, 50, 7)]
+
+
+def test_scale_and_diagonal_do_not_matter():
+    similarities = random_graph(60, 0.5)
+    labels = metis(similarities, ones(60), 4)
+    for scale in (2.0**-1060, 2.0**-30, 2.0**1000):
+        np.testing.assert_array_equal(labels, metis(similarities * scale + np.diag(np.arange(60)), ones(60), 4))
+
+
+# --- graphs that METIS alone does not take ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_graph_has_a_partition(seed):
+    """Sparse, disconnected, with isolated or very heavy vertices, with as many parts as nearly all vertices."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 50))
+    k = int(rng.integers(1, n + 1))
+    similarities = random_graph(n, [0.05, 0.3, 1.0][seed % 3], seed)
+    similarities[0, -1] = similarities[-1, 0] = 1e-12  # an edge at least, and however small
+    weights = [ones(n), rng.integers(1, 1000, n), 1 + (rng.random(n) ** 8 * 1e12).astype(np.int64)][seed // 3 % 3]
+    assert is_partition(metis(similarities, weights, k), n, k)
+
+
+def test_one_part_and_as_many_parts_as_vertices():
+    assert metis(random_graph(5), ones(5), 1).tolist() == [0] * 5
+    assert metis(random_graph(5), ones(5), 5).tolist() == [0, 1, 2, 3, 4]
+    assert metis(np.zeros((1, 1)), ones(1), 1).tolist() == [0]
+
+
+def test_graphs_without_edges_are_divided_with_a_warning():
+    with pytest.warns(UserWarning, match="all 0 between different vertices"):
+        labels = metis(np.eye(12), ones(12), 3)
+    assert np.bincount(labels).tolist() == [4, 4, 4]
+
+
+def test_components_stay_together_where_they_fit():
+    component = np.arange(60) // 10
+    similarities = 0.5 * (component[:, None] == component)
+    labels = metis(similarities, ones(60), 3)
+    assert len(np.unique(component * 3 + labels)) == 6
+
+
+def test_a_heavy_vertex_fills_a_part():
+    weights = ones(40)
+    weights[7] = 10**6
+    labels = metis(random_graph(40), weights, 7)
+    assert is_partition(labels, 40, 7)
+    assert (labels == labels[7]).sum() <= 2
+    assert np.bincount(labels).max() <= 9
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_parts", "expected"),
+    [
+        ([1, 1, 1, 1], 2, [1, 1, 1, 1]),
+        ([100, 1, 1, 1, 1], 3, [2, 1, 1, 1, 1]),
+        ([100, 50, 1, 1, 1, 1], 3, [4, 4, 1, 1, 1, 1]),
+        ([5, 5, 5], 2, [5, 5, 5]),
+        ([9, 1, 1, 1], 4, [1, 1, 1, 1]),
+    ],
+)
+def test_weights_are_limited_to_a_part(weights, n_parts, expected):
+    assert MODULE._at_most_a_part(np.array(weights), n_parts).tolist() == expected
+
+
+def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):
+    """Of the heaviest part, vertex 2 is the one with the least similarity to the rest."""
+    similarities = np.zeros((6, 6))
+    for i, j, s in [(0, 1, 0.9), (1, 2, 0.2), (0, 3, 0.8), (1, 3, 0.9), (4, 5, 0.9)]:
+        similarities[i, j] = similarities[j, i] = s
+    all_in_two = pymetis.GraphPartition(0, [0, 0, 0, 0, 2, 2])
+    monkeypatch.setattr(pymetis, "part_graph", lambda *args, **kwargs: all_in_two)
+    assert metis(similarities, ones(6), 3).tolist() == [0, 0, 1, 0, 2, 2]
+
+
+# --- what reaches METIS -----------------------------------------------------------------------------------------------
+
+
+def handed_over(monkeypatch, *args):
+    """Return the edge weights that METIS gets."""
+    seen = []
+    really = pymetis.part_graph
+
+    def part_graph(n_parts, graph, *, eweights, **kwargs):
+        seen.append(eweights)
+        return really(n_parts, graph, eweights=eweights, **kwargs)
+
+    monkeypatch.setattr(pymetis, "part_graph", part_graph)
+    metis(*args)
+    return seen[0]
+
+
+def test_edges_are_integers_in_proportion(monkeypatch):
+    similarities = np.array([[0, 1, 0.5, 1e-300], [1, 0, 0, 0.25], [0.5, 0, 0, 0], [1e-300, 0.25, 0, 0]])
+    edges = handed_over(monkeypatch, similarities, ones(4), 2)
+    assert edges.dtype == pymetis.zero_copy_dtype()
+    assert (edges / 2**20).round(5).tolist() == [1, 0.5, 0, 1, 0.25, 0.5, 0, 0.25]
+    assert edges.min() == 1
+
+
+def test_sums_fit_where_metis_counts_with_32_bits(monkeypatch):
+    monkeypatch.setattr(pymetis, "zero_copy_dtype", lambda: np.dtype(np.int32))
+    similarities, truth = similar_within_classes(300, 3)
+    edges = handed_over(monkeypatch, similarities, ones(300), 3)
+    assert edges.dtype == np.int32
+    assert 2**29 < edges.sum(dtype=np.int64) < 2**30
+    np.testing.assert_array_equal(metis(similarities, ones(300), 3), truth)
+
+
+def test_rounding_is_no_asymmetry():
+    similarities = random_graph(80, 0.5)
+    labels = metis(similarities, ones(80), 4)
+    jitter = 1 + 1e-15 * np.random.default_rng(0).standard_normal((80, 80))
+    np.testing.assert_array_equal(metis(np.triu(similarities) + np.tril(similarities) * jitter, ones(80), 4), labels)
+
+
+@pytest.mark.parametrize(
+    ("i", "j", "value"), [(2, 9, 0.0), (9, 2, 0.0), (2, 9, 0.5), (9, 2, 0.5), (0, 1, 0.0), (1, 0, 0.0), (11, 10, 0.0)]
+)
+def test_asymmetry_is_refused(i, j, value):
+    similarities = random_graph(12)
+    similarities[i, j] = value
+    a, b = min(i, j), max(i, j)
+    refused(
+        lambda: metis(similarities, ones(12), 3),
+        ValueError,
+        f"of {a} to {b} is {similarities[a, b]} and that of {b} to {a} is {similarities[b, a]}",
+    )
+
+
+def test_single_edges_one_way_are_refused():
+    """Every place of an edge that has no way back."""
+    for i in range(4):
+        for j in range(4):
+            if i != j:
+                similarities = np.zeros((4, 4))
+                similarities[i, j] = 0.5
+                refused(lambda s=similarities: metis(s, ones(4), 2), ValueError, "must be symmetric")
+
+
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
+def test_similarities_that_are_none_are_refused(monkeypatch, value):
+    monkeypatch.setattr(MODULE, "BLOCK", 4)
+    similarities = random_graph(12)
+    similarities[9, 2] = value
+    refused(lambda: metis(similarities, ones(12), 3), ValueError, f"of 9 and 2 is {value}")
+
+
+def test_bad_input_is_refused():
+    s = random_graph(6)
+    refused(lambda: metis(s, ones(6), 7), ValueError, "n_parts=7", "6 vertices")
+    refused(lambda: metis(s, ones(6), 0), ValueError, "n_parts must be at least 1")
+    refused(lambda: metis(s, ones(5), 2), ValueError, "(5, 5)", "(6, 6)")
+    refused(lambda: metis(lambda a, b: s[a:b, a:], ones(7), 2), ValueError, "(7, 7)", "(6, 6)")
+    refused(lambda: metis(s, np.ones(6), 2), ValueError, "weights", "float64")
+    refused(lambda: metis(s, np.ones((6, 1), dtype=int), 2), ValueError, "weights", "(6, 1)")
+    refused(lambda: metis(s, np.zeros(6, dtype=int), 2), ValueError, "weights", "but 0 was found")
+    refused(lambda: metis(s, np.array([1, 1, 1, 1, 1, -3]), 2), ValueError, "but -3 was found")
+    refused(lambda: metis(s, np.full(6, 2**63 + 1, dtype=np.uint64), 2), ValueError, f"but {2**63 + 1} was found")
+    refused(lambda: metis(s, np.full(6, 2**62), 2), ValueError, "64-bit integers")
+    refused(lambda: metis(s, ones(6), 2, imbalance=0.0), ValueError, "imbalance must be above 0")
+
+
+def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1000 vertices", "28.0 MB", "Sample")
+
+
+def test_real_ensembles():
+    labels, truth = structured_labels(300, 10, 4, noise=0.2, split=2, seed=1)
+    similarities = (labels[:, None, :] == labels[None]).mean(axis=2)
+    assert ari(truth, metis(similarities, ones(300), 4, imbalance=0.3)) > 0.85
