@@ -728,6 +728,18 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return array
 
 
+def neighbor_threshold(theta: Any) -> float | None:
+    """Return θ as a float in [0, 1], or None as it is, or refuse it."""
+    if theta is None:
+        return None
+    if isinstance(theta, (bool, np.bool_)) or not isinstance(theta, numbers.Real):
+        raise TypeError(f"theta must be a number from 0 to 1, or None for the mean similarity, not {theta!r}.")
+    found = float(theta)
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"theta must be from 0 to 1, or None for the mean similarity, but is {found}.")
+    return found
+
+
 def one_per_row(values: np.ndarray, n: int, name: str) -> None:
     """Refuse arrays that do not hold one value a row."""
     if values.ndim != 1 or len(values) != n:

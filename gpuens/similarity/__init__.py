@@ -3,5 +3,15 @@
 from gpuens.contingency import entropy
 from gpuens.similarity.coassociation import coassociation, eci, eci_from_entropy, lwca
 from gpuens.similarity.coupled import coupled_clusters, coupled_objects
+from gpuens.similarity.neighborhood import common_neighbors
 
-__all__ = ["coassociation", "coupled_clusters", "coupled_objects", "eci", "eci_from_entropy", "entropy", "lwca"]
+__all__ = [
+    "coassociation",
+    "common_neighbors",
+    "coupled_clusters",
+    "coupled_objects",
+    "eci",
+    "eci_from_entropy",
+    "entropy",
+    "lwca",
+]

@@ -1,7 +1,7 @@
-"""Coupled similarities of the CCE framework: of clusters within each clustering (CCSC), of objects through them (IaOSO).
+"""Coupled similarities: of clusters within each clustering (CCSC), and of objects through their clusters (IaOSO).
 
-With M_j the coupled similarities of the clusters of clustering j, objects are as similar as S = blockdiag(M_1 … M_M) / M
-says. Everything follows from cluster intersections, one clustering against all others at a time.
+With M_j the coupled similarities of the clusters of clustering j, objects are as similar as B S Bᵀ says for
+S = blockdiag(M_1 … M_M) / M. All follows from cluster intersections, one clustering against the others at a time.
 
 Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
 Knowledge Discovery from Data 12 (2018).
@@ -232,11 +232,13 @@ def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
         for m in range(n_clusterings):
             if row_codes[i, m] == missing:
                 continue
-            first = starts[m] + row_codes[i, m] * (offsets[m + 1] - offsets[m])
+            k = offsets[m + 1] - offsets[m]
+            first = starts[m] + row_codes[i, m] * k
+            row = values[first : first + k]
             for j in range(tile.shape[1]):
                 label = col_codes[j, m]
                 if label != missing:
-                    tile[i, j] += values[first + label]
+                    tile[i, j] += row[label]
         for j in range(tile.shape[1]):
             tile[i, j] /= n_clusterings
 

@@ -1,0 +1,403 @@
+"""Neighbourhoods of objects, and their overlaps: CCOSO, the share of all objects that neighbour both of two (eq 10).
+
+Objects x and y are θ-neighbours if IaOSO(x, y) ≥ θ; no object is its own neighbour. Neighbourhoods are rows of bits,
+made a piece of rows at a time, so that nothing of N × N floats is held: overlaps are AND and popcount, and the
+neighbours that an object has in each cluster are counted from the bits.
+
+Rows may stand for several objects each. With n_q objects in row q and A = [IaOSO ≥ θ], diagonal included, two different
+objects of rows g and h have Σ_q n_q A_gq A_hq - A_gh (A_gg + A_hh) common neighbours: all less the two themselves.
+
+Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
+Knowledge Discovery from Data 12 (2018), §4.2.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels, validation
+from gpuens.ensemble import Ensemble
+from gpuens.similarity.coupled import (
+    Blocks,
+    add_similarities,
+    coupling,
+    mean_similarity,
+    self_similarities,
+)
+
+WORD = 64
+
+
+class Neighborhoods:
+    """The θ-neighbourhoods of weighted rows.
+
+    Parameters
+    ----------
+    ensemble : Ensemble of G rows
+    counts : ndarray (G,), int64
+        How many objects each row stands for.
+    blocks : Blocks
+        The coupled similarities of the clusters.
+    theta : float, optional
+        From which similarity on two objects are neighbours; None is the mean over all pairs of objects, a hair lower,
+        so that a mean of equal numbers is not above them.
+
+    Attributes
+    ----------
+    theta : float
+    own : ndarray (G,), bool
+        Whether two objects of the same row are neighbours: it is not certain, as similarity is not highest there.
+    """
+
+    def __init__(
+        self, ensemble: Ensemble, counts: np.ndarray, blocks: Blocks, theta: float | None, *, device: str = "cpu"
+    ) -> None:
+        if theta is None:
+            theta = mean_similarity(ensemble, counts, blocks, device=device) * (1.0 - 1e-12)
+        self.theta, self.counts, self.offsets, self.device = theta, counts, ensemble.offsets, device
+        self.n_objects = int(counts.sum())
+        self.own = self_similarities(ensemble, blocks, device=device) >= theta
+        self._blocks = blocks.on(device)
+        self._codes = ensemble.codes_on(device)
+        # columns of equal counts side by side: then few words of bits need more than one plane
+        order = np.argsort(counts, kind="stable")
+        xp = devices.namespace(device)
+        self._columns, self._order = self._codes[xp.asarray(order)], order
+        self._place = np.argsort(order)
+        words, masks, self._runs = bit_planes(counts[order])
+        self._words, self._masks = xp.asarray(words), xp.asarray(masks)
+
+    def bits(self, codes: Any) -> Any:
+        """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, with the rows themselves in."""
+        return neighborhood_bits(codes, self._columns, self.offsets, self._blocks, self.theta, device=self.device)
+
+    def pieces(self, rows: np.ndarray | None = None, bytes_each: int = 0) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield row numbers, a piece of all (or of ``rows``) at a time, and their bits.
+
+        ``bytes_each``: what the caller will hold for each row of a piece, beside the bits.
+        """
+        rows = np.arange(len(self.counts)) if rows is None else rows
+        xp = devices.namespace(self.device)
+        room = devices.scratch(self.device) // (16 * len(self._words) + bytes_each + 64)
+        step = max(1, min(room, 4096))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            yield some, self.bits(self._codes[xp.asarray(some)])
+
+    def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
+        """Return how many common neighbours two different objects of rows × cols have, int64 (R, C), host."""
+        xp = devices.namespace(self.device)
+        found = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
+        place = self._place[cols]
+        near = row_bits[:, xp.asarray(place // WORD)] >> xp.asarray(place % WORD).astype(np.uint64)
+        near = (near & np.uint64(1)).astype(bool)
+        found -= near & xp.asarray(self.own[rows])[:, None]
+        found -= near & xp.asarray(self.own[cols])
+        return devices.to_host(found)
+
+    def planes(self, bits: Any) -> Any:
+        """Return bits as planes (R, P): those that count once, those that count twice, four times …"""
+        return np.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy would give columns side by side
+
+    def counts_in(self, rows: np.ndarray, bits: Any, labels: Ensemble | None = None) -> Any:
+        """Return how many neighbours an object of each row has in each cluster, (R, N_c) int64; itself is none of them.
+
+        ``labels`` (G rows): other clusterings of the rows than the ensemble's own.
+        """
+        xp = devices.namespace(self.device)
+        codes, offsets = self._codes, self.offsets
+        if labels is not None:
+            codes, offsets = labels.codes_on(self.device), labels.offsets
+        order, counts = xp.asarray(self._order), self.counts[self._order]
+        found = neighbor_counts(bits, codes[order], offsets, counts, device=self.device)
+        own, codes = xp.asarray(self.own[rows]), codes[xp.asarray(rows)]
+        for m, first in enumerate(offsets[:-1].tolist()):
+            at = xp.flatnonzero(own & (codes[:, m] != np.iinfo(codes.dtype).max))
+            found[at, first + codes[at, m].astype(np.int64)] -= 1
+        return found
+
+    def sums(self, bits: Any, values: np.ndarray) -> Any:
+        """Return the sum of ``values`` (G, K) int64 over the rows that have a bit, (R, K) int64."""
+        return neighbor_sums(bits, values[self._order], device=self.device)
+
+
+def common_neighbors(
+    ens: Any,
+    theta: float | None = None,
+    rows: Any = None,
+    cols: Any = None,
+    *,
+    weights: Any = None,
+    device: str = "auto",
+) -> Any:
+    """Return CCOSO, the share of all objects that are θ-neighbours of both of two objects (eq 10), as a dense block.
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    theta : float in [0, 1], optional
+        From which IaOSO on two objects are neighbours; None is the mean over all pairs of different objects.
+    rows, cols : None, slice, mask or array of object indices
+        Which block; None is all objects. The whole N × N matrix is for small N.
+    weights : array (n_clusterings,), optional
+        λ, see `coupled_clusters`.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    array (n_rows, n_cols), float64, where the labels came from
+        Of an object and itself: the share of all objects that are its neighbours. No object is its own neighbour.
+
+    Raises
+    ------
+    MemoryError
+        For a block larger than the memory budget, before it is allocated.
+    ValueError
+        For θ outside [0, 1], and see `coupled_clusters`.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]]
+    >>> ge.similarity.common_neighbors(labels, theta=0.4, rows=[0, 1]).tolist()
+    [[0.4, 0.2, 0.2, 0.0, 0.0], [0.2, 0.4, 0.2, 0.2, 0.2]]
+    """
+    ens = Ensemble(ens)
+    device = devices.resolve(device, ens.device_kind)
+    theta = validation.neighbor_threshold(theta)
+    rows = validation.row_indices(rows, ens.n_objects, "rows")
+    cols = validation.row_indices(cols, ens.n_objects, "cols")
+    validation.fits(
+        8 * len(rows) * len(cols) + len(cols) * ens.n_objects // 8,
+        devices.memory_budget(device),
+        f"the {len(rows)} × {len(cols)} block of common neighbours",
+        "take a block of fewer rows or cols, or an estimator",
+    )
+    each = np.ones(ens.n_objects, dtype=np.int64)
+    near = Neighborhoods(ens, each, coupling(ens, None, weights, device=device), theta, device=device)
+    of_cols = np.concatenate([near.planes(bits) for _, bits in near.pieces(cols)])
+    block = np.empty((len(rows), len(cols)))
+    start = 0
+    for some, bits in near.pieces(rows, bytes_each=32 * len(cols)):
+        common = near.common(some, bits, cols, of_cols)
+        same = some[:, None] == cols
+        common += same * near.own[some][:, None]  # taken away twice, and an object is only one
+        block[start : start + len(some)] = common / ens.n_objects
+        start += len(some)
+    return devices.move(block, ens.device_kind)
+
+
+def between_clusters(near: Neighborhoods, sizes: np.ndarray) -> np.ndarray:
+    """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
+
+    With G[z, c] the neighbours of object z in cluster c it is (Gᵀ G)[c, d] / (N n_c n_d), so that no pair of objects is
+    visited; G is held a piece of rows at a time. ``sizes`` (N_c,): objects in each cluster. The products are exact
+    below 2⁵³.
+    """
+    n_clusters = len(sizes)
+    validation.fits(
+        16 * n_clusters**2,
+        devices.memory_budget(near.device),
+        f"the similarity of all {n_clusters} clusters",
+        "take fewer clusterings, or clusterings of fewer clusters",
+    )
+    xp = devices.namespace(near.device)
+    total = xp.zeros((n_clusters, n_clusters))
+    for rows, bits in near.pieces(bytes_each=24 * n_clusters):
+        found = near.counts_in(rows, bits).astype(np.float64)
+        total += found.T @ (found * xp.asarray(near.counts[rows].astype(np.float64))[:, None])
+    products = sizes.astype(np.float64)[:, None] * sizes * near.n_objects
+    return devices.to_host(total) / np.maximum(products, 1)
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def neighborhood_bits(
+    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: Blocks, theta: float
+) -> np.ndarray:
+    """Return [IaOSO ≥ θ] of all pairs of label rows as bits (R, ⌈C / 64⌉), uint64: bit j % 64 of word j // 64."""
+    row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
+    n_rows, n_cols = len(row_codes), len(col_codes)
+    bits = np.zeros((n_rows, -(-n_cols // WORD)), dtype="<u8")
+    in_bytes = bits.view(np.uint8)[:, : -(-n_cols // 8)]
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, 16):
+            some = slice(first, min(first + 16, stop))
+            tile = np.zeros((some.stop - first, n_cols))
+            add_similarities(row_codes[some], col_codes, offsets, blocks.starts, blocks.values, tile)
+            in_bytes[some] = np.packbits(tile >= theta, axis=1, bitorder="little")
+
+    devices.over_ranges(work, n_rows, grain=16)
+    return bits.view(np.uint64)
+
+
+@neighborhood_bits.kernel
+def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: Blocks, theta: float, *, device: str) -> Any:
+    xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
+    starts, values = blocks.on(device)
+    bits = xp.empty((n_rows, -(-n_cols // WORD)), dtype=np.uint64)
+    kernels.launch(
+        "neighborhood_bits", kernels.blocks(64 * bits.size, 256), 256,
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), starts, values,
+         np.float64(theta), bits.view(np.uint32), n_rows, n_cols, n_clusterings),
+        device=device, CODE=kernels.c_name(row_codes.dtype),
+    )  # fmt: skip
+    return bits
+
+
+def bit_planes(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the words, masks and runs by which bits are counted with multiplicity, bit j counting counts[j] times.
+
+    Plane p is ``bits[:, words[p]] & masks[p]``; a bit of it counts 2ᵇ times in run b, planes runs[b] … runs[b + 1] - 1.
+    Words of which no bit counts so much are left out.
+    """
+    padded = np.zeros(-(-len(counts) // WORD) * WORD, dtype=np.int64)
+    padded[: len(counts)] = counts
+    words, masks, runs = [], [], [0]
+    for b in range(int(counts.max()).bit_length()):
+        mask = np.packbits((padded >> b & 1).astype(np.uint8), bitorder="little").view("<u8").astype(np.uint64)
+        used = np.flatnonzero(mask)
+        words.append(used)
+        masks.append(mask[used])
+        runs.append(runs[-1] + len(used))
+    return np.concatenate(words), np.concatenate(masks), np.array(runs)
+
+
+# --- overlaps ---------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def overlaps(rows: np.ndarray, cols: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """Return Σ_b 2ᵇ Σ_{p of run b} popcount(rows[i, p] & cols[j, p]) for all pairs of planes, int64 (R, C)."""
+    found = np.empty((len(rows), len(cols)), dtype=np.int64)
+    rows, cols = np.ascontiguousarray(rows), np.ascontiguousarray(cols)
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, 16):  # few enough to stay in a core's cache
+            some = slice(first, min(first + 16, stop))
+            _overlaps(rows[some], cols, runs, found[some])
+
+    devices.over_ranges(work, len(rows), grain=16)
+    return found
+
+
+@overlaps.kernel
+def _(rows: Any, cols: Any, runs: np.ndarray, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    found = xp.empty((len(rows), len(cols)), dtype=np.int64)
+    kernels.launch(
+        "overlaps", (kernels.blocks(len(cols), 16), kernels.blocks(len(rows), 16)), (16, 16),
+        (xp.ascontiguousarray(rows), xp.ascontiguousarray(cols), xp.asarray(runs), found, len(rows), len(cols),
+         rows.shape[1], len(runs) - 1),
+        device=device,
+    )  # fmt: skip
+    return found
+
+
+@njit(inline="always")
+def _popcount(x):
+    """The sum of a word's bits; compilers know this sequence and put one instruction in its place."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(cache=True, nogil=True)
+def _overlaps(rows, cols, runs, found):
+    for j in range(cols.shape[0]):
+        for i in range(rows.shape[0]):
+            total = np.uint64(0)
+            for b in range(len(runs) - 1):
+                one, other = rows[i, runs[b] : runs[b + 1]], cols[j, runs[b] : runs[b + 1]]
+                once = np.uint64(0)
+                for p in range(len(one)):  # from 0 on: indices that might be negative would not be vectorised
+                    once += _popcount(one[p] & other[p])
+                total += once << np.uint64(b)
+            found[i, j] = np.int64(total)
+
+
+# --- counting neighbours ----------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def neighbor_counts(bits: np.ndarray, codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return Σ counts[q] over the set bits q of each row that are in cluster c, for all clusters, (R, N_c) int64."""
+    found = np.zeros((len(bits), int(offsets[-1])), dtype=np.int64)
+    by_row = np.ascontiguousarray(codes)
+    devices.over_ranges(
+        lambda a, b: _neighbor_counts(bits[a:b], by_row, offsets, counts, found[a:b]), len(bits), grain=16
+    )
+    return found
+
+
+@neighbor_counts.kernel
+def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -> Any:
+    xp, n_clusters = devices.namespace(device), int(offsets[-1])
+    found = xp.zeros((len(bits), n_clusters), dtype=np.uint64)
+    in_shared = 8 * n_clusters <= kernels.SHARED_BYTES
+    kernels.launch(
+        "neighbor_counts", kernels.blocks(len(bits), 1), 256,
+        (xp.ascontiguousarray(bits), xp.ascontiguousarray(codes.T), xp.asarray(offsets), xp.asarray(counts), found,
+         len(bits), bits.shape[1], *codes.shape, np.int32(in_shared)),
+        device=device, shared=8 * n_clusters if in_shared else 0, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return found.view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _neighbor_counts(bits, codes, offsets, counts, found):
+    missing = codes.dtype.type(-1)
+    for i in range(bits.shape[0]):
+        for w in range(bits.shape[1]):
+            word = bits[i, w]
+            q = w * WORD
+            while word != np.uint64(0):
+                if word & np.uint64(1):
+                    for m in range(codes.shape[1]):
+                        if codes[q, m] != missing:
+                            found[i, offsets[m] + codes[q, m]] += counts[q]
+                word >>= np.uint64(1)
+                q += 1
+
+
+@kernels.primitive
+def neighbor_sums(bits: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the sum of values[q] (Q, K) int64 over the set bits q of each row, (R, K) int64."""
+    found = np.zeros((len(bits), values.shape[1]), dtype=np.int64)
+    values = np.ascontiguousarray(values)
+    devices.over_ranges(lambda a, b: _neighbor_sums(bits[a:b], values, found[a:b]), len(bits), grain=16)
+    return found
+
+
+@neighbor_sums.kernel
+def _(bits: Any, values: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    found = xp.zeros((len(bits), values.shape[1]), dtype=np.uint64)
+    kernels.launch(
+        "neighbor_sums", kernels.blocks(len(bits), 1), 128,
+        (xp.ascontiguousarray(bits), xp.ascontiguousarray(xp.asarray(values)), found, len(bits), bits.shape[1],
+         *values.shape),
+        device=device,
+    )  # fmt: skip
+    return found.view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _neighbor_sums(bits, values, found):
+    for i in range(bits.shape[0]):
+        for w in range(bits.shape[1]):
+            word = bits[i, w]
+            q = w * WORD
+            while word != np.uint64(0):
+                if word & np.uint64(1):
+                    for d in range(values.shape[1]):
+                        found[i, d] += values[q, d]
+                word >>= np.uint64(1)
+                q += 1

@@ -1,0 +1,20 @@
+// Sums over the neighbours of a row, read from its bits: out[i, d] = sum of values[q, d] over the neighbours q of row i.
+//
+// bits (R, W): bit q % 64 of word q / 64; values (Q, K), whole numbers, so that the order of additions does not matter;
+// out (R, K), zeros before. One block a row; its threads share out the columns, and where columns are fewer than threads
+// the neighbours too.
+
+extern "C" __global__ void neighbor_sums(const u64* bits, const i64* values, u64* out, i64 n_rows, i64 n_words,
+                                         i64 n_cols, i64 width) {
+    i64 lanes = min(width, (i64)blockDim.x), stride = blockDim.x / lanes;
+    i64 first = threadIdx.x / lanes;
+    if (first == stride) return;
+    for (i64 i = blockIdx.x; i < n_rows; i += gridDim.x) {
+        for (i64 d = threadIdx.x % lanes; d < width; d += lanes) {
+            i64 sum = 0;
+            for (i64 q = first; q < n_cols; q += stride)
+                if (bits[i * n_words + q / 64] >> (q % 64) & 1) sum += values[q * width + d];
+            if (sum) atomicAdd(&out[i * width + d], (u64)sum);
+        }
+    }
+}
