@@ -3,6 +3,7 @@
 from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
 from gpuens.partition.metis import metis
 from gpuens.partition.single import single_linkage
 from gpuens.partition.transfer_cut import embedding, transfer_cut
@@ -10,11 +11,14 @@ from gpuens.partition.work import Work
 
 __all__ = [
     "Dendrogram",
+    "LabelKMeans",
     "Work",
     "average_linkage",
     "complete_linkage",
     "embedding",
+    "label_kmeans",
     "metis",
     "single_linkage",
+    "squared_euclidean",
     "transfer_cut",
 ]

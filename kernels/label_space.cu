@@ -1,0 +1,66 @@
+// k-means in label space: rows against centroids of which nothing is known but a cost for each label.
+//
+//   nearest_centroids   d[g, k] = constant[k] + sum_m cost[offsets[m] + codes[m, g], k], out = argmin_k and max(min_k, 0)
+//   label_histograms    out[c, k] = sum of the weights of the rows with label k in cluster c
+//
+// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. cost (N_c, K) has the centroids
+// of a label side by side. Sums over m are taken in the order of the clusterings, as on the CPU; of equal distances the
+// lowest k wins. Histograms are whole numbers.
+//
+// variants: CODE = u8 u16 u32
+
+#define TILE 8  // centroids whose sums a thread keeps in registers: 64 bytes of a row of cost, two sectors
+
+// One thread a row.
+extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const f64* cost,
+                                             const f64* constant, i64* labels, f64* distances, i64 n_rows,
+                                             i64 n_clusterings, i64 n_centroids) {
+    FOR_EACH(g, n_rows) {
+        i64 nearest = -1;
+        f64 smallest = 0.0;
+        for (i64 first = 0; first < n_centroids; first += TILE) {
+            f64 sums[TILE];
+            for (int j = 0; j < TILE; ++j) sums[j] = first + j < n_centroids ? constant[first + j] : 0.0;
+            for (i64 m = 0; m < n_clusterings; ++m) {
+                CODE label = codes[m * n_rows + g];
+                if (label == MISSING(CODE)) continue;
+                const f64* costs = cost + (offsets[m] + label) * n_centroids + first;
+                for (int j = 0; j < TILE; ++j)
+                    if (first + j < n_centroids) sums[j] += costs[j];
+            }
+            for (int j = 0; j < TILE; ++j) {
+                if (first + j < n_centroids && (nearest < 0 || sums[j] < smallest)) {
+                    nearest = first + j;
+                    smallest = sums[j];
+                }
+            }
+        }
+        labels[g] = nearest;
+        distances[g] = smallest > 0.0 ? smallest : 0.0;
+    }
+}
+
+// Grid (chunks of rows, M). A block counts its chunk in shared memory where the k_m x K table of its clustering fits the
+// `shared_cells` there are.
+extern "C" __global__ void label_histograms(const CODE* codes, const i64* offsets, const i64* weights,
+                                            const i64* labels, u64* out, i64 n_rows, i64 n_labels, i64 shared_cells) {
+    extern __shared__ u64 cells[];
+    i64 m = blockIdx.y, n_cells = (offsets[m + 1] - offsets[m]) * n_labels;
+    u64* table = out + offsets[m] * n_labels;
+    bool in_shared = n_cells <= shared_cells;
+    if (in_shared) {
+        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x) cells[c] = 0;
+        __syncthreads();
+    }
+    FOR_EACH(g, n_rows) {
+        CODE label = codes[m * n_rows + g];
+        if (label == MISSING(CODE)) continue;
+        i64 cell = label * n_labels + labels[g];
+        atomicAdd(in_shared ? &cells[cell] : &table[cell], (u64)weights[g]);
+    }
+    if (in_shared) {
+        __syncthreads();
+        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x)
+            if (cells[c]) atomicAdd(&table[c], cells[c]);
+    }
+}

@@ -1,0 +1,372 @@
+"""k-means in label space against k-means on the features themselves, which are small enough here to be built."""
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import distinct_rows, random_labels, structured_labels
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score as ari
+
+import gpuens as ge
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.partition import label_kmeans, squared_euclidean
+from gpuens.partition.label_kmeans import _lloyd, _Rows, label_histograms, nearest_centroids
+
+MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
+
+pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
+
+LABELS = {
+    "one row": lambda: np.zeros((1, 3), dtype=np.int64),
+    "two rows": lambda: np.array([[0, 0, 1], [0, 1, 1]]),
+    "31 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6)))[:31],
+    "32 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), missing=0.2, seed=1))[:32],
+    "33 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), missing=0.2, seed=2))[:33],
+    "structured": lambda: distinct_rows(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]),
+    "many clusters": lambda: random_labels(400, 4, (280, 300), missing=0.1, seed=4),  # uint16
+    "one clustering": lambda: np.arange(20)[:, None],
+}
+
+
+def tables_of(ens, kind="any", seed=0):
+    """Return a table a clustering: square ones of any numbers, ones with few columns, or centred unit vectors."""
+    rng, k = np.random.default_rng(seed), np.diff(ens.offsets).tolist()
+    if kind == "centred":
+        return [np.eye(n) - 1 / n for n in k]
+    return [rng.standard_normal((n, n if kind == "any" else 2)) for n in k]
+
+
+def counts_for(n, seed=0):
+    return np.random.default_rng(seed).integers(1, 9, n)
+
+
+def rows_of(ens, tables, weights, where="cpu"):
+    return _Rows(ens.codes_on(where), ens.offsets, weights, squared_euclidean(tables), where)
+
+
+def run(ens, tables, weights, k, where="cpu", seed=0, **options):
+    return label_kmeans(
+        ens.codes_on(where), ens.offsets, weights, squared_euclidean(tables), k,
+        rng=np.random.default_rng(seed), device=where, **options,
+    )  # fmt: skip
+
+
+# --- the oracle -------------------------------------------------------------------------------------------------------
+
+
+def features(ens, tables):
+    """Return the features (G, D): what each label's table says, side by side; zeros where a label is missing."""
+    rows = []
+    for row in ens.to_array():
+        parts = [
+            table[label] if label >= 0 else np.zeros(table.shape[1]) for label, table in zip(row, tables, strict=True)
+        ]
+        rows.append(np.concatenate(parts))
+    return np.array(rows)
+
+
+def distances(X, centers):
+    return ((X[:, None] - centers) ** 2).sum(axis=2)
+
+
+def means(X, weights, labels):
+    return np.array([np.average(X[labels == k], axis=0, weights=weights[labels == k]) for k in range(labels.max() + 1)])
+
+
+def objective(X, weights, labels):
+    centers = means(X, weights, labels)
+    return sum(w * ((x - centers[label]) ** 2).sum() for x, w, label in zip(X, weights, labels, strict=True))
+
+
+def step(X, weights, centers, n_clusters):
+    """Return each row's nearest centroid; an empty cluster gets the farthest row and those that are equal to it."""
+    labels = np.unique(distances(X, centers).argmin(axis=1), return_inverse=True)[1]
+    while (k := labels.max() + 1) < n_clusters:
+        to_nearest = distances(X, means(X, weights, labels)).min(axis=1)
+        farthest = to_nearest.argmax()
+        if to_nearest[farthest] < 1e-9:
+            break
+        labels[np.isclose(X, X[farthest]).all(axis=1)] = k
+    return labels
+
+
+def lloyd(X, weights, centers, n_clusters):
+    labels = step(X, weights, centers, n_clusters)
+    while not np.array_equal(labels, then := step(X, weights, means(X, weights, labels), n_clusters)):
+        labels = then
+    return labels
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+def ensemble(n, dtype, seed=0):
+    """Return codes (n, 5) of a dtype, columns contiguous, a fifth of them missing, and their offsets."""
+    rng = np.random.default_rng(seed)
+    k = rng.integers(2, 300 if dtype != "uint8" else 9, 5)
+    codes = np.asfortranarray(rng.integers(0, k, (n, 5)).astype(dtype))
+    codes[rng.random((n, 5)) < 0.2] = np.iinfo(dtype).max
+    return codes, np.concatenate([[0], np.cumsum(k)])
+
+
+def on(where, array):
+    return devices.namespace(where).asarray(array.T).T
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("n_centroids", [1, 7, 8, 9, 100])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
+def test_nearest_centroids(n, dtype, n_centroids, where):
+    codes, offsets = ensemble(n, dtype)
+    rng = np.random.default_rng(1)
+    cost, const = rng.standard_normal((offsets[-1], n_centroids)), rng.random(n_centroids)
+    labels, found = nearest_centroids(on(where, codes), offsets, cost, const, device=where)
+    expected = np.tile(const, (n, 1))
+    for m in range(5):
+        known = codes[:, m] != np.iinfo(dtype).max
+        expected[known] += cost[offsets[m] + codes[known, m]]
+    assert devices.to_host(labels).dtype == np.int64
+    np.testing.assert_array_equal(devices.to_host(labels), expected.argmin(axis=1))
+    np.testing.assert_array_equal(devices.to_host(found), np.maximum(expected.min(axis=1), 0))
+
+
+@pytest.mark.kernels
+def test_the_first_of_equally_near_centroids(where):
+    codes, offsets = ensemble(50, "uint8")
+    cost = np.repeat(np.random.default_rng(2).integers(0, 2, (offsets[-1], 6)), 3, axis=1).astype(float)
+    labels, _ = nearest_centroids(on(where, codes), offsets, cost, np.zeros(18), device=where)
+    assert set(devices.to_host(labels) % 3) == {0}
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("shared_bytes", [0, 300, 48 * 1024])
+@pytest.mark.parametrize("n_labels", [1, 7, 40])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
+def test_label_histograms(n, dtype, n_labels, shared_bytes, where, monkeypatch):
+    """In shared memory all of them, some or none."""
+    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
+    codes, offsets = ensemble(n, dtype)
+    rng = np.random.default_rng(3)
+    weights, labels = rng.integers(1, 2**40, n), rng.integers(0, n_labels, n)
+    found = label_histograms(
+        on(where, codes), offsets, weights, devices.namespace(where).asarray(labels), n_labels, device=where
+    )
+    expected = np.zeros((offsets[-1], n_labels), dtype=np.int64)
+    for g, m in np.argwhere(codes != np.iinfo(dtype).max):
+        expected[offsets[m] + codes[g, m], labels[g]] += weights[g]
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(devices.to_host(found), expected)
+
+
+@pytest.mark.kernels
+@pytest.mark.tiny
+def test_tiny(monkeypatch):
+    """One block of threads that really run side by side."""
+    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
+    codes, offsets = ensemble(33, "uint8")
+    rng = np.random.default_rng(4)
+    cost, const, labels = rng.random((offsets[-1], 9)), rng.random(9), rng.integers(0, 3, 33)
+    for function, args in [
+        (nearest_centroids, (codes, offsets, cost, const)),
+        (label_histograms, (codes, offsets, np.arange(33), labels, 3)),
+    ]:
+        for found, expected in zip(function(*args, device="emulated"), function(*args), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["any", "flat", "centred"])
+def test_squared_euclidean(kind):
+    ens = ge.Ensemble(LABELS["33 rows"]())
+    tables, weights, labels = tables_of(ens, kind), counts_for(33), np.arange(33) % 4
+    X = features(ens, tables)
+    found = rows_of(ens, tables, weights).of(labels, 4)
+    expected = distances(X, means(X, weights, labels))
+    for row, from_centers in zip(ens.to_array(), expected, strict=True):
+        own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
+        np.testing.assert_allclose(own, from_centers, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.objective, objective(X, weights, labels), rtol=1e-12)
+    to_some = rows_of(ens, tables, weights).distances_to([5, 5, 20])
+    np.testing.assert_allclose(to_some, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
+    assert (to_some[[5, 20], [0, 2]] == 0).all()
+
+
+# --- iterations -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", LABELS)
+@pytest.mark.parametrize("n_clusters", [1, 2, 7, "all"])
+def test_iterations_are_those_on_features(shape, n_clusters, where):
+    labels = LABELS[shape]()
+    ens = ge.Ensemble(list(labels.T))
+    k = len(labels) if n_clusters == "all" else min(n_clusters, len(labels))
+    tables, weights = tables_of(ens), counts_for(len(labels))
+    X = features(ens, tables)
+    rows = rows_of(ens, tables, weights, where)
+    start = np.random.default_rng(5).choice(len(labels), k, replace=False)
+    found, _, converged = _lloyd(rows, *rows.divergence(rows.shares_of(start)), k, 100)
+    expected = lloyd(X, weights, X[start], k)
+    np.testing.assert_array_equal(devices.to_host(found.labels), expected)
+    np.testing.assert_allclose(found.objective, objective(X, weights, expected), rtol=1e-10, atol=1e-10)
+    assert converged
+    others = KMeans(k, init=X[start], n_init=1, tol=0).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(devices.to_host(found.labels), others.labels_)
+    np.testing.assert_allclose(found.objective, others.inertia_, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["any", "centred"])
+def test_the_objective_never_rises(kind, where):
+    ens = ge.Ensemble(random_labels(400, 6, (2, 6), missing=0.1, seed=6))
+    tables, weights = tables_of(ens, kind), counts_for(400)
+    rows = rows_of(ens, tables, weights, where)
+    X = features(ens, tables)
+    found = rows.clusters(*rows.divergence(rows.shares_of(np.arange(9))), 9)
+    for _ in range(20):
+        then = rows.clusters(found.cost, found.const, 9)
+        assert then.objective <= found.objective * (1 + 1e-14)
+        np.testing.assert_allclose(then.objective, objective(X, weights, devices.to_host(then.labels)), rtol=1e-12)
+        found = then
+
+
+def test_empty_clusters_begin_again_at_the_farthest_rows(where):
+    """Five centroids of which three are one and one is far from everything."""
+    labels = LABELS["structured"]()
+    ens = ge.Ensemble(labels)
+    tables, weights = tables_of(ens), counts_for(len(labels))
+    X = features(ens, tables)
+    rows = rows_of(ens, tables, weights, where)
+    cost, const = rows.divergence(rows.shares_of([3, 3, 40, 3, 40]))
+    const[4] += 1e6
+    found = rows.clusters(cost, const, 5)
+    np.testing.assert_array_equal(devices.to_host(found.labels), step(X, weights, X[[3, 3, 40]], 5))
+    assert np.bincount(devices.to_host(found.labels)).min() > 0
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["any", "flat", "centred"])
+@pytest.mark.parametrize("shape", LABELS)
+def test_every_device_finds_the_same(shape, kind, where):
+    labels = LABELS[shape]()
+    ens = ge.Ensemble(list(labels.T))
+    k = min(6, len(labels))
+    args = ens, tables_of(ens, kind), counts_for(len(labels)), k
+    found, expected = run(*args, where), run(*args)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert isinstance(found.labels, np.ndarray)
+    assert found.labels.dtype == np.int64
+    first = np.unique(found.labels, return_index=True)[1]
+    assert (np.diff(first) > 0).all()
+    assert len(first) == k
+    nearest, _ = nearest_centroids(ens.codes_on(where), ens.offsets, found.cost, found.const, device=where)
+    np.testing.assert_array_equal(devices.to_host(nearest), found.labels)
+
+
+@pytest.mark.parametrize("restarts_on", [200, 20_000])
+def test_structure_is_found(restarts_on, where, monkeypatch):
+    monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
+    labels, truth = structured_labels(600, 10, 5, noise=0.2, split=2, seed=7)
+    ens = ge.Ensemble(labels)
+    found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
+    assert ari(truth, found.labels) > 0.95
+    assert found.converged
+
+
+@pytest.mark.parametrize("k", [3, 20])
+def test_as_good_as_k_means_on_features(k):
+    ens = ge.Ensemble(structured_labels(500, 8, 6, noise=0.3, split=3, seed=8)[0])
+    tables, weights = tables_of(ens, "centred"), counts_for(500)
+    found = run(ens, tables, weights, k)
+    expected = KMeans(k, n_init=10, random_state=0).fit(features(ens, tables), sample_weight=weights)
+    assert found.objective < 1.01 * expected.inertia_
+
+
+def test_weights_are_repetitions():
+    labels = LABELS["structured"]()
+    weights = counts_for(len(labels))
+    ens, repeated = ge.Ensemble(labels), ge.Ensemble(np.repeat(labels, weights, axis=0))
+    tables = tables_of(ens)
+    found = run(ens, tables, weights, 6)
+    expected = run(repeated, tables, np.ones(weights.sum(), dtype=np.int64), 6)
+    np.testing.assert_array_equal(np.repeat(found.labels, weights), expected.labels)
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-12)
+
+
+def test_one_cluster_and_as_many_as_rows():
+    ens = ge.Ensemble(LABELS["33 rows"]())
+    tables, weights = tables_of(ens), counts_for(33)
+    X = features(ens, tables)
+    one, all_of_them = run(ens, tables, weights, 1), run(ens, tables, weights, 33)
+    assert not one.labels.any()
+    np.testing.assert_allclose(one.objective, objective(X, weights, one.labels), rtol=1e-12)
+    np.testing.assert_array_equal(all_of_them.labels, np.arange(33))
+    np.testing.assert_allclose(all_of_them.objective, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_clusters", [4, 5, 12])
+def test_rows_of_the_same_features_stay_together(n_clusters, where):
+    """Tables that have but two different rows: no more than four of twelve label rows can be told apart."""
+    labels = np.array([[a, b] for a in range(4) for b in range(3)])
+    tables = [np.array([[0.1, 0.3], [0.1, 0.3], [0.7, 0.2], [0.7, 0.2]]), np.array([[1 / 3], [1 / 7], [1 / 7]])]
+    found = run(ge.Ensemble(labels), tables, counts_for(12), n_clusters, where)
+    assert found.labels.tolist() == [0, 1, 1, 0, 1, 1, 2, 3, 3, 2, 3, 3]
+    np.testing.assert_allclose(found.objective, 0, atol=1e-12)
+    assert found.const.shape == (4,)
+
+
+def test_all_rows_alike(where):
+    ens = ge.Ensemble(np.tile([0, 1, 2], (3, 1)).T)
+    found = run(ens, [np.ones((3, 2))] * 3, np.ones(3, dtype=np.int64), 3, where)
+    assert found.labels.tolist() == [0, 0, 0]
+    assert found.converged
+
+
+def test_restarts_and_iterations_make_it_better():
+    ens = ge.Ensemble(random_labels(300, 6, (2, 6), seed=9))
+    args = ens, tables_of(ens), counts_for(300), 8
+    reached = [run(*args, n_init=n).objective for n in (1, 3, 10)]
+    assert reached == sorted(reached, reverse=True)
+    cut_short = [run(*args, n_init=1, max_iter=n) for n in (1, 2, 4, 100)]
+    assert [found.objective for found in cut_short] == sorted((f.objective for f in cut_short), reverse=True)
+    assert [found.n_iter for found in cut_short[:2]] == [1, 2]
+    assert [found.converged for found in cut_short] == [False, False, False, True]
+    for found in cut_short:
+        assert np.bincount(found.labels, minlength=8).min() > 0
+
+
+def test_other_rows_go_to_the_centroids_found(where):
+    labels, truth = structured_labels(400, 10, 4, noise=0.2, split=2, seed=10)
+    ens = ge.Ensemble(labels)
+    seen = ens.take(np.arange(150))
+    found = run(seen, tables_of(ens, "centred"), np.ones(150, dtype=np.int64), 4, where)
+    rest = ens.take(np.arange(150, 400))
+    nearest, _ = nearest_centroids(rest.codes_on(where), ens.offsets, found.cost, found.const, device=where)
+    assert ari(truth[150:], devices.to_host(nearest)) > 0.95
+
+
+def test_threads_do_not_matter(monkeypatch):
+    ens = ge.Ensemble(random_labels(9000, 6, (2, 40), seed=11))
+    args = ens, tables_of(ens), counts_for(9000), 12
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    expected = run(*args, n_init=1)
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    for one, other in zip(run(*args, n_init=1), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("restarts_on", [100, 20_000])
+def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
+    """Distances and labels of rows come to the host, the label matrix does not."""
+    monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
+    ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 200, (2, 4), missing=0.1, seed=12)))
+    fake_cupy.traffic.to_host.sizes.clear()
+    found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
+    assert fake_cupy.traffic.to_host.largest <= 8 * 1000 * 3 < ens.n_objects * ens.n_clusterings
+    for one, other in zip(found, run(ens, tables_of(ens), counts_for(1000), 4, n_init=2), strict=True):
+        np.testing.assert_array_equal(one, other)
