@@ -1,0 +1,337 @@
+"""Coupled similarities of clusters and of objects, and common neighbours, against literal sets and Table II of CCE."""
+
+from functools import cache
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+from conftest import MANY_SHAPES, random_labels, refused, shapes
+
+import gpuens as ge
+from gpuens.device import to_host
+from gpuens.reduction.core_groups import core_groups
+from gpuens.similarity import coupled, neighborhood
+
+
+def many_clusters():
+    """Return labels with hundreds of clusters in one clustering (codes of two bytes), repeated rows and missing."""
+    labels = random_labels(340, 4, (2, 9), missing=0.1, seed=1)
+    labels[:, 2] = np.arange(340) % 300
+    labels[300:] = labels[40:80]
+    return labels
+
+
+SHAPES = {name: make for name, make in MANY_SHAPES.items() if name != "one clustering"}
+SHAPES["many clusters"] = many_clusters
+SHAPES["hardly any labels"] = lambda: random_labels(60, 6, (2, 6), missing=0.8, seed=3)
+
+
+@pytest.fixture(params=shapes(SHAPES))
+def name(request):
+    """The name of an ensemble of `SHAPES`."""
+    return request.param
+
+
+@pytest.fixture
+def labels(name):
+    return SHAPES[name]()
+
+
+@cache
+def literal_objects(name):
+    """Return the literal IaOSO, worked out once for all devices."""
+    return oracles.iaoso(SHAPES[name]())
+
+
+def common(near):
+    """Return the literal CCOSO of neighbours, (N, N) bool."""
+    near = (near & ~np.eye(len(near), dtype=bool)).astype(np.int64)
+    return near @ near.T / len(near)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, atol=1e-12, rtol=0)
+
+
+def close_blocks(found, expected):
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        close(a, b)
+
+
+# --- the paper's example ----------------------------------------------------------------------------------------------
+
+TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # with the labels as printed
+
+
+def test_table_two_of_the_paper(where):
+    matrices = ge.similarity.coupled_clusters(TABLE_TWO, device=where)
+    assert [matrix.round(3).tolist() for matrix in matrices] == [
+        [[0.714, 0.638], [0.638, 0.778]],
+        [[0.714, 0.667], [0.667, 0.778]],
+        [[0.667, 0.545], [0.545, 0.800]],
+        [[0.750, 0.583], [0.583, 0.750]],
+    ]
+    u2, u3, u10 = (number - 1 for number in (2, 3, 10))
+    s = ge.similarity.coupled_objects(TABLE_TWO, rows=[u2], cols=[u3, u10], device=where)
+    assert s.round(3).tolist() == [[0.655, 0.662]]
+    near = ge.similarity.common_neighbors(TABLE_TWO, 0.65, rows=[u2, u3, u10], device=where)
+    assert near.round(3).tolist() == [
+        [0.500, 0.833, 0.750, 0.500, 0.333, 0.750, 0.667, 0.500, 0.833, 0.500, 0.667, 0.500],
+        [0.583, 0.750, 0.917, 0.583, 0.417, 0.833, 0.750, 0.583, 0.750, 0.583, 0.750, 0.583],
+        [0.500, 0.500, 0.583, 0.500, 0.333, 0.583, 0.583, 0.583, 0.500, 0.667, 0.583, 0.583],
+    ]
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def test_coupled_clusters_are_the_literal_ones(labels, where):
+    found = ge.similarity.coupled_clusters(labels, device=where)
+    close_blocks(found, oracles.ccsc(labels))
+    for matrix in found:
+        assert isinstance(matrix, np.ndarray)
+        assert matrix.dtype == np.float64
+        np.testing.assert_array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1, 1, 1], [0.5, 0, 2, 0, 0.25], [1e-200, 1, 3, 1e-9, 1], [0, 7, 0, 0, 2]])
+@pytest.mark.parametrize("name", ["unequal k", "repeated rows"], indirect=True)
+def test_weights_of_the_clusterings(labels, weights, where):
+    assert labels.shape[1] == 5
+    found = ge.similarity.coupled_clusters(labels, weights, device=where)
+    close_blocks(found, oracles.ccsc(labels, weights))
+    close_blocks(
+        ge.similarity.coupled_clusters(labels, 3 * np.array(weights), device=where), found
+    )  # only ratios count
+    s = oracles.iaoso(labels, weights)
+    close(ge.similarity.coupled_objects(labels, weights=weights, device=where), s)
+    assert abs(s - 0.3137).min() > 1e-9
+    close(ge.similarity.common_neighbors(labels, 0.3137, weights=weights, device=where), oracles.ieoso(s, 0.3137))
+
+
+@pytest.mark.parametrize("weight", [1, 0.1, 1e300, 1e-320])
+def test_equal_weights_are_the_default(labels, weight):
+    found = ge.similarity.coupled_clusters(labels, [weight] * labels.shape[1])
+    close_blocks(found, ge.similarity.coupled_clusters(labels))
+
+
+def test_clusters_without_objects_are_similar_to_none():
+    ens = ge.Ensemble(SHAPES["unequal k"]()).take(np.arange(20))
+    assert (ens.sizes == 0).any()
+    rows = SHAPES["unequal k"]()[:20]
+    for m, (matrix, literal) in enumerate(zip(ge.similarity.coupled_clusters(ens), oracles.ccsc(rows), strict=True)):
+        there = ens.sizes[ens.offsets[m] : ens.offsets[m + 1]] > 0
+        close(matrix[np.ix_(there, there)], literal)
+        assert not matrix[~there].any()
+        assert not matrix[:, ~there].any()
+    close(ge.similarity.coupled_objects(ens), oracles.iaoso(rows))
+    close(ge.similarity.common_neighbors(ens, 0.3137), oracles.ccoso(rows, 0.3137))
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def test_coupled_objects_are_the_literal_ones(name, labels, where):
+    found = ge.similarity.coupled_objects(labels, device=where)
+    assert found.dtype == np.float64
+    close(found, literal_objects(name))
+    np.testing.assert_array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])  # between similarities, none equals one
+def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
+    s = literal_objects(name)
+    assert theta == 0 or abs(s - theta).min() > 1e-9
+    found = ge.similarity.common_neighbors(labels, theta, device=where)
+    assert found.dtype == np.float64
+    close(found, oracles.ieoso(s, theta))
+
+
+def test_neighbors_by_default_are_more_similar_than_the_mean(name, labels, where):
+    s = literal_objects(name)
+    found = ge.similarity.common_neighbors(labels, device=where)
+    close(found, oracles.ieoso(s, oracles.mean_over_pairs(s)))
+
+
+def test_a_threshold_that_is_met_exactly_is_met(labels, where):
+    """Nearly all pairs of some ensembles have one of a few similarities, and a threshold can be one of them."""
+    s = ge.similarity.coupled_objects(labels, device=where)
+    for theta in np.quantile(s, [0, 0.2, 0.5, 0.9, 1], method="nearest").tolist():
+        found = ge.similarity.common_neighbors(labels, theta, device=where)
+        np.testing.assert_array_equal(found, common(s >= theta))
+
+
+@pytest.mark.parametrize("n_clusterings", [2, 3, 5, 7])
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_the_mean_of_equal_similarities_is_met(n_clusterings, where):
+    """Where all pairs are as similar as the mean, all are neighbours, however a mean is rounded."""
+    for n in range(n_clusterings, 30):
+        found = ge.similarity.common_neighbors(np.zeros((n, n_clusterings), dtype=np.int64), device=where)
+        close(found, common(np.ones((n, n), dtype=bool)))
+
+
+@pytest.mark.parametrize("function", [ge.similarity.coupled_objects, ge.similarity.common_neighbors])
+def test_blocks_are_parts_of_the_whole(function, labels, where):
+    whole = function(labels, device=where)
+    n = len(labels)
+    for rows, cols in (
+        (np.array([0, n - 1, 2, -1, 0]), np.arange(n) % 3 == 0),
+        (slice(1, None, 2), [3]),
+        (np.array([], dtype=np.int64), slice(0, 2)),
+        (np.arange(n)[::-1], slice(None)),
+    ):
+        block = function(labels, rows=rows, cols=cols, device=where)
+        np.testing.assert_array_equal(block, whole[rows][:, cols])
+    np.testing.assert_array_equal(function(labels, cols=[1], device=where), whole[:, [1]])
+
+
+# --- rows that stand for several objects ------------------------------------------------------------------------------
+
+
+@cache
+def literal_clusters(name):
+    """Return the literal mean IaOSO and the mean CCOSO of all pairs of clusters, worked out once for all devices."""
+    labels, s = SHAPES[name](), literal_objects(name)
+    near = oracles.ieoso(s, oracles.mean_over_pairs(s))
+    return oracles.cluster_similarity(labels, s), oracles.cluster_similarity(labels, near)
+
+
+@pytest.fixture
+def groups(labels):
+    return core_groups(ge.Ensemble(labels))
+
+
+def test_core_groups_give_the_similarities_of_all_clusters(name, labels, groups, where):
+    blocks = coupled.coupling(groups.ensemble, groups.weights, None, device=where)
+    for a, b in zip(blocks.matrices(), ge.similarity.coupled_clusters(labels, device=where), strict=True):
+        np.testing.assert_array_equal(a, b)
+    mean = coupled.mean_similarity(groups.ensemble, groups.weights, blocks, device=where)
+    close(mean, oracles.mean_over_pairs(literal_objects(name)))
+    of_objects, of_neighbors = literal_clusters(name)
+    close(coupled.between_clusters(groups.ensemble, groups.weights, blocks, device=where), of_objects)
+    near = neighborhood.Neighborhoods(groups.ensemble, groups.weights, blocks, None, device=where)
+    close(neighborhood.between_clusters(near, ge.Ensemble(labels).sizes), of_neighbors)
+
+
+def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups, where):
+    """Between different objects: of two in one group the same holds as of two in different ones."""
+    blocks = coupled.coupling(groups.ensemble, groups.weights, None, device=where)
+    near = neighborhood.Neighborhoods(groups.ensemble, groups.weights, blocks, 0.3137, device=where)
+    every = np.arange(len(groups.weights))
+    bits = near.bits(groups.ensemble.codes_on(where))
+    of_groups = to_host(near.common(every, bits, every, near.planes(bits)))
+    sets = oracles.neighborhoods(literal_objects(name), 0.3137)
+    n = len(labels)
+    expected = np.array([[len(sets[x] & sets[y]) for y in range(n)] for x in range(n)])
+    different = ~np.eye(n, dtype=bool)
+    found = of_groups[np.ix_(groups.membership, groups.membership)]
+    np.testing.assert_array_equal(found[different], expected[different])
+    in_clusters = to_host(near.counts_in(every, bits))[groups.membership]
+    clusters = [objects for _, _, objects in oracles.clusters(labels)]
+    np.testing.assert_array_equal(in_clusters, [[len(of & objects) for objects in clusters] for of in sets])
+
+
+# --- what must not matter ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_devices_agree_bit_for_bit(labels, device):
+    weights = np.random.default_rng(2).uniform(size=labels.shape[1])
+    for a, b in zip(
+        ge.similarity.coupled_clusters(labels, weights, device="cpu"),
+        ge.similarity.coupled_clusters(labels, weights, device=device),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    for function in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
+        np.testing.assert_array_equal(function(labels, device="cpu"), function(labels, device=device))
+
+
+def test_the_number_of_threads_changes_no_bit(labels, monkeypatch):
+    found = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        found.append([
+            *ge.similarity.coupled_clusters(labels),
+            ge.similarity.coupled_objects(labels),
+            ge.similarity.common_neighbors(labels),
+        ])  # fmt: skip
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_the_order_of_the_objects_changes_no_bit(labels):
+    order = np.random.default_rng(0).permutation(len(labels))
+    for a, b in zip(ge.similarity.coupled_clusters(labels), ge.similarity.coupled_clusters(labels[order]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for function in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
+        np.testing.assert_array_equal(function(labels)[np.ix_(order, order)], function(labels[order]))
+
+
+@pytest.mark.parametrize("name", ["missing", "structured, missing"], indirect=True)
+def test_any_way_of_giving_the_labels_gives_the_same(labels, where):
+    strings = [pd.array([None if v < 0 else f"c{v:03d}" for v in c], dtype="string") for c in labels.T]
+    functions = (ge.similarity.coupled_objects, ge.similarity.common_neighbors)
+    expected = [function(labels, device=where) for function in functions]
+    for form in (np.where(labels >= 0, 10 * labels + 3, -1), np.where(labels < 0, np.nan, labels), list(labels.T),
+                 strings, pd.DataFrame(labels).astype("category"), ge.Ensemble(labels)):  # fmt: skip
+        for function, array in zip(functions, expected, strict=True):
+            np.testing.assert_array_equal(function(form, device=where), array)
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+FUNCTIONS = [ge.similarity.coupled_clusters, ge.similarity.coupled_objects, ge.similarity.common_neighbors]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_single_clustering_is_refused(function):
+    refused(lambda: function(np.array([[0], [1], [1]])), ValueError, "single base clustering", "at least 2")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [1, 1, 1],
+        [1, 1, 1, 1, 1],
+        [[1, 1, 1, 1]],
+        1,
+        [1, -1, 1, 1],
+        [1, np.nan, 1, 1],
+        [1, np.inf, 1, 1],
+        [0, 0, 0, 0],
+        [0, 1, 0, 0],  # nothing to compare that clustering's own clusters by
+        ["a", "b", "c", "d"],
+        [True, True, False, True],
+    ],
+)
+def test_bad_weights_are_refused(function, weights):
+    refused(lambda: function(oracles.TABLE_TWO, weights=weights), ValueError, "weights must be")
+
+
+@pytest.mark.parametrize("theta", [-0.1, 1.1, np.nan, np.inf])
+def test_a_threshold_that_is_no_similarity_is_refused(theta):
+    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), ValueError, "theta must be")
+
+
+@pytest.mark.parametrize("theta", ["a", True, [0.5]])
+def test_a_threshold_that_is_no_number_is_refused(theta):
+    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), TypeError, "theta must be")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[1:])
+@pytest.mark.parametrize("side", ["rows", "cols"])
+@pytest.mark.parametrize(("indices", "kind"), [([12], ValueError), ([-13], ValueError), ([[0]], TypeError),
+                                               ([0.5], TypeError), ("a", TypeError)])  # fmt: skip
+def test_bad_indices_are_refused(function, side, indices, kind):
+    refused(lambda: function(oracles.TABLE_TWO, **{side: indices}), kind, side)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[1:])
+def test_a_block_beyond_the_budget_is_refused_before_it_is_made(function, monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "1kB")
+    refused(lambda: function(oracles.TABLE_TWO), MemoryError, "12 × 12", "1.2 kB", "1.0 kB may be used")
