@@ -536,6 +536,28 @@ def some_edges(n_edges: int) -> None:
         )
 
 
+def n_meta_clusters(value: Any, n_clusters: int) -> int:
+    """Return the number of meta-clusters wanted, or refuse one that the ensemble's clusters cannot give."""
+    k = integer(value, "n_clusters", minimum=1)
+    if k > n_clusters:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_clusters} clusters of all clusterings that meta-clusters are made of; "
+            "ask for fewer or add clusterings."
+        )
+    return k
+
+
+def all_chosen(n_chosen: int, n_clusters: int) -> None:
+    """Warn of meta-clusters that are no object's first choice."""
+    if n_chosen < n_clusters:
+        warnings.warn(
+            f"only {n_chosen} of {n_clusters} clusters came out: no object is associated most with the other "
+            "meta-clusters.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 # --- the command line and pictures ------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
+from gpuens.partition.meta_clustering import MetaClustering, meta_clustering
 from gpuens.partition.metis import metis
 from gpuens.partition.single import single_linkage
 from gpuens.partition.transfer_cut import embedding, transfer_cut
@@ -12,11 +13,13 @@ from gpuens.partition.work import Work
 __all__ = [
     "Dendrogram",
     "LabelKMeans",
+    "MetaClustering",
     "Work",
     "average_linkage",
     "complete_linkage",
     "embedding",
     "label_kmeans",
+    "meta_clustering",
     "metis",
     "single_linkage",
     "squared_euclidean",

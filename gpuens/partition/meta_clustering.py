@@ -1,0 +1,97 @@
+"""Meta-clustering: clusters of clusters, and each object to the one it is most associated with.
+
+The second half of MCLA (Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617, §3.4), for any similarity of
+clusters. With h_c the indicator of cluster c, an object x is associated with the meta-cluster q by
+
+    a_xq = (1/|q|) Σ_{c in q} h_c(x)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, row_lookups
+from gpuens.partition.metis import metis
+
+
+class MetaClustering(NamedTuple):
+    """What came out, in host memory; meta-clusters are numbered as the labels are, those without objects last."""
+
+    labels: np.ndarray  # (G,) int64: the meta-cluster of each row
+    membership: np.ndarray  # (G, k) float64: association of rows with meta-clusters, each row summing to 1
+    clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
+
+
+def meta_clustering(
+    ensemble: Ensemble,
+    similarities: np.ndarray | Callable[[int, int], np.ndarray],
+    sizes: np.ndarray,
+    n_clusters: int,
+    *,
+    imbalance: float = 0.03,
+    random_state: int | np.random.Generator | None = 0,
+    device: str = "cpu",
+) -> MetaClustering:
+    """Return the label of each row, 0 … in the order of the clusters' first rows, and how sure it is.
+
+    METIS divides the clusters into ``n_clusters`` meta-clusters of like weight, a cluster weighing its objects. Rows
+    associated alike with several meta-clusters go to the one of them that holds the first cluster: on iris, ecoli,
+    wine, glass and image segmentation this is as accurate as to prefer meta-clusters of many or of few clusters or
+    objects, and nowhere less so than drawing lots, which takes objects with equal labels apart.
+
+    Parameters
+    ----------
+    ensemble : Ensemble of G rows
+    similarities : ndarray (N_c, N_c), or callable
+        Of the clusters, as `metis` takes them.
+    sizes : ndarray (G,), int64
+        How many objects each row stands for.
+    n_clusters : int
+    imbalance, random_state
+        Those of `metis`.
+
+    Raises
+    ------
+    ValueError
+        For more meta-clusters than clusters that have objects.
+
+    Warns
+    -----
+    UserWarning
+        When some meta-cluster is the first choice of no object: there are fewer labels than ``n_clusters``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuens import Ensemble
+    >>> from gpuens.partition import meta_clustering
+    >>> rows = Ensemble(np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]]))
+    >>> jaccard = np.zeros((6, 6))
+    >>> jaccard[[0, 2, 0, 4, 2, 4], [2, 0, 4, 0, 4, 2]] = 1
+    >>> jaccard[[1, 3, 1, 5, 3, 5], [3, 1, 5, 1, 5, 3]] = 1
+    >>> found = meta_clustering(rows, jaccard, np.array([2, 1, 3]), 2)
+    >>> found.labels.tolist(), found.membership.round(2).tolist(), found.clusters.tolist()
+    ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
+    """
+    codes, offsets = ensemble.codes_on(device), ensemble.offsets
+    objects_in = devices.to_host(cluster_sums(codes, offsets, sizes, device=device))
+    validation.n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
+    # clusters without objects go somewhere, and count nowhere
+    meta = metis(similarities, np.maximum(objects_in, 1), n_clusters, imbalance=imbalance, random_state=random_state)
+    table = np.zeros((len(meta), n_clusters))
+    table[np.arange(len(meta)), meta] = objects_in > 0
+    # counts, divided once: equal shares have equal bits
+    shared = devices.to_host(row_lookups(codes, offsets, table, device=device))
+    association = shared / np.maximum(table.sum(axis=0), 1.0)
+    first_choice = association.argmax(axis=1)
+    chosen, first = np.unique(first_choice, return_index=True)
+    validation.all_chosen(len(chosen), n_clusters)
+    order = np.concatenate([chosen[np.argsort(first)], np.setdiff1d(np.arange(n_clusters), chosen)])
+    number = np.argsort(order)
+    membership = association[:, order]
+    membership /= membership.sum(axis=1, keepdims=True)
+    return MetaClustering(number[first_choice], membership, number[meta])

@@ -1,0 +1,133 @@
+"""Meta-clustering against the definition, object by object."""
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels, refused, structured_labels
+from sklearn.metrics import adjusted_rand_score as ari
+
+import gpuens as ge
+from gpuens.partition import meta_clustering, metis
+from gpuens.reduction import core_groups
+
+MODULE = sys.modules[meta_clustering.__module__]  # the package shows the function under the same name
+
+
+def jaccard(labels):
+    b = oracles.incidence(labels)
+    both = b.T @ b
+    return both / (both.diagonal()[:, None] + both.diagonal() - both)
+
+
+def associations(labels, clusters, k):
+    """Return, for each object, its association with each meta-cluster: the mean of the indicators, literally."""
+    members = [found[2] for found in oracles.clusters(labels)]
+    return [
+        [
+            Fraction(sum(x in members[c] for c in np.flatnonzero(clusters == q)), max(1, int((clusters == q).sum())))
+            for q in range(k)
+        ]
+        for x in range(len(labels))
+    ]
+
+
+def run(labels, k, where="cpu", **options):
+    reduced = core_groups(ge.Ensemble(labels))
+    found = meta_clustering(reduced.ensemble, jaccard(labels), reduced.weights, k, device=where, **options)
+    return found, reduced
+
+
+ENSEMBLES = {
+    "structured": lambda: structured_labels(120, 8, 4, seed=1)[0],
+    "missing": lambda: structured_labels(120, 8, 4, missing=0.3, seed=2)[0],
+    "noise": lambda: random_labels(80, 6, (2, 7), seed=3),
+    "repeated rows": lambda: random_labels(90, 4, (2, 4), distinct=20, missing=0.2, seed=4),
+    "many clusters": lambda: random_labels(600, 3, (250, 300), seed=5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:only . of . clusters came out")
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_rows_go_where_they_are_associated_most(name, k, where):
+    labels = ENSEMBLES[name]()
+    found, reduced = run(labels, k, where)
+    expected = associations(labels, found.clusters, k)
+    for x, g in enumerate(reduced.membership):
+        association = expected[x]
+        assert sum(association) > 0
+        assert association[found.labels[g]] == max(association)
+        shares = [float(a / sum(association)) for a in association]
+        np.testing.assert_allclose(found.membership[g], shares, atol=1e-15)
+    n_labels = found.labels.max() + 1
+    _, first = np.unique(found.labels, return_index=True)
+    assert len(first) == n_labels  # none is left out
+    assert (np.diff(first) > 0).all()
+    assert (found.membership.argmax(axis=1) < n_labels).all()
+
+
+@pytest.mark.parametrize("where", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_devices_agree_to_the_bit(where):
+    labels = ENSEMBLES["missing"]()
+    for expected, found in zip(run(labels, 4)[0], run(labels, 4, where)[0], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_clusters_are_divided_by_metis_and_weigh_their_objects():
+    labels = ENSEMBLES["repeated rows"]()
+    found, reduced = run(labels, 3, random_state=5, imbalance=0.2)
+    weights = np.array([len(members) for _, _, members in oracles.clusters(labels)])
+    assert reduced.ensemble.n_objects < len(labels)
+    parts = metis(jaccard(labels), weights, 3, random_state=5, imbalance=0.2)
+    assert len(set(zip(parts, found.clusters, strict=True))) == 3
+
+
+def test_ties_go_to_the_meta_cluster_of_the_first_cluster(monkeypatch):
+    """Meta-clusters {0, 3} and {1, 2}: objects 1 and 2 are in one cluster of each."""
+    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 1, 1, 0]))
+    rows = ge.Ensemble(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
+    found = meta_clustering(rows, np.zeros((4, 4)), np.ones(4, dtype=np.int64), 2)
+    assert found.labels.tolist() == [0, 1, 1, 1]
+    assert found.clusters.tolist() == [1, 0, 0, 1]
+    assert found.membership.tolist() == [[1, 0], [0.5, 0.5], [0.5, 0.5], [0, 1]]
+
+
+def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch):
+    """Both objects are in one of the two first clusters, and in both clusters of a meta-cluster of their own."""
+    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
+    rows = ge.Ensemble([np.array([0, 1])] * 3)
+    with pytest.warns(UserWarning, match="only 2 of 3 clusters came out"):
+        found = meta_clustering(rows, np.zeros((6, 6)), np.ones(2, dtype=np.int64), 3)
+    assert found.labels.tolist() == [0, 1]
+    assert found.clusters.tolist() == [2, 2, 0, 1, 0, 1]
+    np.testing.assert_allclose(found.membership, [[2 / 3, 0, 1 / 3], [0, 2 / 3, 1 / 3]])
+
+
+def test_clusters_without_objects_count_nowhere(where):
+    labels = structured_labels(60, 6, 3, split=3, seed=6)[0]
+    ensemble = ge.Ensemble(labels).take(np.arange(12))
+    assert (ensemble.sizes == 0).any()
+    found = meta_clustering(ensemble, jaccard(labels), np.ones(12, dtype=np.int64), 3, device=where)
+    there = ensemble.sizes > 0
+    indicators = oracles.incidence(labels)[:12]
+    expected = np.stack([indicators[:, there & (found.clusters == q)].mean(axis=1) for q in range(3)], axis=1)
+    np.testing.assert_allclose(found.membership, expected / expected.sum(axis=1, keepdims=True), atol=1e-15)
+
+
+def test_structure_is_found():
+    labels, truth = structured_labels(400, 12, 5, noise=0.2, split=2, seed=7)
+    found, reduced = run(labels, 5, imbalance=0.1)
+    assert ari(truth, found.labels[reduced.membership]) > 0.9
+
+
+def test_too_many_meta_clusters_are_refused():
+    rows = ge.Ensemble(np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 1]]))
+    refused(
+        lambda: meta_clustering(rows, np.zeros((5, 5)), np.ones(5, dtype=np.int64), 6),
+        ValueError,
+        "n_clusters=6",
+        "5 clu",
+    )
