@@ -25,7 +25,7 @@ LABELS = {
     "32 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), missing=0.2, seed=1))[:32],
     "33 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), missing=0.2, seed=2))[:33],
     "structured": lambda: distinct_rows(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]),
-    "many clusters": lambda: random_labels(400, 4, (280, 300), missing=0.1, seed=4),  # uint16
+    "many clusters": lambda: np.column_stack([np.arange(320) % 300, random_labels(320, 3, 4, missing=0.1, seed=4)]),
     "one clustering": lambda: np.arange(20)[:, None],
 }
 
@@ -68,7 +68,7 @@ def features(ens, tables):
 
 
 def distances(X, centers):
-    return ((X[:, None] - centers) ** 2).sum(axis=2)
+    return np.stack([((X - center) ** 2).sum(axis=1) for center in centers], axis=1)
 
 
 def means(X, weights, labels):
@@ -265,6 +265,10 @@ def test_every_device_finds_the_same(shape, kind, where):
     assert len(first) == k
     nearest, _ = nearest_centroids(ens.codes_on(where), ens.offsets, found.cost, found.const, device=where)
     np.testing.assert_array_equal(devices.to_host(nearest), found.labels)
+
+
+def test_more_clusters_than_bytes_tell_apart():
+    assert ge.Ensemble(LABELS["many clusters"]()).codes.dtype == np.uint16
 
 
 @pytest.mark.parametrize("restarts_on", [200, 20_000])
