@@ -277,6 +277,13 @@ def share(value: Any, total: int, name: str) -> int:
     return integer(value, name, minimum=1, maximum=total)
 
 
+def sample_size(size: Any) -> int | float:
+    """Return a number of objects (int ≥ 1) or a share of them (float in (0, 1]), or refuse it."""
+    if isinstance(size, numbers.Real) and not isinstance(size, (numbers.Integral, bool, np.bool_)):
+        return real(size, "size", above=0, at_most=1)
+    return integer(size, "size", minimum=1)
+
+
 def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
     """Return the lowest and the highest k that ``n_clusters`` allows, or refuse it.
 
@@ -558,6 +565,41 @@ def all_chosen(n_chosen: int, n_clusters: int) -> None:
         )
 
 
+def rock_theta(theta: Any) -> float:
+    """Return the θ of ROCK's goodness as a float, or refuse one at which its denominators vanish."""
+    theta = real(theta, "theta")
+    if not 0.0 <= theta <= 0.999999:
+        raise ValueError(
+            f"theta must be from 0 to 0.999999, for at 1 every goodness of merging is infinite, but is {theta}."
+        )
+    return theta
+
+
+def links(rows: np.ndarray, expected: tuple[int, int], total: float) -> float:
+    """Return ``total`` and the sum of these links, or refuse what are no links or more than int64 counts."""
+    if rows.shape != expected or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"links must be integers of shape {expected}, but have shape {rows.shape} and dtype {rows.dtype}."
+        )
+    if rows.size and rows.min() < 0:
+        raise ValueError(f"links must be counts from 0 on, but {rows.min()} was found.")
+    total += float(rows.sum(dtype=np.float64))
+    if total > 2.0**62:
+        raise ValueError("links add up to more than int64 counts; work on a sample, reduction=Sample(…).")
+    return total
+
+
+def merged_without_links(k: int, n_separate: int) -> None:
+    """Warn of merges among clusters that no link joins."""
+    if k < n_separate:
+        warnings.warn(
+            f"n_clusters={k} merges among {n_separate} clusters that have no links between them: which of those merge "
+            "is arbitrary; ask for more clusters or take a smaller theta.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 # --- the command line and pictures ------------------------------------------------------------------------------------
 
 
@@ -665,11 +707,30 @@ def reducer(value: Any) -> Any:
     return value
 
 
+def all_objects_in_tree(are: bool, name: str) -> None:
+    """Refuse the merge list of all objects where the dendrogram is that of a sample."""
+    if not are:
+        raise AttributeError(
+            f"{name} is the merge list of all objects, and this dendrogram is that of a sample; use dendrogram_, whose "
+            "leaves are the rows of reduction_.ensemble."
+        )
+
+
 def one_cut(n_clusters: Any) -> None:
     """Refuse two ways to cut one dendrogram; called when a distance threshold is given."""
     if n_clusters is not None:
         raise ValueError(
             "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
+        )
+
+
+def clusters_came_out(found: int, wanted: int) -> None:
+    """Warn where fewer clusters than wanted were found."""
+    if found < wanted:
+        warnings.warn(
+            f"only {found} of {wanted} clusters came out: the ensemble tells no more groups apart.",
+            UserWarning,
+            stacklevel=4,
         )
 
 
@@ -747,19 +808,24 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     array = array.astype(np.float64)
     if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(array) < 2:
         raise ValueError("weights must be finite and 0 or more, and at least 2 of them positive.")
-    return array
+    return array / array.max()
+
+
+def fraction(value: Any, name: str, default: str) -> float | None:
+    """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
+    if value is None:
+        return None
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number from 0 to 1, or None for {default}, not {value!r}.")
+    found = float(value)
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
+    return found
 
 
 def neighbor_threshold(theta: Any) -> float | None:
     """Return θ as a float in [0, 1], or None as it is, or refuse it."""
-    if theta is None:
-        return None
-    if isinstance(theta, (bool, np.bool_)) or not isinstance(theta, numbers.Real):
-        raise TypeError(f"theta must be a number from 0 to 1, or None for the mean similarity, not {theta!r}.")
-    found = float(theta)
-    if not 0.0 <= found <= 1.0:
-        raise ValueError(f"theta must be from 0 to 1, or None for the mean similarity, but is {found}.")
-    return found
+    return fraction(theta, "theta", "the mean similarity")
 
 
 def one_per_row(values: np.ndarray, n: int, name: str) -> None:

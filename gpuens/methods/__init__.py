@@ -6,14 +6,44 @@ from typing import Any
 
 from gpuens import validation
 from gpuens.methods.base import Consensus
+from gpuens.methods.cgc import CgC
+from gpuens.methods.crc_c import CrCC
+from gpuens.methods.crc_ia import CrCIa
 from gpuens.methods.eac import EAC
 from gpuens.methods.hbgf import HBGF
 from gpuens.methods.lwea import LWEA
 from gpuens.methods.lwgp import LWGP
+from gpuens.methods.oc_h import OCH
+from gpuens.methods.oc_ia import OCIa
+from gpuens.methods.s_cce import SCCE
 
-__all__ = ["EAC", "HBGF", "LWEA", "LWGP", "consensus", "methods"]
+_METHODS: dict[str, type[Consensus]] = {
+    "cgc": CgC,
+    "crc-c": CrCC,
+    "crc-ia": CrCIa,
+    "eac": EAC,
+    "hbgf": HBGF,
+    "lwea": LWEA,
+    "lwgp": LWGP,
+    "oc-h": OCH,
+    "oc-ia": OCIa,
+    "s-cce": SCCE,
+}
 
-_METHODS: dict[str, type[Consensus]] = {"eac": EAC, "hbgf": HBGF, "lwea": LWEA, "lwgp": LWGP}
+__all__ = [
+    "EAC",
+    "HBGF",
+    "LWEA",
+    "LWGP",
+    "OCH",
+    "SCCE",
+    "CgC",
+    "CrCC",
+    "CrCIa",
+    "OCIa",
+    "consensus",
+    "methods",
+]
 
 
 def methods() -> dict[str, type[Consensus]]:
@@ -21,7 +51,7 @@ def methods() -> dict[str, type[Consensus]]:
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())
-    ['eac', 'hbgf', 'lwea', 'lwgp']
+    ['cgc', 'crc-c', 'crc-ia', 'eac', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce']
     """
     return dict(_METHODS)
 

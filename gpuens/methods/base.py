@@ -8,7 +8,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from gpuens import device as devices
 from gpuens import validation
 from gpuens.ensemble import Ensemble
+from gpuens.incidence import row_lookups
 from gpuens.partition import Dendrogram, Work
+from gpuens.partition.label_kmeans import label_histograms
 from gpuens.reduction import Reduction, core_groups
 from gpuens.similarity.coassociation import self_similarities
 
@@ -55,6 +57,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
         labels = self._partition(self.reduction_, device)
         self.n_clusters_ = int(labels.max()) + 1
+        if self.reduction_.others is not None:
+            labels = np.concatenate([labels, self._label_others(self.reduction_, labels, device)])
         self.labels_ = devices.move(self.reduction_.expand(labels), ensemble.device_kind)
 
     _chooses_n_clusters = False
@@ -65,6 +69,32 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         """Return the label of each row of the reduction, 0 … k - 1 with none left out."""
         raise NotImplementedError
+
+    def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+        """Return the cluster that each of the other rows is most similar to; the largest of those that tie."""
+        members = np.bincount(labels, weights=reduced.weights)
+        largest_first = np.argsort(-members, kind="stable")
+        sums = self._similarity_sums(reduced, labels, device)[:, largest_first]
+        if reduced.label_by == "mean":
+            sums /= members[largest_first]
+        return largest_first[sums.argmax(axis=1)]
+
+    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+        """Return the sum of each other row's similarities to the members of each cluster, (others, k), host.
+
+        The sum over the members is S H, looked up by the row's labels, where H[c, t] of the members of t are in cluster
+        c: no member is visited.
+        """
+        codes, offsets, k = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, int(labels.max()) + 1
+        xp = devices.namespace(device)
+        held = label_histograms(codes, offsets, xp.asarray(reduced.weights), xp.asarray(labels), k, device=device)
+        table = self._times_similarity(devices.to_host(held).astype(np.float64), reduced, device)
+        assert reduced.others is not None
+        return devices.to_host(row_lookups(reduced.others.codes_on(device), offsets, table, device=device))
+
+    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
+        """Return S H, but for a common factor, for the method's cluster similarity S; co-association has S = I."""
+        return held
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -101,9 +131,9 @@ class LinkageConsensus(Consensus):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         self._objects: Dendrogram | None = None
         self.work_ = Work()
-        self.dendrogram_, cluster_weights = self._link(reduced, device)
-        self._self_similarities = self_similarities(reduced.ensemble, cluster_weights, device=device)
-        rows_repeat = len(reduced.membership) > len(reduced.weights)
+        self.dendrogram_, self._cluster_weights = self._link(reduced, device)
+        self._self_similarities = self_similarities(reduced.ensemble, self._cluster_weights, device=device)
+        rows_repeat = reduced.weights.sum() > len(reduced.weights)
         made_at = 1.0 - float(self._self_similarities.max())  # where the first equal rows merge
         self.lifetimes_ = self.dendrogram_.lifetimes(made_at if rows_repeat else None)
         if self.distance_threshold is not None:
@@ -117,6 +147,9 @@ class LinkageConsensus(Consensus):
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         """Return the dendrogram of the rows and the weight of each cluster, the diagonal of S times M."""
         raise NotImplementedError
+
+    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
+        return self._cluster_weights[:, None] * held
 
     def _of_longest_lifetime(self) -> int:
         """Return the number of clusters that lasts over the widest range of heights; the fewest win ties.
@@ -132,20 +165,20 @@ class LinkageConsensus(Consensus):
             lifetimes = lifetimes[:-1]
         return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1
 
-    @property
-    def _object_dendrogram(self) -> Dendrogram:
+    def _object_dendrogram(self, name: str) -> Dendrogram:
         dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
+        validation.all_objects_in_tree(self.reduction_.others is None, name)
         if self._objects is None:
             self._objects = dendrogram.expand(devices.to_host(self.reduction_.membership), self._self_similarities)
         return self._objects
 
     @property
     def children_(self) -> np.ndarray:
-        return self._object_dendrogram.children()[0]
+        return self._object_dendrogram("children_").children()[0]
 
     @property
     def distances_(self) -> np.ndarray:
-        return 1.0 - self._object_dendrogram.similarities
+        return 1.0 - self._object_dendrogram("distances_").similarities
 
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
@@ -154,4 +187,4 @@ class LinkageConsensus(Consensus):
         cluster weights that can lie above a cut, so that ``scipy.cluster.hierarchy.fcluster`` may split such objects;
         ``labels_`` keeps them together.
         """
-        return self._object_dendrogram.linkage_matrix()
+        return self._object_dendrogram("linkage_matrix()").linkage_matrix()

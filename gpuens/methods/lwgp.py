@@ -68,3 +68,6 @@ class LWGP(HBGF):
     def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         self.eci_ = eci(reduced.ensemble, self.theta, reduced.weights, device=device)
         return self.eci_
+
+    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
+        return self.eci_[:, None] * held

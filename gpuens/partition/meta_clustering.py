@@ -23,7 +23,7 @@ class MetaClustering(NamedTuple):
 
     labels: np.ndarray  # (G,) int64: the meta-cluster of each row
     membership: np.ndarray  # (G, k) float64: association of rows with meta-clusters, each row summing to 1
-    clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
+    clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster, -1 of one without objects
 
 
 def meta_clustering(
@@ -77,21 +77,33 @@ def meta_clustering(
     >>> found.labels.tolist(), found.membership.round(2).tolist(), found.clusters.tolist()
     ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
     """
-    codes, offsets = ensemble.codes_on(device), ensemble.offsets
-    objects_in = devices.to_host(cluster_sums(codes, offsets, sizes, device=device))
+    objects_in = devices.to_host(cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes, device=device))
     validation.n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
     # clusters without objects go somewhere, and count nowhere
     meta = metis(similarities, np.maximum(objects_in, 1), n_clusters, imbalance=imbalance, random_state=random_state)
-    table = np.zeros((len(meta), n_clusters))
-    table[np.arange(len(meta)), meta] = objects_in > 0
-    # counts, divided once: equal shares have equal bits
-    shared = devices.to_host(row_lookups(codes, offsets, table, device=device))
-    association = shared / np.maximum(table.sum(axis=0), 1.0)
-    first_choice = association.argmax(axis=1)
+    meta[objects_in == 0] = -1
+    associated = association(ensemble, meta, n_clusters, device=device)
+    first_choice = associated.argmax(axis=1)
     chosen, first = np.unique(first_choice, return_index=True)
     validation.all_chosen(len(chosen), n_clusters)
     order = np.concatenate([chosen[np.argsort(first)], np.setdiff1d(np.arange(n_clusters), chosen)])
     number = np.argsort(order)
-    membership = association[:, order]
-    membership /= membership.sum(axis=1, keepdims=True)
-    return MetaClustering(number[first_choice], membership, number[meta])
+    return MetaClustering(number[first_choice], shares(associated[:, order]), np.where(meta < 0, -1, number[meta]))
+
+
+def association(ensemble: Ensemble, clusters: np.ndarray, n_clusters: int, *, device: str = "cpu") -> np.ndarray:
+    """Return how much each row is associated with each meta-cluster, (G, k) float64, host; ``clusters`` as found."""
+    table = np.zeros((len(clusters), n_clusters))
+    known = np.flatnonzero(clusters >= 0)
+    table[known, clusters[known]] = 1.0
+    # counts, divided once: equal shares have equal bits
+    shared = devices.to_host(row_lookups(ensemble.codes_on(device), ensemble.offsets, table, device=device))
+    associated: np.ndarray = shared / np.maximum(table.sum(axis=0), 1.0)
+    return associated
+
+
+def shares(associated: np.ndarray) -> np.ndarray:
+    """Return associations scaled so that each row sums to 1, where it is associated with anything."""
+    total = associated.sum(axis=1, keepdims=True)
+    scaled: np.ndarray = associated / np.where(total > 0, total, 1.0)
+    return scaled

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import contingency, kernels
+from gpuens import contingency, kernels, validation
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
@@ -124,11 +124,7 @@ def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.
             restarts.fit(chosen, sample_weight=sizes[sample])
             labels = devices.to_host(lloyd(points, sizes, restarts.cluster_centers_, device=device))
     if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-        warnings.warn(
-            f"only {len(np.unique(labels))} of {k} clusters came out: the ensemble tells no more groups apart.",
-            UserWarning,
-            stacklevel=2,
-        )
+        validation.clusters_came_out(len(np.unique(labels)), k)
     return labels
 
 

@@ -6,5 +6,6 @@ uses when it is told nothing else.
 
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import CoreGroups, core_groups
+from gpuens.reduction.sampling import Sample
 
-__all__ = ["CoreGroups", "Reduction", "core_groups"]
+__all__ = ["CoreGroups", "Reduction", "Sample", "core_groups"]

@@ -257,7 +257,7 @@ def mean_similarity(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, device
     n_objects = int(counts.sum())
     if n_objects < 2:
         return 0.0
-    sizes = _sizes(ens, counts, device).astype(np.float64)
+    sizes = cluster_objects(ens, counts, device=device).astype(np.float64)
     total = 0.0
     for m, matrix in enumerate(blocks.matrices()):
         own = sizes[ens.offsets[m] : ens.offsets[m + 1]]
@@ -291,6 +291,7 @@ def between_clusters(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, devic
     return (similarities + similarities.T) / 2  # the same number both ways
 
 
-def _sizes(ens: Ensemble, counts: np.ndarray, device: str) -> np.ndarray:
+def cluster_objects(ens: Ensemble, counts: np.ndarray, *, device: str = "cpu") -> np.ndarray:
+    """Return the number of objects in each cluster (N_c,), int64, host."""
     sums = cluster_sums(ens.codes_on(device), ens.offsets, devices.namespace(device).asarray(counts), device=device)
     return devices.to_host(sums)

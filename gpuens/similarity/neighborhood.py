@@ -23,6 +23,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.similarity.coupled import (
     Blocks,
     add_similarities,
+    cluster_objects,
     coupling,
     mean_similarity,
     self_similarities,
@@ -50,6 +51,8 @@ class Neighborhoods:
     theta : float
     own : ndarray (G,), bool
         Whether two objects of the same row are neighbours: it is not certain, as similarity is not highest there.
+    sizes : ndarray (N_c,), int64
+        Objects in each cluster.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Neighborhoods:
         self.theta, self.counts, self.offsets, self.device = theta, counts, ensemble.offsets, device
         self.n_objects = int(counts.sum())
         self.own = self_similarities(ensemble, blocks, device=device) >= theta
+        self.sizes = cluster_objects(ensemble, counts, device=device)
         self._blocks = blocks.on(device)
         self._codes = ensemble.codes_on(device)
         # columns of equal counts side by side: then few words of bits need more than one plane
@@ -74,18 +78,28 @@ class Neighborhoods:
         """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, with the rows themselves in."""
         return neighborhood_bits(codes, self._columns, self.offsets, self._blocks, self.theta, device=self.device)
 
-    def pieces(self, rows: np.ndarray | None = None, bytes_each: int = 0) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield row numbers, a piece of all (or of ``rows``) at a time, and their bits.
+    def pieces(self, codes: Any = None, bytes_each: int = 0) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the numbers of a piece of label rows (R, M), the ensemble's own if not given, and their bits.
 
         ``bytes_each``: what the caller will hold for each row of a piece, beside the bits.
         """
-        rows = np.arange(len(self.counts)) if rows is None else rows
-        xp = devices.namespace(self.device)
+        codes = self._codes if codes is None else codes
         room = devices.scratch(self.device) // (16 * len(self._words) + bytes_each + 64)
         step = max(1, min(room, 4096))
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            yield some, self.bits(self._codes[xp.asarray(some)])
+        for start in range(0, len(codes), step):
+            some = codes[start : start + step]
+            yield np.arange(start, start + len(some)), self.bits(some)
+
+    def all_bits(self) -> tuple[Any, Any]:
+        """Return the bits of all rows, and their planes: G² / 8 bytes and, where rows count alike, as much again."""
+        validation.fits(
+            8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
+            devices.memory_budget(self.device),
+            f"the neighbourhoods of all {len(self.counts)} distinct label rows",
+            "work on a sample, reduction=Sample(…)",
+        )
+        bits = devices.namespace(self.device).concatenate([bits for _, bits in self.pieces()])
+        return bits, self.planes(bits)
 
     def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
         """Return how many common neighbours two different objects of rows × cols have, int64 (R, C), host."""
@@ -100,19 +114,19 @@ class Neighborhoods:
 
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): those that count once, those that count twice, four times …"""
-        return np.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy would give columns side by side
+        xp = devices.namespace(self.device)
+        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy would give columns side by side
 
-    def counts_in(self, rows: np.ndarray, bits: Any, labels: Ensemble | None = None) -> Any:
+    def counts_in(self, rows: np.ndarray, bits: Any, codes: Any = None, offsets: Any = None) -> Any:
         """Return how many neighbours an object of each row has in each cluster, (R, N_c) int64; itself is none of them.
 
-        ``labels`` (G rows): other clusterings of the rows than the ensemble's own.
+        ``codes`` (G, M') and ``offsets``: other clusterings of the rows than the ensemble's own.
         """
         xp = devices.namespace(self.device)
-        codes, offsets = self._codes, self.offsets
-        if labels is not None:
-            codes, offsets = labels.codes_on(self.device), labels.offsets
-        order, counts = xp.asarray(self._order), self.counts[self._order]
-        found = neighbor_counts(bits, codes[order], offsets, counts, device=self.device)
+        if codes is None:
+            codes, offsets = self._codes, self.offsets
+        counts = self.counts[self._order]
+        found = neighbor_counts(bits, codes[xp.asarray(self._order)], offsets, counts, device=self.device)
         own, codes = xp.asarray(self.own[rows]), codes[xp.asarray(rows)]
         for m, first in enumerate(offsets[:-1].tolist()):
             at = xp.flatnonzero(own & (codes[:, m] != np.iinfo(codes.dtype).max))
@@ -139,7 +153,8 @@ def common_neighbors(
     ----------
     ens : Ensemble, or anything that Ensemble takes
     theta : float in [0, 1], optional
-        From which IaOSO on two objects are neighbours; None is the mean over all pairs of different objects.
+        From which IaOSO on two objects are neighbours; None is the mean over all pairs of different objects, a hair
+        lower (1e-12 of it), so that a mean of equal numbers is not above them.
     rows, cols : None, slice, mask or array of object indices
         Which block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
@@ -162,8 +177,8 @@ def common_neighbors(
     --------
     >>> import gpuens as ge
     >>> labels = [[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]]
-    >>> ge.similarity.common_neighbors(labels, theta=0.4, rows=[0, 1]).tolist()
-    [[0.4, 0.2, 0.2, 0.0, 0.0], [0.2, 0.4, 0.2, 0.2, 0.2]]
+    >>> ge.similarity.common_neighbors(labels, theta=0.3, rows=[0, 1]).tolist()
+    [[0.8, 0.2, 0.2, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2, 0.2]]
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
@@ -176,28 +191,27 @@ def common_neighbors(
         f"the {len(rows)} × {len(cols)} block of common neighbours",
         "take a block of fewer rows or cols, or an estimator",
     )
-    each = np.ones(ens.n_objects, dtype=np.int64)
+    xp, codes, each = devices.namespace(device), ens.codes_on(device), np.ones(ens.n_objects, dtype=np.int64)
     near = Neighborhoods(ens, each, coupling(ens, None, weights, device=device), theta, device=device)
-    of_cols = np.concatenate([near.planes(bits) for _, bits in near.pieces(cols)])
     block = np.empty((len(rows), len(cols)))
-    start = 0
-    for some, bits in near.pieces(rows, bytes_each=32 * len(cols)):
+    if not block.size:
+        return devices.move(block, ens.device_kind)
+    of_cols = xp.concatenate([near.planes(bits) for _, bits in near.pieces(codes[xp.asarray(cols)])])
+    for at, bits in near.pieces(codes[xp.asarray(rows)], bytes_each=32 * len(cols)):
+        some = rows[at]
         common = near.common(some, bits, cols, of_cols)
-        same = some[:, None] == cols
-        common += same * near.own[some][:, None]  # taken away twice, and an object is only one
-        block[start : start + len(some)] = common / ens.n_objects
-        start += len(some)
+        common += (some[:, None] == cols) & near.own[some][:, None]  # taken away twice, and an object is only one
+        block[at] = common / ens.n_objects
     return devices.move(block, ens.device_kind)
 
 
-def between_clusters(near: Neighborhoods, sizes: np.ndarray) -> np.ndarray:
+def between_clusters(near: Neighborhoods) -> np.ndarray:
     """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
 
     With G[z, c] the neighbours of object z in cluster c it is (Gᵀ G)[c, d] / (N n_c n_d), so that no pair of objects is
-    visited; G is held a piece of rows at a time. ``sizes`` (N_c,): objects in each cluster. The products are exact
-    below 2⁵³.
+    visited; G is held a piece of rows at a time. The products are exact below 2⁵³. 0 for clusters without objects.
     """
-    n_clusters = len(sizes)
+    n_clusters = int(near.offsets[-1])
     validation.fits(
         16 * n_clusters**2,
         devices.memory_budget(near.device),
@@ -209,7 +223,7 @@ def between_clusters(near: Neighborhoods, sizes: np.ndarray) -> np.ndarray:
     for rows, bits in near.pieces(bytes_each=24 * n_clusters):
         found = near.counts_in(rows, bits).astype(np.float64)
         total += found.T @ (found * xp.asarray(near.counts[rows].astype(np.float64))[:, None])
-    products = sizes.astype(np.float64)[:, None] * sizes * near.n_objects
+    products = near.sizes.astype(np.float64)[:, None] * near.sizes * near.n_objects
     return devices.to_host(total) / np.maximum(products, 1)
 
 

@@ -1,0 +1,123 @@
+"""What the methods of the CCE framework share: coupled similarities, and labels of objects outside a sample by them."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.methods.base import Consensus
+from gpuens.partition.meta_clustering import association, meta_clustering, shares
+from gpuens.reduction import Reduction
+from gpuens.similarity.coupled import Blocks, coupling
+from gpuens.similarity.neighborhood import Neighborhoods
+
+
+class CoupledConsensus(Consensus):
+    """Base of the methods that go by the coupled similarity of clusters and objects (CCSC, IaOSO).
+
+    Attributes (after ``fit``)
+    --------------------------
+    coupling_ : list of M ndarrays (k_m, k_m), float64
+        The coupled similarity of the clusters of each clustering, see `gpuens.similarity.coupled_clusters`.
+    """
+
+    weights: Any
+
+    def _couple(self, reduced: Reduction, device: str) -> Blocks:
+        blocks = coupling(reduced.ensemble, reduced.weights, self.weights, device=device)
+        self.coupling_ = blocks.matrices()
+        return blocks
+
+    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
+        ends = reduced.ensemble.offsets[1:-1]
+        own = zip(self.coupling_, np.split(held, ends), strict=True)
+        return np.concatenate([matrix @ part for matrix, part in own])
+
+
+class NeighborhoodConsensus(CoupledConsensus):
+    """Base of the methods that go by common neighbours (CCOSO).
+
+    Attributes (after ``fit``)
+    --------------------------
+    theta_ : float
+        From which IaOSO on two objects were neighbours.
+    """
+
+    theta: float | None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        validation.neighbor_threshold(self.theta)
+
+    def _neighborhoods(self, reduced: Reduction, blocks: Blocks, device: str) -> Neighborhoods:
+        near = Neighborhoods(reduced.ensemble, reduced.weights, blocks, self.theta, device=device)
+        self.theta_ = near.theta
+        return near
+
+    def _common_neighbor_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+        """Return the sum of each other row's CCOSO to the members of each cluster, (others, k), host.
+
+        Neighbours are those in the sample: a member y and the object share those neighbours z of y that are the
+        object's too, so the sum runs over the object's neighbours z and the number of members that each neighbours.
+        """
+        assert reduced.others is not None
+        near = Neighborhoods(reduced.ensemble, reduced.weights, Blocks.of(self.coupling_), self.theta_, device=device)
+        k = int(labels.max()) + 1
+        codes = devices.namespace(device).asarray(labels.astype(np.uint32))[:, None]
+        members = np.empty((len(labels), k), dtype=np.int64)
+        for rows, bits in near.pieces(bytes_each=16 * k):
+            members[rows] = devices.to_host(near.counts_in(rows, bits, codes, np.array([0, k])))
+        members *= reduced.weights[:, None]
+        sums = [
+            devices.to_host(near.sums(bits, members))
+            for _, bits in near.pieces(reduced.others.codes_on(device), bytes_each=16 * k)
+        ]
+        return np.concatenate(sums) / near.n_objects
+
+
+class MetaClusterConsensus(Consensus):
+    """Base of the methods that cluster the clusters of all clusterings and give each object to one of the results.
+
+    Attributes (after ``fit``)
+    --------------------------
+    meta_clusters_ : ndarray (N_c,), int64
+        The meta-cluster, and so the label, of each cluster of the ensemble; -1 of one without objects (in a sample).
+    membership_ : array (n_objects, k), float64
+        How much each object is associated with each of the k meta-clusters that were asked for: the share of the
+        meta-cluster's clusters that hold it, scaled to sum 1. A row's largest entry says how sure its label is.
+    """
+
+    random_state: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        validation.generator(self.random_state)
+
+    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
+        assert self.n_clusters is not None  # refused before
+        found = meta_clustering(
+            reduced.ensemble,
+            self._similarity_of_clusters(reduced, device),
+            reduced.weights,
+            self.n_clusters,
+            random_state=self.random_state,
+            device=device,
+        )
+        self.meta_clusters_, self._row_membership = found.clusters, found.membership
+        return found.labels
+
+    def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
+        """Return how similar the clusters of the ensemble are, (N_c, N_c), host."""
+        raise NotImplementedError
+
+    def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+        assert reduced.others is not None
+        associated = association(reduced.others, self.meta_clusters_, self._row_membership.shape[1], device=device)
+        self._row_membership = np.concatenate([self._row_membership, shares(associated)])
+        return super()._label_others(reduced, labels, device)
+
+    @property
+    def membership_(self) -> Any:
+        membership = self.reduction_.membership  # AttributeError before fit, as scikit-learn expects
+        return devices.move(self._row_membership, devices.kind_of(membership))[membership]
