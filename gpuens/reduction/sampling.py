@@ -60,7 +60,7 @@ class Sample:
         n_objects = ensemble.n_objects
         size = min(self.size, n_objects) if isinstance(self.size, int) else max(1, round(self.size * n_objects))
         drawn = validation.generator(self.random_state).choice(n_objects, size, replace=False)
-        counts = np.bincount(devices.to_host(groups.membership[xp.asarray(drawn)]), minlength=len(groups.weights))
+        counts = devices.to_host(np.bincount(groups.membership[xp.asarray(drawn)], minlength=len(groups.weights)))
         sampled, others = np.flatnonzero(counts), np.flatnonzero(counts == 0)
         place = np.empty(len(counts), dtype=np.int64)
         place[sampled] = np.arange(len(sampled))
