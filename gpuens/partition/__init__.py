@@ -6,6 +6,7 @@ from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
 from gpuens.partition.meta_clustering import MetaClustering, meta_clustering
 from gpuens.partition.metis import metis
+from gpuens.partition.rock import Rock, rock
 from gpuens.partition.single import single_linkage
 from gpuens.partition.transfer_cut import embedding, transfer_cut
 from gpuens.partition.work import Work
@@ -14,6 +15,7 @@ __all__ = [
     "Dendrogram",
     "LabelKMeans",
     "MetaClustering",
+    "Rock",
     "Work",
     "average_linkage",
     "complete_linkage",
@@ -21,6 +23,7 @@ __all__ = [
     "label_kmeans",
     "meta_clustering",
     "metis",
+    "rock",
     "single_linkage",
     "squared_euclidean",
     "transfer_cut",

@@ -39,9 +39,10 @@ def meta_clustering(
     """Return the label of each row, 0 … in the order of the clusters' first rows, and how sure it is.
 
     METIS divides the clusters into ``n_clusters`` meta-clusters of like weight, a cluster weighing its objects. Rows
-    associated alike with several meta-clusters go to the one of them that holds the first cluster: on iris, ecoli,
-    wine, glass and image segmentation this is as accurate as to prefer meta-clusters of many or of few clusters or
-    objects, and nowhere less so than drawing lots, which takes objects with equal labels apart.
+    associated alike with several meta-clusters go to the one of them that holds the first cluster. On iris, ecoli,
+    wine, glass and image segmentation no other rule (many or few clusters or objects, similarity) is better throughout.
+    Lots, which MCLA draws, take objects with equal labels apart: on glass, where half of the objects tie, they cost .1
+    of the accuracy.
 
     Parameters
     ----------

@@ -1,0 +1,226 @@
+"""ROCK's merging: the pair of clusters with the best goodness, again and again (Guha, Rastogi & Shim, 2000).
+
+    goodness(A, B) = link(A, B) / ((n_A + n_B)^p - n_A^p - n_B^p),   p = 1 + 2 f,  f = (1 - θ) / (1 + θ)
+
+link(A, B) sums the links of all pairs of objects across, n counts objects. Merging adds links: they stay integers.
+Goodness is not reducible where p < 2, which is θ > 1/3: a union can suit a third cluster better than either part did,
+so merges made in rounds of mutual best pairs are not the greedy ones. Here each cluster knows its best partner among
+the later ones. When that partner merges, what it knew is a bound, and it looks again only when nobody has a better one.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import progress, validation
+from gpuens.partition.order import NO_HASH, comes_before, pair_hash
+
+BLOCK = 512  # rows of links computed at a time
+SHRINK_AT = 0.75  # share of clusters left at which the gaps in the triangle of pairs are closed
+
+
+class Rock(NamedTuple):
+    """Labels and how they came about; a union keeps the smallest of its groups' numbers as its name."""
+
+    labels: np.ndarray  # (G,) int64, in the order of the clusters' smallest groups
+    kept: np.ndarray  # (G - k,) int64: the clusters that merge, in the order of the merges
+    absorbed: np.ndarray  # (G - k,) int64, larger than ``kept``
+    goodness: np.ndarray  # (G - k,) float64; may rise
+
+
+def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
+    """Merge G groups of objects until ``n_clusters`` clusters are left, always the pair of the best goodness.
+
+    Equal goodness is decided by the order of `gpuens.partition.order`, so that these are the merges of a plain greedy
+    search over all pairs. It takes 8 bytes a pair of groups and about G² steps.
+
+    Parameters
+    ----------
+    links_of : callable
+        ``links_of(start, stop)`` gives the links of groups start … stop - 1 with all groups from ``start`` on, int64
+        (stop - start, G - start): sums over pairs of their objects, ≥ 0. What is on or below the diagonal is not used.
+    sizes : ndarray (G,), int64
+        Objects in each group.
+    n_clusters : int
+    theta : float
+        θ of the neighbourhoods that the links were counted in, from 0 to .999999 (at 1 every goodness is infinite).
+
+    Raises
+    ------
+    MemoryError
+        Before it starts, when the links of all pairs do not fit the memory budget.
+
+    Warns
+    -----
+    UserWarning
+        When more than ``n_clusters`` clusters have no links between them: which of those merge is decided by the order
+        alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuens.partition import rock
+    >>> links = np.array([[0, 1, 9, 0], [1, 0, 2, 6], [9, 2, 0, 0], [0, 6, 0, 0]])
+    >>> found = rock(lambda start, stop: links[start:stop, start:], np.ones(4, dtype=int), 2, theta=0.5)
+    >>> found.labels.tolist(), found.kept.tolist(), found.absorbed.tolist(), found.goodness.round(2).tolist()
+    ([0, 1, 0, 1], [0, 1], [2, 3], [7.66, 5.11])
+    """
+    n = len(sizes)
+    validation.n_clusters(n_clusters, n)
+    theta = validation.rock_theta(theta)
+    sizes = validation.vertex_weights(sizes)
+    n_objects = int(sizes.sum())
+    validation.fits(
+        8 * (n * (n - 1) // 2 + n_objects),
+        devices.memory_budget(),
+        f"the links of all pairs of the {n} distinct label rows",
+        "work on a sample, reduction=Sample(…)",
+    )
+    power = 1 + 2 * (1 - theta) / (1 + theta)
+    powers = np.fromiter((math.pow(size, power) for size in range(n_objects + 1)), np.float64, n_objects + 1)
+    names = np.arange(n)
+    links = _all_links(links_of, n)
+    merged = []
+    with progress.bar(n - n_clusters, "merges") as bar:
+        while len(names) > n_clusters:
+            target = max(n_clusters, int(SHRINK_AT * len(names)))
+            merged.append(_merge(links, names, sizes, powers, len(names) - target))
+            bar.update(len(names) - target)
+            left = np.flatnonzero(np.isin(names, merged[-1][1], invert=True))
+            _close_gaps(links, len(names), left)
+            names, sizes = names[left], sizes[left]
+    kept, absorbed, goodness = (np.concatenate(parts) for parts in zip(*merged, strict=True)) if merged else _none()
+    validation.merged_without_links(n_clusters, n - int(np.count_nonzero(goodness > 0)))
+    return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
+
+
+def _none():
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+
+
+def _labels(kept, absorbed, n):
+    cluster = np.arange(n)
+    for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
+        cluster[gone] = cluster[into]  # where that is in the end is known, for it was absorbed later
+    return np.unique(cluster, return_inverse=True)[1]
+
+
+# --- the triangle of all pairs ----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _row(i, n):
+    """Return where pairs (i, j > i) are, less j, in the triangle of n clusters row after row."""
+    return i * (2 * n - i - 1) // 2 - i - 1
+
+
+def _all_links(links_of, n):
+    links = np.empty(n * (n - 1) // 2, dtype=np.int64)
+    total = 0.0
+    for start in progress.bar(range(0, n, BLOCK), "links"):
+        stop = min(start + BLOCK, n)
+        rows = np.asarray(links_of(start, stop))
+        total = validation.links(rows, (stop - start, n - start), total)
+        _copy_rows(start, rows, n, links)
+    return links
+
+
+@njit(cache=True, nogil=True)
+def _copy_rows(start, rows, n, links):
+    for r in range(rows.shape[0]):
+        row = _row(start + r, n) + start
+        for j in range(r + 1, rows.shape[1]):
+            links[row + j] = rows[r, j]
+
+
+@njit(cache=True, nogil=True)
+def _close_gaps(links, n, left):
+    """Move the pairs of the clusters left to the front, which is always towards where they come from."""
+    filled = 0
+    for a in range(len(left)):
+        row = _row(left[a], n)
+        for b in range(a + 1, len(left)):
+            links[filled] = links[row + left[b]]
+            filled += 1
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _merge(links, names, sizes, powers, n_merges):
+    """Make the next merges; ``links`` and ``sizes`` (at the smaller name) become those of the unions."""
+    n = len(names)
+    alive = np.ones(n, dtype=np.bool_)
+    partner = np.empty(n, dtype=np.int64)
+    best = np.empty(n)  # goodness with the partner, and its hash; where stale, nothing that is left is better
+    ties = np.empty(n, dtype=np.uint64)
+    stale = np.zeros(n, dtype=np.bool_)
+    for i in range(n):
+        partner[i], best[i], ties[i] = _best_partner(i, links, names, sizes, powers, alive)
+    kept = np.empty(n_merges, dtype=np.int64)
+    absorbed = np.empty(n_merges, dtype=np.int64)
+    goodness = np.empty(n_merges)
+    for m in range(n_merges):
+        while True:
+            a = -1
+            for i in range(n - 1):
+                if alive[i] and (a < 0 or comes_before(best[i], ties[i], best[a], ties[a])):
+                    a = i
+            if not stale[a]:
+                break
+            partner[a], best[a], ties[a] = _best_partner(a, links, names, sizes, powers, alive)
+            stale[a] = False
+        b = partner[a]
+        kept[m], absorbed[m], goodness[m] = names[a], names[b], best[a]
+        alive[b] = False
+        sizes[a] += sizes[b]
+        row_a, row_b = _row(a, n), _row(b, n)
+        for c in range(a):
+            if not alive[c]:
+                continue
+            row = _row(c, n)
+            links[row + a] += links[row + b]
+            value = _goodness(links[row + a], sizes[c], sizes[a], powers)
+            tie = pair_hash(names[c], names[a])
+            if not comes_before(best[c], ties[c], value, tie):
+                partner[c], best[c], ties[c], stale[c] = a, value, tie, False
+            elif partner[c] == a or partner[c] == b:
+                stale[c] = True
+        for c in range(a + 1, b):
+            if alive[c]:
+                links[row_a + c] += links[_row(c, n) + b]
+                if partner[c] == b:
+                    stale[c] = True
+        for c in range(b + 1, n):
+            if alive[c]:
+                links[row_a + c] += links[row_b + c]
+        partner[a], best[a], ties[a] = _best_partner(a, links, names, sizes, powers, alive)
+    return kept, absorbed, goodness
+
+
+@njit(cache=True, nogil=True)
+def _best_partner(i, links, names, sizes, powers, alive):
+    """Return the best of the later clusters, the goodness with it and the hash; -1 if none is left."""
+    n = len(names)
+    row = _row(i, n)
+    partner, best, best_tie = -1, -1.0, NO_HASH
+    for j in range(i + 1, n):
+        if not alive[j]:
+            continue
+        value = _goodness(links[row + j], sizes[i], sizes[j], powers)
+        if value >= best:
+            tie = pair_hash(names[i], names[j])
+            if comes_before(value, tie, best, best_tie):
+                partner, best, best_tie = j, value, tie
+    return partner, best, best_tie
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _goodness(link, size, other_size, powers):
+    # the two parts are added first, so that it is the same number for (A, B) and (B, A)
+    return link / (powers[size + other_size] - (powers[size] + powers[other_size]))
