@@ -11,20 +11,37 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from gpuens import __version__
 
 REFUSED = (ValueError, TypeError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers with commas between them, not {text!r}") from None
+
+
 # options of `gpuens run` for the parameters of methods: option, parameter, type, what it means
-METHOD_OPTIONS: list[tuple[str, str, type, str]] = [
-    ("--theta", "theta", float, "how mildly a cluster's uncertainty is punished"),
+METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
+    (
+        "--theta",
+        "theta",
+        float,
+        "how mildly uncertainty is punished (lwea, lwgp), or when objects are neighbours (CCE)",
+    ),
+    ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
+    ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
     ("--linkage", "linkage", str, "average, single or complete"),
     ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
     ("--n-init", "n_init", int, "restarts of a final k-means"),
+    ("--max-iter", "max_iter", int, "iterations of a final k-means at most"),
     ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
+    ("--reduce", "reduction", str, "work on fewer objects: sample:SIZE or sample:size=SIZE,by=sum,random_state=1"),
     ("--device", "device", str, "where to work: auto, cpu or cuda"),
 ]
 
@@ -231,6 +248,7 @@ def _run(args: argparse.Namespace) -> None:
 def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     """Return the estimator that the options describe, or refuse them, before anything takes long."""
     from gpuens import validation
+    from gpuens.reduction import reducer
 
     kind = methods[validation.choice(args.method, "method", sorted(methods))]
     given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
@@ -244,6 +262,8 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
     estimator = kind(args.n_clusters, **given)
     estimator._check_parameters()
+    if estimator.reduction is not None:
+        reducer(estimator.reduction)
     return estimator
 
 

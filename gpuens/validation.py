@@ -702,9 +702,39 @@ def reducer(value: Any) -> Any:
     """Return what can reduce an ensemble, or refuse it."""
     if not callable(getattr(value, "reduce", None)):
         raise TypeError(
-            f"reduction must be None or have a method reduce(ensemble), as CoreGroups() has, not {value!r}."
+            f"reduction must be None, have a method reduce(ensemble) as CoreGroups() has, or be a name with parameters "
+            f"such as 'sample:5000', not {value!r}."
         )
     return value
+
+
+def reduction_parameters(parts: list[str], name: str, allowed: list[str]) -> dict[str, Any]:
+    """Return {parameter: value} of texts such as "size=5000" and "0.2" (the first parameter), or refuse them."""
+    given: dict[str, Any] = {}
+    for part in parts:
+        parameter, equals, text = part.partition("=")
+        if not equals:
+            parameter, text = (allowed or [part])[0], part
+        if parameter not in allowed or parameter in given:
+            has = ", ".join(allowed) if allowed else "no parameters"
+            raise ValueError(f"reduction {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
+        given[parameter] = _literal(text)
+    return given
+
+
+def _literal(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None if text == "None" else text
+
+
+def nothing_missing(names: list[str], name: str) -> None:
+    """Refuse a reduction by name without what it needs."""
+    if names:
+        raise ValueError(f"reduction {name!r} needs {', '.join(names)}: write for example {name}:{names[0]}=5000.")
 
 
 def all_objects_in_tree(are: bool, name: str) -> None:

@@ -200,10 +200,10 @@ def test_warnings_are_one_line_each(folder, call):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {
-    "run labels.csv --method kmeans": "method must be one of 'eac', 'hbgf', 'lwea', 'lwgp', not 'kmeans'.",
+    "run labels.csv --method kmeans": "method must be one of 'cgc', 'crc-c', 'crc-ia', 'eac', *",
     "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
-        "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --device."
+        "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 0": "n_clusters must be at least 1, but is 0.",
@@ -211,6 +211,14 @@ BEFORE_READING = {
     "run labels.csv -k 3 --theta nan": "theta must be above 0, but is nan.",
     "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold both say where to cut; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
+    "run labels.csv --method oc-h -k 3 --theta 2": "theta must be from 0 to 1, or None for the mean similarity, but *",
+    "run labels.csv --method s-cce -k 3 --mu -1": "mu must be from 0 to 1, or None for the consistency of the *",
+    "run labels.csv --method cgc -k 3 --max-iter 0": "max_iter must be at least 1, but is 0.",
+    "run labels.csv -k 3 --reduce halves": "reduction must be one of 'core-groups', 'sample', not 'halves'.",
+    "run labels.csv -k 3 --reduce sample": "reduction 'sample' needs size: write for example sample:size=5000.",
+    "run labels.csv -k 3 --reduce sample:5,sise=3": "reduction 'sample' cannot take 'sise=3'; it has size, *",
+    "run labels.csv -k 3 --reduce core-groups:5": "reduction 'core-groups' cannot take '5'; it has no parameters, *",
+    "run labels.csv -k 3 --reduce sample:0": "size must be at least 1, but is 0.",
     "run labels.csv --method hbgf -k 3 --n-init 0": "n_init must be at least 1, but is 0.",
     "run labels.csv --method hbgf -k 3 --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --device tpu": "device must be one of 'auto', 'cpu', 'cuda', 'emulated', not 'tpu'.",

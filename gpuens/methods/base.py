@@ -11,7 +11,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_lookups
 from gpuens.partition import Dendrogram, Work
 from gpuens.partition.label_kmeans import label_histograms
-from gpuens.reduction import Reduction, core_groups
+from gpuens.reduction import Reduction, core_groups, reducer
 from gpuens.similarity.coassociation import self_similarities
 
 
@@ -36,6 +36,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         ensemble = Ensemble(X)
         device = devices.resolve(self.device, ensemble.device_kind)
         self._check_parameters()
+        if self.reduction is not None:
+            reducer(self.reduction)
         devices.within_memory(
             lambda: self._fit(ensemble, device),
             f"{type(self).__name__} of {ensemble.n_objects} objects and {ensemble.n_clusterings} clusterings",
@@ -52,7 +54,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         if self.reduction is None:
             self.reduction_: Reduction = core_groups(ensemble, device=device)
         else:
-            self.reduction_ = validation.reducer(self.reduction).reduce(ensemble)
+            self.reduction_ = reducer(self.reduction).reduce(ensemble)
         if self.n_clusters is not None or not self._chooses_n_clusters:
             validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
         labels = self._partition(self.reduction_, device)

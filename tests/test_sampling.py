@@ -1,0 +1,143 @@
+"""Sample: who is drawn, and that the others go where the literal sums of similarities send them."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels, refused, structured_labels
+from sklearn.base import clone
+
+import gpuens as ge
+from gpuens.cli import main
+
+LABELS = structured_labels(120, 6, 4, noise=0.25, split=2, missing=0.05, seed=5)[0]
+METHODS = sorted(ge.methods())
+
+pytestmark = pytest.mark.filterwarnings("ignore:only . of . clusters came out", "ignore:n_clusters=. merges among")
+
+
+def similarity_of(method, est, labels, drawn):
+    """Return the N × N similarity that a method goes by, with the statistics of the objects drawn."""
+    sample = labels[drawn]
+    if method in ("eac", "hbgf"):
+        return oracles.coassociation(labels)
+    if method in ("lwea", "lwgp"):
+        weights = dict(zip(names(sample), oracles.eci(sample, 0.4), strict=True))
+        return oracles.coassociation(labels, np.array([weights.get(name, 0.0) for name in names(labels)]))
+    look_ups = [
+        {(a, b): matrix[i, j] for i, a in enumerate(known(sample, m)) for j, b in enumerate(known(sample, m))}
+        for m, matrix in enumerate(oracles.ccsc(sample))
+    ]
+    coupled = np.array([
+        [np.mean([look_up.get((a, b), 0.0) for look_up, a, b in zip(look_ups, x, y, strict=True)]) for y in labels]
+        for x in labels
+    ])  # fmt: skip
+    if method in ("cgc", "oc-ia", "crc-ia"):
+        return coupled
+    common = oracles.ieoso(coupled, est.theta_, among=drawn)
+    return est.mu_ * coupled + (1 - est.mu_) * common if method == "s-cce" else common
+
+
+def known(labels, m):
+    return [v for v in np.unique(labels[:, m]) if v >= 0]
+
+
+def names(labels):
+    return [(m, v) for m in range(labels.shape[1]) for v in known(labels, m)]
+
+
+@pytest.mark.parametrize("by", ["mean", "sum"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_others_go_to_the_cluster_they_are_most_similar_to(method, by, where):
+    sample = ge.Sample(40, random_state=1, by=by)
+    est = ge.methods()[method](3, reduction=sample, device=where).fit(LABELS)
+    drawn = np.random.default_rng(1).choice(len(LABELS), 40, replace=False)
+    similarity = similarity_of(method, est, LABELS, drawn)
+    scores = oracles.similarity_to_clusters(similarity, drawn, est.labels_[drawn], mean=by == "mean")
+    rows = {tuple(row) for row in LABELS[drawn].tolist()}
+    others = [x for x, row in enumerate(LABELS.tolist()) if tuple(row) not in rows]
+    assert len(others) > 30
+    chosen = scores[others, est.labels_[others]]
+    np.testing.assert_allclose(chosen, scores[others].max(axis=1), atol=1e-12)
+    by_row = {tuple(row): label for row, label in zip(LABELS[drawn].tolist(), est.labels_[drawn], strict=True)}
+    assert all(by_row.get(tuple(row), label) == label for row, label in zip(LABELS.tolist(), est.labels_, strict=True))
+
+
+def test_drawn_objects_are_counted_and_every_object_has_a_row():
+    ens = ge.Ensemble(random_labels(300, 3, 3, seed=1))
+    reduced = ge.Sample(50, random_state=3).reduce(ens)
+    drawn = np.random.default_rng(3).choice(300, 50, replace=False)
+    rows = np.concatenate([reduced.ensemble.to_array(), reduced.others.to_array()])
+    np.testing.assert_array_equal(rows[reduced.membership], ens.to_array())
+    np.testing.assert_array_equal(np.bincount(reduced.membership[drawn], minlength=len(rows))[: len(reduced.weights)],
+                                  reduced.weights)  # fmt: skip
+    assert reduced.weights.sum() == 50
+    assert reduced.expand(np.arange(len(rows))).shape == (300,)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sample_of_everything_is_everything(method):
+    est = ge.methods()[method](3)
+    everything = clone(est).set_params(reduction=ge.Sample(10_000)).fit(LABELS)
+    assert everything.reduction_.others is None
+    np.testing.assert_array_equal(
+        everything.labels_, clone(est).set_params(reduction=ge.Sample(1.0)).fit(LABELS).labels_
+    )
+    np.testing.assert_array_equal(everything.labels_, est.fit(LABELS).labels_)
+
+
+def test_equal_scores_go_to_the_largest_cluster():
+    """Objects whose clusters are not in the sample are similar to none."""
+    labels = np.array([[0, 0]] * 2 + [[1, 1]] * 5 + [[2, 2]] * 3)
+    est = ge.EAC(2, reduction=ge.Sample(7, random_state=_Draws(range(7)))).fit(labels)
+    assert est.labels_.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+
+
+class _Draws(np.random.Generator):
+    """A generator that draws what it is told to."""
+
+    def __init__(self, drawn):
+        super().__init__(np.random.PCG64(0))
+        self.drawn = np.array(drawn)
+
+    def choice(self, *args, **kwargs):
+        return self.drawn
+
+
+def test_memberships_of_the_others_are_theirs():
+    est = ge.CrCIa(3, reduction=ge.Sample(40)).fit(LABELS)
+    assert est.membership_.shape == (len(LABELS), 3)
+    known_rows = est.membership_.sum(axis=1) > 0
+    np.testing.assert_allclose(est.membership_[known_rows].sum(axis=1), 1.0)
+
+
+def test_the_tree_of_a_sample_is_not_passed_for_that_of_all():
+    est = ge.EAC(3, reduction=ge.Sample(40)).fit(LABELS)
+    assert est.dendrogram_.n_leaves == len(est.reduction_.weights)
+    for name in ("children_", "distances_"):
+        refused(lambda name=name: getattr(est, name), AttributeError, name, "sample")
+    refused(est.linkage_matrix, AttributeError, "linkage_matrix", "sample")
+
+
+@pytest.mark.parametrize("size", [0, -3, 1.5, 0.0, "many", True, None])
+def test_bad_sizes_are_refused(size):
+    refused(lambda: ge.Sample(size), TypeError if size in ("many", None) or size is True else ValueError, "size")
+
+
+def test_bad_settings_are_refused():
+    refused(lambda: ge.Sample(10, by="max"), ValueError, "by", "'max'")
+    refused(lambda: ge.EAC(2, reduction=ge.Sample(10, random_state="x")).fit(LABELS), TypeError, "random_state")
+    refused(lambda: ge.EAC(30, reduction=ge.Sample(10)).fit(LABELS), ValueError, "n_clusters=30")
+
+
+def test_by_name():
+    est = ge.EAC(3, reduction="sample:40,by=sum").fit(LABELS)
+    np.testing.assert_array_equal(est.labels_, ge.EAC(3, reduction=ge.Sample(40, by="sum")).fit(LABELS).labels_)
+    np.testing.assert_array_equal(ge.EAC(3, reduction="core-groups").fit_predict(LABELS), ge.EAC(3).fit_predict(LABELS))
+
+
+def test_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", LABELS)
+    assert main("run labels.npy --method crc-c -k 3 --reduce sample:40 --weights 1,1,2,2,1,0 -o out.npy".split()) == 0
+    expected = ge.CrCC(3, reduction=ge.Sample(40), weights=[1, 1, 2, 2, 1, 0]).fit_predict(LABELS)
+    np.testing.assert_array_equal(np.load("out.npy"), expected)
