@@ -85,7 +85,8 @@ class MetaClusterConsensus(Consensus):
         The meta-cluster, and so the label, of each cluster of the ensemble; -1 of one without objects (in a sample).
     membership_ : array (n_objects, k), float64
         How much each object is associated with each of the k meta-clusters that were asked for: the share of the
-        meta-cluster's clusters that hold it, scaled to sum 1. A row's largest entry says how sure its label is.
+        meta-cluster's clusters that hold it, scaled to sum 1. A row's largest entry says how sure its label is. It is
+        where `labels_` are.
     """
 
     random_state: Any
@@ -120,4 +121,5 @@ class MetaClusterConsensus(Consensus):
     @property
     def membership_(self) -> Any:
         membership = self.reduction_.membership  # AttributeError before fit, as scikit-learn expects
-        return devices.move(self._row_membership, devices.kind_of(membership))[membership]
+        of_objects = devices.move(self._row_membership, devices.kind_of(membership))[membership]
+        return devices.move(of_objects, devices.kind_of(self.labels_))
