@@ -15,7 +15,9 @@ from gpuens import contingency, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
+from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
 from gpuens.reduction.core_groups import core_groups, pack_rows
+from gpuens.similarity import coupled, neighborhood
 from gpuens.similarity.coassociation import coassociation_tile
 
 SIZES = [1, 31, 32, 33, 1000]
@@ -45,7 +47,17 @@ def on_host(result):
     return devices.to_host(result)
 
 
-pytestmark = [pytest.mark.kernels, pytest.mark.filterwarnings("ignore:constant clusterings")]
+@pytest.fixture(params=[0, 300, 48 * 1024])
+def shared_memory(request, monkeypatch):
+    """As many bytes of it as hold no table, the small ones, and all."""
+    monkeypatch.setattr(kernels, "SHARED_BYTES", request.param)
+
+
+pytestmark = [
+    pytest.mark.kernels,
+    pytest.mark.filterwarnings("ignore:constant clusterings"),
+    pytest.mark.filterwarnings("ignore:.*have no links between them"),
+]
 
 
 @pytest.mark.parametrize("dtype", CODES)
@@ -157,6 +169,157 @@ def test_core_groups(n, n_clusterings, dtype, device):
     np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
     labels = np.arange(len(found.weights))
     np.testing.assert_array_equal(on_host(found.expand(labels)), expected.expand(labels))
+
+
+# --- coupled similarities, and neighbourhoods as bits -----------------------------------------------------------------
+
+PAIRS = [(1, 1), (0, 5), (5, 0), (31, 64), (32, 65), (33, 130), (65, 1)]  # words of bits and tiles, full and ragged
+
+
+def blocks_of(offsets):
+    """Return symmetric similarities of the clusters, of which many are equal."""
+    rng = np.random.default_rng(6)
+    matrices = [rng.random((k, k)) for k in np.diff(offsets).tolist()]
+    return coupled.Blocks.of([np.maximum((matrix + matrix.T) / 2, 0.4) for matrix in matrices])
+
+
+def bits_of(n_rows, n_bits, seed=7):
+    """Return rows of bits in words, and each bit as a number."""
+    each = (np.random.default_rng(seed).random((n_rows, n_bits)) < 0.3).astype(np.int64)
+    padded = np.zeros((n_rows, -(-n_bits // 64) * 64), dtype=bool)
+    padded[:, :n_bits] = each
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64), each
+
+
+@pytest.mark.parametrize("weights", ["equal", "real", "some are 0"])
+@pytest.mark.parametrize("n_clusters", [1, 31, 33, 300])
+def test_relative_similarities(n_clusters, weights, device):
+    rng, offsets = np.random.default_rng(8), np.cumsum([0, 3, 1, 30, 7])
+    spread = np.where(rng.random((41, n_clusters)) < 0.4, 0.0, rng.random((41, n_clusters)))
+    w = {"equal": np.full(4, 0.25), "real": rng.random(4), "some are 0": np.array([0.0, 0.3, 0.0, 0.7])}[weights]
+    np.testing.assert_array_equal(
+        on_host(coupled.relative_similarities(spread, offsets, w, device=device)),
+        coupled.relative_similarities(spread, offsets, w),
+    )
+
+
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
+def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
+    ens = ensemble(300, dtype)
+    blocks, codes = blocks_of(ens.offsets), ens.codes_on(device)
+    rows, cols = ens.codes[:n_rows], ens.codes[100 : 100 + n_cols]
+    on_device = codes[:n_rows], codes[100 : 100 + n_cols], ens.offsets, blocks
+    expected = coupled.coupled_tile(rows, cols, ens.offsets, blocks)
+    np.testing.assert_array_equal(on_host(coupled.coupled_tile(*on_device, device=device)), expected)
+    theta = float(expected.flat[0]) if expected.size else 0.5  # met exactly by a pair
+    bits = on_host(neighborhood.neighborhood_bits(*on_device, theta, device=device))
+    np.testing.assert_array_equal(bits, neighborhood.neighborhood_bits(rows, cols, ens.offsets, blocks, theta))
+    each = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    np.testing.assert_array_equal(each[:, :n_cols], expected >= theta)
+    assert not each[:, n_cols:].any()
+
+
+@pytest.mark.parametrize("counts", [2, 6, 2**40])
+@pytest.mark.parametrize("n_bits", [1, 64, 65, 1100])
+@pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
+def test_overlaps(n_rows, n_cols, n_bits, counts, device):
+    """Bits that all count once, up to five times, and so often that most planes have few words."""
+    times = np.sort(np.random.default_rng(9).integers(1, counts, n_bits))
+    words, masks, runs = neighborhood.bit_planes(times)
+    (rows, of_rows), (cols, of_cols) = bits_of(n_rows, n_bits), bits_of(n_cols, n_bits, seed=10)
+    xp, planes = devices.namespace(device), [bits[:, words] & masks for bits in (rows, cols)]
+    expected = neighborhood.overlaps(*planes, runs)
+    found = neighborhood.overlaps(*map(xp.asarray, planes), runs, device=device)
+    np.testing.assert_array_equal(on_host(found), expected)
+    np.testing.assert_array_equal(expected, of_rows * times @ of_cols.T)
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
+def test_neighbors_in_each_cluster(n_rows, n_cols, dtype, device):
+    ens, xp = ensemble(300, dtype), devices.namespace(device)
+    bits, each = bits_of(n_rows, n_cols)
+    counts = np.random.default_rng(11).integers(1, 2**40, n_cols)
+    expected = neighborhood.neighbor_counts(bits, ens.codes[:n_cols], ens.offsets, counts)
+    codes = ens.codes_on(device)[:n_cols]
+    found = neighborhood.neighbor_counts(xp.asarray(bits), codes, ens.offsets, counts, device=device)
+    np.testing.assert_array_equal(on_host(found), expected)
+    n_labels = np.count_nonzero(ens.codes[:n_cols] != np.iinfo(dtype).max, axis=1)
+    np.testing.assert_array_equal(expected.sum(axis=1), each @ (counts * n_labels))
+
+
+@pytest.mark.parametrize("width", [1, 7, 127, 128, 129, 300])
+@pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
+def test_sums_over_neighbors(n_rows, n_cols, width, device):
+    bits, each = bits_of(n_rows, n_cols)
+    values = np.random.default_rng(12).integers(-(2**40), 2**40, (n_cols, width))
+    xp, expected = devices.namespace(device), neighborhood.neighbor_sums(bits, values)
+    found = neighborhood.neighbor_sums(xp.asarray(bits), xp.asarray(values), device=device)
+    np.testing.assert_array_equal(on_host(found), expected)
+    np.testing.assert_array_equal(expected, each @ values)
+
+
+@pytest.mark.parametrize("theta", [None, 0.4])
+@pytest.mark.parametrize("scratch", [1, 9000, 2**30])
+def test_neighborhoods_in_pieces(scratch, theta, device, monkeypatch):
+    """A row a piece, some, and all; rows count several times."""
+    rows, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
+    blocks = coupled.coupling(rows, sizes, None)
+    expected = neighborhood.Neighborhoods(rows, sizes, blocks, theta)
+    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    found = neighborhood.Neighborhoods(rows, sizes, blocks, theta, device=device)
+    assert found.theta == expected.theta
+    np.testing.assert_array_equal(found.own, expected.own)
+    some = np.arange(3, 60)
+    commons, counts = [], []
+    for near in (found, expected):
+        bits, planes = near.all_bits()
+        commons.append(near.common(some, bits[3:60], some[::2], planes[3:60:2]))
+        counts.append(np.concatenate([on_host(near.counts_in(*piece)) for piece in near.pieces()]))
+    np.testing.assert_array_equal(*commons)
+    np.testing.assert_array_equal(*counts)
+    np.testing.assert_array_equal(*map(neighborhood.between_clusters, (found, expected)))
+
+
+@pytest.mark.parametrize("scratch", [1, 2**30])
+def test_coupled_blocks(scratch, device, monkeypatch):
+    ens = ensemble(130)
+    expected = ge.similarity.coupled_clusters(ens), ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3))
+    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    for found, matrix in zip(ge.similarity.coupled_clusters(ens, device=device), expected[0], strict=True):
+        np.testing.assert_array_equal(found, matrix)
+    found = ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3), device=device)
+    np.testing.assert_array_equal(on_host(found), expected[1])
+
+
+# --- k-means in label space -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_centroids", [1, 7, 8, 9, 33])
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("n", [0, *SIZES, 65, 130])
+def test_nearest_centroids(n, dtype, n_centroids, device):
+    """Costs are whole numbers, of which many tie, and a little more that rounds."""
+    ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(13)
+    cost = rng.integers(-2, 2, (ens.n_clusters, n_centroids)) * 0.1
+    const = np.full(n_centroids, 0.3)
+    found = nearest_centroids(ens.codes_on(device)[:n], ens.offsets, cost, const, device=device)
+    for one, other in zip(found, nearest_centroids(ens.codes[:n], ens.offsets, cost, const), strict=True):
+        np.testing.assert_array_equal(on_host(one), other)
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("n", [0, *SIZES, 65, 130])
+def test_label_histograms(n, dtype, device):
+    ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(14)
+    weights, labels = rng.integers(1, 2**40, n), rng.integers(0, 7, n)
+    given = ens.offsets, weights, devices.namespace(device).asarray(labels), 7
+    found = label_histograms(ens.codes_on(device)[:n], *given, device=device)
+    expected = label_histograms(ens.codes[:n], ens.offsets, weights, labels, 7)
+    np.testing.assert_array_equal(on_host(found), expected)
 
 
 # --- linkage ----------------------------------------------------------------------------------------------------------
@@ -284,7 +447,15 @@ ESTIMATORS = {
     "lwea, threshold": ge.LWEA(distance_threshold=0.5),
     "lwgp": ge.LWGP(4),
     "hbgf": ge.HBGF(4),
+    "cgc": ge.CgC(4),
+    "oc-ia": ge.OCIa(4),
+    "oc-h": ge.OCH(4),
+    "crc-ia": ge.CrCIa(4),
+    "crc-c": ge.CrCC(4),
+    "s-cce": ge.SCCE(4),
 }
+FITTED = ("children_", "distances_", "theta_", "mu_", "objective_", "n_iter_", "meta_clusters_", "membership_")
+ALL_PAIRS = ("eac, complete", "oc-ia", "oc-h")  # the partitioner is on the host and gets the similarities of all rows
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -296,9 +467,21 @@ def test_estimators(name, shape, device):
     assert isinstance(estimator.fit(labels).labels_, np.ndarray)  # NumPy in, NumPy out
     np.testing.assert_array_equal(estimator.labels_, expected.labels_)
     assert estimator.n_clusters_ == expected.n_clusters_
-    if hasattr(expected, "children_"):
-        np.testing.assert_array_equal(estimator.children_, expected.children_)
-        np.testing.assert_array_equal(estimator.distances_, expected.distances_)
+    for fitted in FITTED:
+        if hasattr(expected, fitted):
+            np.testing.assert_array_equal(getattr(estimator, fitted), getattr(expected, fitted))
+    for found, matrix in zip(*(getattr(fitted, "coupling_", []) for fitted in (estimator, expected)), strict=True):
+        np.testing.assert_array_equal(found, matrix)
+
+
+@pytest.mark.parametrize("by", ["mean", "sum"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_samples(name, by, device):
+    """The others' labels too: of 250 rows, hardly any equal, a third is drawn."""
+    labels = LABELS["noise"]()
+    estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80, by=by))
+    expected = clone(estimator).fit_predict(labels)
+    np.testing.assert_array_equal(estimator.set_params(device=device).fit_predict(labels), expected)
 
 
 @pytest.mark.parametrize("name", ["lwgp", "hbgf"])
@@ -312,18 +495,21 @@ def test_transfer_cut_of_many(name, changed, device, monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("sample", [None, 100])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_labels_stay_on_the_device(name, fake_cupy):
+def test_labels_stay_on_the_device(name, sample, fake_cupy):
     """CuPy in, CuPy out, and nothing of the size of the label matrix comes to the host on the way."""
     labels = np.repeat(LABELS["structured"](), 50, axis=0)
-    estimator = clone(ESTIMATORS[name])
+    estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
+    expected = clone(estimator).fit_predict(labels)
     on_device = fake_cupy.asarray(labels.astype(np.uint8))
     fake_cupy.traffic.to_host.sizes.clear()
     found = estimator.fit(on_device).labels_
-    if name != "eac, complete":  # whose linkage is SciPy's, on the similarities of all groups
-        assert fake_cupy.traffic.to_host.largest < labels.size / 4
+    if name not in ALL_PAIRS:
+        similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_  # by which those not drawn are labelled
+        assert fake_cupy.traffic.to_host.largest < max(labels.size / 4, similarities)
     assert isinstance(found, fake_cupy.ndarray)
-    np.testing.assert_array_equal(fake_cupy.asnumpy(found), clone(ESTIMATORS[name]).fit_predict(labels))
+    np.testing.assert_array_equal(fake_cupy.asnumpy(found), expected)
 
 
 def test_metrics_of_labels_in_gpu_memory(fake_cupy):
@@ -353,7 +539,7 @@ def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
     refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
 
 
-@pytest.mark.parametrize("name", ["lwea", "lwgp", "eac, single"])
+@pytest.mark.parametrize("name", ["lwea", "lwgp", "eac, single", "cgc", "crc-c"])
 def test_memory_that_runs_out(name, fake_cupy):
     """Less and less of it: first it is enough, then only in small pieces, and then one sentence says so."""
     labels, estimator = LABELS["noise"](), clone(ESTIMATORS[name])
@@ -385,6 +571,13 @@ TINY = {
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
+    "relative similarities": lambda: test_relative_similarities(7, "real", "emulated"),
+    "who is near": lambda: test_coupled_objects_and_who_is_near(9, 65, "uint8", "emulated"),
+    "overlaps": lambda: test_overlaps(17, 33, 1100, 6, "emulated"),
+    "neighbours in clusters": lambda: test_neighbors_in_each_cluster(9, 65, "uint8", "emulated"),
+    "sums over neighbours": lambda: test_sums_over_neighbors(9, 65, 7, "emulated"),
+    "nearest centroids": lambda: test_nearest_centroids(33, "uint8", 9, "emulated"),
+    "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
 }
 
 
