@@ -40,6 +40,7 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
     ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
     ("--n-init", "n_init", int, "restarts of a final k-means"),
     ("--max-iter", "max_iter", int, "iterations of a final k-means at most"),
+    ("--imbalance", "imbalance", float, "by how much of the average METIS may make a part heavier"),
     ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
     ("--reduce", "reduction", str, "work on fewer objects: sample:SIZE or sample:size=SIZE,by=sum,random_state=1"),
     ("--device", "device", str, "where to work: auto, cpu or cuda"),

@@ -593,8 +593,8 @@ def merged_without_links(k: int, n_separate: int) -> None:
     """Warn of merges among clusters that no link joins."""
     if k < n_separate:
         warnings.warn(
-            f"n_clusters={k} merges among {n_separate} clusters that have no links between them: which of those merge "
-            "is arbitrary; ask for more clusters or take a smaller theta.",
+            f"n_clusters={k} merges among {n_separate} clusters that have no links between them, the smallest of "
+            "them first; ask for more clusters or take a smaller theta.",
             UserWarning,
             stacklevel=3,
         )

@@ -35,7 +35,13 @@ STRANGERS = [
     ("reduction", "partition"),
 ]
 
-ONLY_IN = {"cupy": "device", "cupyx": "device", "dask": "distributed", "distributed": "distributed"}
+ONLY_IN = {
+    "cupy": "device",
+    "cupyx": "device",
+    "dask": "distributed",
+    "distributed": "distributed",
+    "pymetis": "partition.metis",
+}
 
 MODULES = {
     "gpuens" + "".join(f".{part}" for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"): path
@@ -121,7 +127,7 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
 
 # --- what importing costs ---------------------------------------------------------------------------------------------
 
-HEAVY = {"numba", "scipy", "sklearn", "pandas", "cupy", "dask", "matplotlib", "psutil", "tqdm"}
+HEAVY = {"numba", "scipy", "sklearn", "pandas", "cupy", "dask", "matplotlib", "psutil", "pymetis", "tqdm"}
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,15 @@ def greedy(links, sizes, k, theta):
         n_a, n_b = (sum(int(sizes[g]) for g in members[c]) for c in (a, b))
         return link(a, b) / (math.pow(n_a + n_b, power) - (math.pow(n_a, power) + math.pow(n_b, power)))
 
+    def tie(a, b):
+        """Without links the two that hold least merge, whatever their names."""
+        mixed = oracles.mix(a, b)
+        held = sum(int(sizes[g]) for c in (a, b) for g in members[c])
+        return (0, mixed) if goodness(a, b) else (held, mixed >> 32)
+
     while len(members) > k:
         pairs = [(a, b) for a in members for b in members if a < b]
-        a, b = min(pairs, key=lambda pair: (-goodness(*pair), oracles.mix(*pair)))
+        a, b = min(pairs, key=lambda pair: (-goodness(*pair), *tie(*pair)))
         merges.append((a, b, goodness(a, b)))
         members[a] += members.pop(b)
     return merges

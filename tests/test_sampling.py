@@ -138,6 +138,7 @@ def test_by_name():
 def test_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    assert main("run labels.npy --method crc-c -k 3 --reduce sample:40 --weights 1,1,2,2,1,0 -o out.npy".split()) == 0
+    command = "run labels.npy --method crc-c -k 3 --reduce sample:40 --weights 1,1,2,2,1,0 -o out.npy"
+    assert main(command.split()) == 0
     expected = ge.CrCC(3, reduction=ge.Sample(40), weights=[1, 1, 2, 2, 1, 0]).fit_predict(LABELS)
     np.testing.assert_array_equal(np.load("out.npy"), expected)

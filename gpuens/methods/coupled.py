@@ -89,10 +89,12 @@ class MetaClusterConsensus(Consensus):
         where `labels_` are.
     """
 
+    imbalance: float
     random_state: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        validation.real(self.imbalance, "imbalance", above=0.0)
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
@@ -102,6 +104,7 @@ class MetaClusterConsensus(Consensus):
             self._similarity_of_clusters(reduced, device),
             reduced.weights,
             self.n_clusters,
+            imbalance=self.imbalance,
             random_state=self.random_state,
             device=device,
         )

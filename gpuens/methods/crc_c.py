@@ -23,6 +23,8 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling; equal if not given.
+    imbalance : float > 0
+        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -53,6 +55,7 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         *,
         theta: float | None = None,
         weights: Any = None,
+        imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
@@ -60,6 +63,7 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         self.n_clusters = n_clusters
         self.theta = theta
         self.weights = weights
+        self.imbalance = imbalance
         self.random_state = random_state
         self.reduction = reduction
         self.device = device

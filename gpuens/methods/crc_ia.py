@@ -21,6 +21,8 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
         Clusters wanted, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling; equal if not given.
+    imbalance : float > 0
+        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -50,12 +52,14 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
         n_clusters: int | None = None,
         *,
         weights: Any = None,
+        imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
         self.n_clusters = n_clusters
         self.weights = weights
+        self.imbalance = imbalance
         self.random_state = random_state
         self.reduction = reduction
         self.device = device

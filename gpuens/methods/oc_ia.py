@@ -24,6 +24,8 @@ class OCIa(CoupledConsensus):
         Clusters wanted, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling; equal if not given.
+    imbalance : float > 0
+        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -58,17 +60,20 @@ class OCIa(CoupledConsensus):
         n_clusters: int | None = None,
         *,
         weights: Any = None,
+        imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
         self.n_clusters = n_clusters
         self.weights = weights
+        self.imbalance = imbalance
         self.random_state = random_state
         self.reduction = reduction
         self.device = device
 
     def _check_parameters(self) -> None:
+        validation.real(self.imbalance, "imbalance", above=0.0)
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
@@ -83,4 +88,4 @@ class OCIa(CoupledConsensus):
             tile *= counts
             return tile
 
-        return metis(similarities_of, counts, self.n_clusters, random_state=self.random_state)
+        return metis(similarities_of, counts, self.n_clusters, imbalance=self.imbalance, random_state=self.random_state)

@@ -27,6 +27,8 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling, such as its quality where that is known; equal if not given.
+    imbalance : float > 0
+        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -59,6 +61,7 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         mu: float | None = None,
         theta: float | None = None,
         weights: Any = None,
+        imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
@@ -67,6 +70,7 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         self.mu = mu
         self.theta = theta
         self.weights = weights
+        self.imbalance = imbalance
         self.random_state = random_state
         self.reduction = reduction
         self.device = device

@@ -35,8 +35,9 @@ class Rock(NamedTuple):
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
     """Merge G groups of objects until ``n_clusters`` clusters are left, always the pair of the best goodness.
 
-    Equal goodness is decided by the order of `gpuens.partition.order`, so that these are the merges of a plain greedy
-    search over all pairs. It takes 8 bytes a pair of groups and about G² steps.
+    Equal goodness is decided by the order of `gpuens.partition.order`, and where there are no links by the smaller
+    union, so that these are the merges of a plain greedy search over all pairs. It takes 8 bytes a pair of groups and
+    about G² steps.
 
     Parameters
     ----------
@@ -57,8 +58,8 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     Warns
     -----
     UserWarning
-        When more than ``n_clusters`` clusters have no links between them: which of those merge is decided by the order
-        alone.
+        When more than ``n_clusters`` clusters have no links between them: of those the smallest two merge, again and
+        again, so that outliers gather before any large cluster is touched.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def _merge(links, names, sizes, powers, n_merges):
             row = _row(c, n)
             links[row + a] += links[row + b]
             value = _goodness(links[row + a], sizes[c], sizes[a], powers)
-            tie = pair_hash(names[c], names[a])
+            tie = _tie(c, a, value, names, sizes)
             if not comes_before(best[c], ties[c], value, tie):
                 partner[c], best[c], ties[c], stale[c] = a, value, tie, False
             elif partner[c] == a or partner[c] == b:
@@ -214,10 +215,19 @@ def _best_partner(i, links, names, sizes, powers, alive):
             continue
         value = _goodness(links[row + j], sizes[i], sizes[j], powers)
         if value >= best:
-            tie = pair_hash(names[i], names[j])
+            tie = _tie(i, j, value, names, sizes)
             if comes_before(value, tie, best, best_tie):
                 partner, best, best_tie = j, value, tie
     return partner, best, best_tie
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _tie(i, j, value, names, sizes):
+    """Return what decides between pairs of equal goodness: the hash, and first of all the size without any links."""
+    tie = pair_hash(names[i], names[j])
+    if value > 0.0:
+        return tie
+    return (np.uint64(sizes[i] + sizes[j]) << np.uint64(32)) | (tie >> np.uint64(32))
 
 
 @njit(cache=True, nogil=True, inline="always")
