@@ -8,10 +8,12 @@ import pytest
 
 from gpuens import kernels
 from gpuens.partition.average import RETIRED, UNKNOWN, look_up, update_lists
+from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH
 from gpuens.partition.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.single import Edges, offer_listed
+from gpuens.similarity import coupled, neighborhood
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("GPUENS_EMULATOR", "plain") != "plain", reason="sanitizers would copy arrays of many gigabytes"
@@ -159,3 +161,79 @@ def test_ceilings_of_a_far_cluster():
     )  # fmt: skip
     assert ceilings[cluster, 0] == np.float32(1.000001).view(np.int32)
     assert ceilings[0, 0] == 0
+
+
+# --- coupled similarities, neighbourhoods, label space ----------------------------------------------------------------
+
+
+def test_a_cluster_far_down_its_block():
+    """70,000 clusters: their similarities are 39 GB, and row times k passes 2**32."""
+    k = 70_000
+    values, starts, offsets = vast(k * k + 5, np.float64), np.array([5]), np.array([0, k])
+    values[5 + (k - 1) * k + k - 2] = 0.75
+    row, col = np.array([[k - 1]], dtype=np.uint32), np.array([[k - 2]], dtype=np.uint32)
+    blocks = coupled.Blocks(starts, values)
+    assert coupled.coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
+    assert neighborhood.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
+
+
+def test_shares_in_a_far_cluster():
+    far = 2**31
+    spread = vast((far + 2, 2), np.float64)
+    spread[far:] = [[0.25, 1.0], [0.75, 0.5]]
+    found = coupled.relative_similarities(spread, np.array([far, far + 2]), np.ones(1), device="emulated")
+    assert found.tolist() == [[1.0, 0.75], [0.75, 1.5]]
+
+
+def test_far_planes():
+    n_planes = 2**32 + 5
+    rows, cols = vast((2, n_planes), np.uint64), vast((3, n_planes), np.uint64)
+    rows[:, -5:], cols[:, -5:] = [[1, 0, 0, 0, 3], [0, 0, 7, 0, 0]], [[1, 0, 7, 0, 1]] * 3
+    found = neighborhood.overlaps(rows, cols, np.array([2**32, 2**32 + 4, n_planes]), device="emulated")
+    assert found.tolist() == [[1 + 2 * 1] * 3, [3] * 3]
+
+
+@pytest.mark.parametrize("in_shared", [False, True])
+def test_neighbors_of_a_far_row_in_a_far_cluster(in_shared):
+    """Rows of 2**32 words of bits, and in the kernel that adds in global memory of as many clusters."""
+    n_words, first = 2**32 + 3, 3 if in_shared else 2**32
+    bits, found = vast((2, n_words), np.uint64), vast((2, first + 2), np.uint64)
+    bits[1, 1] = 0b1011  # neighbours 64, 65, 67
+    codes, counts = np.zeros((1, 70), dtype=np.uint8), np.arange(70)
+    codes[0, 65:67] = 1
+    kernels.launch(
+        "neighbor_counts", 1, 32,
+        (bits, codes, np.array([first, first + 2]), counts, found, 2, n_words, 70, 1, np.int32(in_shared)),
+        device="emulated", shared=8 * (first + 2) if in_shared else 0, CODE="u8",
+    )  # fmt: skip
+    assert found[:, -2:].tolist() == [[0, 0], [64 + 67, 65]]
+
+
+def test_sums_over_the_neighbors_of_a_far_row():
+    n_words = 2**32 + 3
+    bits, values, found = vast((2, n_words), np.uint64), np.arange(140).reshape(70, 2), np.zeros((2, 2), np.uint64)
+    bits[1, 1] = 0b1011
+    kernels.launch("neighbor_sums", 1, 128, (bits, values, found, 2, n_words, 70, 2), device="emulated")
+    assert found.tolist() == [[0, 0], [128 + 130 + 134, 129 + 131 + 135]]
+
+
+def test_labels_by_their_far_costs():
+    far = 2**31
+    cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
+    cost[far:] = [[3, 1, 2], [0, 5, -1]]
+    codes = np.array([[0], [1], [255]], dtype=np.uint8)
+    labels, distances = nearest_centroids(codes, offsets, cost, np.array([2.0, 2.0, 2.0]), device="emulated")
+    assert (labels.tolist(), distances.tolist()) == ([1, 2, 0], [3.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("shared_cells", [0, 6])
+def test_labels_in_a_far_cluster(shared_cells):
+    far = 2**31
+    counted = vast((far + 2, 3), np.uint64)
+    codes, labels = np.array([[0, 1, 255, 1]], dtype=np.uint8), np.array([0, 2, 1, 2])
+    kernels.launch(
+        "label_histograms", (1, 1), 32,
+        (codes, np.array([far, far + 2]), np.arange(1, 5), labels, counted, 4, 3, shared_cells),
+        device="emulated", shared=8 * shared_cells, CODE="u8",
+    )  # fmt: skip
+    assert counted[far:].tolist() == [[1, 0, 0], [0, 0, 2 + 4]]
