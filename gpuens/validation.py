@@ -805,6 +805,20 @@ def row_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
     return np.where(array < 0, array + n_objects, array)
 
 
+def block(
+    rows: Any, cols: Any, n_objects: int, budget: int, what: str, *, bytes_per_col: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and columns of a dense block of float64 as indices, or refuse one above the budget (bytes)."""
+    rows, cols = row_indices(rows, n_objects, "rows"), row_indices(cols, n_objects, "cols")
+    fits(
+        (8 * len(rows) + bytes_per_col) * len(cols),
+        budget,
+        f"the {len(rows)} × {len(cols)} {what} block",
+        "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
+    )
+    return rows, cols
+
+
 def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
     """Return one positive finite weight a row (int64 where whole numbers were given, else float64), or refuse them."""
     if values is None:

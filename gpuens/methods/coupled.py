@@ -89,8 +89,22 @@ class MetaClusterConsensus(Consensus):
         where `labels_` are.
     """
 
-    imbalance: float
-    random_state: Any
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.weights = weights
+        self.imbalance = imbalance
+        self.random_state = random_state
+        self.reduction = reduction
+        self.device = device
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -60,13 +60,15 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
-        self.n_clusters = n_clusters
+        super().__init__(
+            n_clusters,
+            weights=weights,
+            imbalance=imbalance,
+            random_state=random_state,
+            reduction=reduction,
+            device=device,
+        )
         self.theta = theta
-        self.weights = weights
-        self.imbalance = imbalance
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
 
     def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
         near = self._neighborhoods(reduced, self._couple(reduced, device), device)

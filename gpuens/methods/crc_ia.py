@@ -1,7 +1,5 @@
 """CrC-Ia: meta-clusters of the clusters, by the mean coupled similarity of their objects."""
 
-from typing import Any
-
 import numpy as np
 
 from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus
@@ -46,23 +44,6 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
     >>> est.labels_.tolist(), est.meta_clusters_.tolist()
     ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1])
     """
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.weights = weights
-        self.imbalance = imbalance
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
 
     def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
         blocks = self._couple(reduced, device)

@@ -66,14 +66,16 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
-        self.n_clusters = n_clusters
+        super().__init__(
+            n_clusters,
+            weights=weights,
+            imbalance=imbalance,
+            random_state=random_state,
+            reduction=reduction,
+            device=device,
+        )
         self.mu = mu
         self.theta = theta
-        self.weights = weights
-        self.imbalance = imbalance
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -101,14 +101,8 @@ def self_similarities(ens: Ensemble, cluster_weights: np.ndarray, *, device: str
 
 
 def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any, device: str) -> Any:
-    rows = validation.row_indices(rows, ens.n_objects, "rows")
-    cols = validation.row_indices(cols, ens.n_objects, "cols")
-    validation.fits(
-        8 * len(rows) * len(cols),
-        devices.memory_budget(device),
-        f"the {len(rows)} × {len(cols)} co-association block",
-        "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
-    )
+    budget = devices.memory_budget(device)
+    rows, cols = validation.block(rows, cols, ens.n_objects, budget, "co-association")
     xp, codes = devices.namespace(device), ens.codes_on(device)
     block = coassociation_tile(
         codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, cluster_weights, device=device

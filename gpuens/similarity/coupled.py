@@ -182,14 +182,8 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
-    rows = validation.row_indices(rows, ens.n_objects, "rows")
-    cols = validation.row_indices(cols, ens.n_objects, "cols")
-    validation.fits(
-        8 * len(rows) * len(cols),
-        devices.memory_budget(device),
-        f"the {len(rows)} × {len(cols)} block of object similarities",
-        "take a block of fewer rows or cols, or an estimator",
-    )
+    budget = devices.memory_budget(device)
+    rows, cols = validation.block(rows, cols, ens.n_objects, budget, "coupled similarity")
     xp, codes = devices.namespace(device), ens.codes_on(device)
     blocks = coupling(ens, None, weights, device=device).on(device)
     block = coupled_tile(codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, blocks, device=device)

@@ -183,13 +183,9 @@ def common_neighbors(
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     theta = validation.neighbor_threshold(theta)
-    rows = validation.row_indices(rows, ens.n_objects, "rows")
-    cols = validation.row_indices(cols, ens.n_objects, "cols")
-    validation.fits(
-        8 * len(rows) * len(cols) + len(cols) * ens.n_objects // 8,
-        devices.memory_budget(device),
-        f"the {len(rows)} × {len(cols)} block of common neighbours",
-        "take a block of fewer rows or cols, or an estimator",
+    budget = devices.memory_budget(device)
+    rows, cols = validation.block(
+        rows, cols, ens.n_objects, budget, "common neighbors", bytes_per_col=ens.n_objects // 8
     )
     xp, codes, each = devices.namespace(device), ens.codes_on(device), np.ones(ens.n_objects, dtype=np.int64)
     near = Neighborhoods(ens, each, coupling(ens, None, weights, device=device), theta, device=device)
