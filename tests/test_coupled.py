@@ -140,6 +140,13 @@ def test_coupled_objects_are_the_literal_ones(name, labels, where):
     np.testing.assert_array_equal(found, found.T)
 
 
+def test_products_with_the_matrix_of_all_objects(name, labels, where):
+    vectors = np.random.default_rng(0).normal(size=(len(labels), 3))
+    operator = ge.similarity.coupled_operator(labels, device=where)
+    np.testing.assert_allclose(operator @ vectors, literal_objects(name) @ vectors, atol=1e-10, rtol=0)
+    np.testing.assert_allclose(operator.T @ vectors[:, 0], operator @ vectors[:, 0], atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])  # between similarities, none equals one
 def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
     s = literal_objects(name)

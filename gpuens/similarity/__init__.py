@@ -2,7 +2,7 @@
 
 from gpuens.contingency import entropy
 from gpuens.similarity.coassociation import coassociation, eci, eci_from_entropy, lwca
-from gpuens.similarity.coupled import coupled_clusters, coupled_objects
+from gpuens.similarity.coupled import coupled_clusters, coupled_objects, coupled_operator
 from gpuens.similarity.neighborhood import common_neighbors
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "common_neighbors",
     "coupled_clusters",
     "coupled_objects",
+    "coupled_operator",
     "eci",
     "eci_from_entropy",
     "entropy",

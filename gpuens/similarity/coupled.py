@@ -190,6 +190,45 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
     return devices.move(block, ens.device_kind)
 
 
+def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> Any:
+    """Return IaOSO of all objects as an operator: products with the N × N matrix B S Bᵀ, which is never built.
+
+    Parameters
+    ----------
+    ens, weights, device
+        See `coupled_clusters`.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator (n_objects, n_objects), float64, symmetric
+        A product with a vector (host memory) is a look-up per label and back, O(N M + Σ k_m²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1], ["b", "a", "a", "b"]]
+    >>> np.allclose(ge.similarity.coupled_operator(labels) @ np.eye(4), ge.similarity.coupled_objects(labels))
+    True
+    """
+    from scipy.sparse.linalg import LinearOperator
+
+    ens = Ensemble(ens)
+    device = devices.resolve(device, ens.device_kind)
+    matrices = coupling(ens, None, weights, device=device).matrices()
+    xp, codes, offsets = devices.namespace(device), ens.codes_on(device), ens.offsets
+
+    def product(v: np.ndarray) -> np.ndarray:
+        of_objects = xp.asarray(v.ravel(), dtype=np.float64)
+        on_clusters = devices.to_host(cluster_sums(codes, offsets, of_objects, device=device))
+        parts = zip(matrices, np.split(on_clusters, offsets[1:-1]), strict=True)
+        spread = np.concatenate([matrix @ part for matrix, part in parts]) / ens.n_clusterings
+        return devices.to_host(row_sums(codes, offsets, spread, device=device))
+
+    shape = ens.n_objects, ens.n_objects
+    return LinearOperator(shape, matvec=product, rmatvec=product, dtype=np.float64)
+
+
 @kernels.primitive
 def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: Blocks) -> np.ndarray:
     """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
