@@ -61,6 +61,19 @@ def test_lwec_tables_are_made_of_one_draw(shared_data, tmp_path):
     assert "| VS | LWEA |" in printed
 
 
+def test_every_part_of_the_cce_script_runs_on_made_up_data(tmp_path):
+    printed = run("reproduce_cce.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"small", "documents", "scaling", "large", "sampling", "groups"}
+    assert "failed" not in json.dumps(parts)
+    separable = parts["small"]["rows"]["Sy1"]
+    assert len(separable["methods"]) == 9
+    for scores in separable["methods"].values():
+        assert min(scores["AC"]) > 0.9
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+
+
 # --- bench/gpu.py -----------------------------------------------------------------------------------------------------
 
 
