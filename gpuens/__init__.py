@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 _PUBLIC: dict[str, str | None] = {
     "Ensemble": "ensemble",
     "Reduction": "reduction",
+    "CATree": "reduction",
     "CoreGroups": "reduction",
     "Sample": "reduction",
     "consensus": "methods",

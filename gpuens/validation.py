@@ -855,6 +855,16 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return array / array.max()
 
 
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Return ``value`` as a float in [low, high], or refuse it."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}.")
+    found = float(value)
+    if not low <= found <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
+    return found
+
+
 def fraction(value: Any, name: str, default: str) -> float | None:
     """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
     if value is None:

@@ -389,3 +389,101 @@ def similarity_to_clusters(similarity, sample, sample_labels, mean=False):
             of_t = [similarity[x, y] for y, label in zip(sample, sample_labels, strict=True) if label == t]
             totals[x, t] = sum(of_t) / (len(of_t) if mean else 1)
     return totals
+
+
+# --- CA-tree (Wang 2011) ----------------------------------------------------------------------------------------------
+
+
+class Node:
+    """A node of the CA-tree: its objects, the labels they share, its children, its radius and its representative."""
+
+    def __init__(self, objects, parent=None):
+        self.objects, self.parent, self.children = objects, parent, []
+        self.radius, self.representative = 0, None  # the representative is a label row
+
+    def leaves(self):
+        return [leaf for child in self.children for leaf in child.leaves()] if self.children else [self]
+
+
+def hamming(a, b):
+    """Return the number of clusterings in which two label rows differ; a missing label equals nothing."""
+    return sum(x != y or x == -1 for x, y in zip(a, b, strict=True))
+
+
+def ca_tree(labels, order, n_des=32):
+    """Grow the tree clustering by clustering in the given order (§III-B), then bottom-up eqs 8-11.
+
+    Children come by label, a missing one last. Where the largest members of Z' tie, the one whose first leaf comes
+    first is replaced; where representatives tie, the first leaf's row wins. ``n_des=None``: Z' is all leaves (eqs 5-7).
+    """
+    labels = np.asarray(labels)
+    root = Node(list(range(len(labels))))
+    leaves = [root]
+    for m in order:
+        grown = []
+        for leaf in leaves:
+            found = sorted({int(labels[x, m]) for x in leaf.objects}, key=lambda v: (v == -1, v))
+            if len(found) == 1:
+                grown.append(leaf)
+                continue
+            leaf.children = [Node([x for x in leaf.objects if labels[x, m] == v], leaf) for v in found]
+            grown += leaf.children
+        leaves = grown
+    place = {id(leaf): i for i, leaf in enumerate(root.leaves())}
+    for leaf in leaves:
+        leaf.representative = (place[id(leaf)], tuple(labels[leaf.objects[0]].tolist()))
+
+    def first(node):
+        return place[id(node.leaves()[0])]
+
+    def measure(node):
+        for child in node.children:
+            measure(child)
+        if not node.children:
+            return
+        members = node.leaves() if n_des is None else list(node.children)
+        while n_des is not None and len(members) < n_des and any(z.children for z in members):
+            largest = min((z for z in members if z.children), key=lambda z: (-z.radius, first(z)))
+            members.remove(largest)
+            members += largest.children
+
+        def reach(z):
+            apart = [0 if y is z else hamming(z.representative[1], y.representative[1]) for y in members]
+            return min(labels.shape[1], max(d + y.radius for d, y in zip(apart, members, strict=True)))
+
+        node.radius, node.representative = min((reach(z), z.representative) for z in members)
+
+    measure(root)
+    return root
+
+
+def cut_ca_tree(root, tau):
+    """Return the topmost nodes of radius τ at most (eq 15)."""
+    return [root] if root.radius <= tau else [z for child in root.children for z in cut_ca_tree(child, tau)]
+
+
+def reduce_ca_tree(root, tau, gamma, n_objects):
+    """Return [(node, objects that get its label)] of the largest nodes that hold a share γ; others descend (§III-D)."""
+    nodes = cut_ca_tree(root, tau)
+    by_size = sorted(nodes, key=lambda z: (-len(z.objects), z.leaves()[0].representative[0]))
+    held, kept = 0, []
+    for z in by_size:
+        if held >= gamma * n_objects:
+            break
+        kept.append(z)
+        held += len(z.objects)
+    inner = set()
+    for z in kept:
+        while z is not None:
+            inner.add(id(z))
+            z = z.parent
+    found = {id(z): (z, list(z.objects)) for z in kept}
+    for z in nodes:
+        if id(z) in found:
+            continue
+        at = root
+        while id(at) not in found:
+            at = min((c for c in at.children if id(c) in inner),
+                     key=lambda c: hamming(z.representative[1], c.representative[1]))  # fmt: skip
+        found[id(at)][1].extend(z.objects)
+    return [found[id(z)] for z in kept]

@@ -214,7 +214,7 @@ BEFORE_READING = {
     "run labels.csv --method oc-h -k 3 --theta 2": "theta must be from 0 to 1, or None for the mean similarity, but *",
     "run labels.csv --method s-cce -k 3 --mu -1": "mu must be from 0 to 1, or None for the consistency of the *",
     "run labels.csv --method cgc -k 3 --max-iter 0": "max_iter must be at least 1, but is 0.",
-    "run labels.csv -k 3 --reduce halves": "reduction must be one of 'core-groups', 'sample', not 'halves'.",
+    "run labels.csv -k 3 --reduce halves": "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'.",
     "run labels.csv -k 3 --reduce sample": "reduction 'sample' needs size: write for example sample:size=5000.",
     "run labels.csv -k 3 --reduce sample:5,sise=3": "reduction 'sample' cannot take 'sise=3'; it has size, *",
     "run labels.csv -k 3 --reduce core-groups:5": "reduction 'core-groups' cannot take '5'; it has no parameters, *",

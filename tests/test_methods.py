@@ -200,7 +200,7 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.LWEA(distance_threshold=0), "distance_threshold must be above 0"),
         (ge.EAC(2, device="gpu"), "device must be one of 'auto', 'cpu', 'cuda', 'emulated'"),
         (ge.EAC(2, device="cuda"), "device='cuda' needs"),
-        (ge.EAC(2, reduction="halves"), "reduction must be one of 'core-groups', 'sample', not 'halves'"),
+        (ge.EAC(2, reduction="halves"), "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'"),
         (ge.EAC(2, reduction=3), "reduction must be None, have a method reduce(ensemble)"),
     ],
 )

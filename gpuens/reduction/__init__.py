@@ -9,12 +9,13 @@ from typing import Any
 
 from gpuens import validation
 from gpuens.reduction.base import Reduction
+from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
 from gpuens.reduction.sampling import Sample
 
-__all__ = ["CoreGroups", "Reduction", "Sample", "core_groups", "reducer"]
+__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "core_groups", "reducer"]
 
-_BY_NAME: dict[str, Any] = {"core-groups": CoreGroups, "sample": Sample}
+_BY_NAME: dict[str, Any] = {"catree": CATree, "core-groups": CoreGroups, "sample": Sample}
 
 
 def reducer(value: Any) -> Any:

@@ -1,0 +1,483 @@
+"""The CA-tree (Wang 2011): similar label rows in one node, and a cut through the tree instead of all rows.
+
+The clusterings refine the tree one after the other: a node that a clustering splits has a child for each of its
+clusters there. In the lexicographic order of the rows a node is a run that shares a prefix, so the whole tree follows
+from how many labels each row has in common with the one before. A node's radius bounds the Hamming distance of its
+representative to all its rows (eqs 8-11); those of a level do not depend on each other.
+
+Wang, "CA-tree: a hierarchical structure for efficient and scalable coassociation-based cluster ensembles", IEEE
+Transactions on Systems, Man, and Cybernetics B 41 (2011) 686-698.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels, validation
+from gpuens.ensemble import Ensemble
+from gpuens.reduction.base import Reduction
+from gpuens.reduction.core_groups import core_groups, pack_rows
+
+
+class CATree:
+    """Work on nodes of the CA-tree: far fewer rows than core groups, each standing for similar ones.
+
+    Parameters
+    ----------
+    tau : float in [0, 1]
+        A node is taken if its radius is at most tau·M clusterings and that of its parents is above (eq 15); 0 is core
+        groups. The paper takes .4 with ``gamma=1``, and .2 with ``gamma=0.9``.
+    gamma : float in (0, 1]
+        Only the largest nodes are kept, until they hold this share of the objects; each other node descends the tree
+        by Hamming distance and gets the label of the kept node where it ends (§III-D).
+    n_des : int or None
+        A radius is estimated from at least so many descendants, where there are so many; None is exact, at a cost
+        quadratic in the rows of a node.
+    order : {"given", "coarse", "fine"}
+        The order in which the clusterings refine the tree: as they are, those of few clusters first, or of many.
+    weights : {"size", "unit"}
+        What a node counts for: its objects, or 1 as in the paper.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, for settings out of range.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = ge.Ensemble([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5, [0] * 4 + [1] * 3 + [2]])
+    >>> reduced = ge.CATree(tau=0.4).reduce(labels)
+    >>> reduced.weights.tolist(), reduced.membership.tolist()
+    ([4, 4], [0, 0, 0, 0, 1, 1, 1, 1])
+    >>> ge.CATree().grow(labels).radii.tolist()
+    [0, 0, 0, 0, 1, 1, 3]
+    """
+
+    def __init__(
+        self,
+        tau: float = 0.4,
+        gamma: float = 1.0,
+        n_des: int | None = 32,
+        order: str = "given",
+        *,
+        weights: str = "size",
+    ) -> None:
+        self.tau = validation.between(tau, "tau", 0.0, 1.0)
+        self.gamma = validation.real(gamma, "gamma", above=0.0, at_most=1.0)
+        self.n_des = None if n_des is None else validation.integer(n_des, "n_des", minimum=1)
+        self.order = validation.choice(order, "order", ("given", "coarse", "fine"))
+        self.weights = validation.choice(weights, "weights", ("size", "unit"))
+
+    def grow(self, ensemble: Any) -> "Tree":
+        """Return the whole tree of an ensemble, measured; cutting it is cheap."""
+        ensemble = Ensemble(ensemble)
+        return grow(ensemble, self.n_des, self.order, device=devices.resolve("auto", ensemble.device_kind))
+
+    def reduce(self, ensemble: Ensemble) -> Reduction:
+        """Return the representatives of the nodes kept, what they count for, and where each object belongs."""
+        return self.grow(ensemble).reduce(self.tau, self.gamma, weights=self.weights)
+
+    def __repr__(self) -> str:
+        return (
+            f"CATree(tau={self.tau!r}, gamma={self.gamma!r}, n_des={self.n_des!r}, order={self.order!r}, "
+            f"weights={self.weights!r})"
+        )
+
+
+class Tree:
+    """A measured CA-tree, for cutting and for looking at.
+
+    Nodes 0 … G - 1 are the leaves, one a distinct label row, in the lexicographic order of the rows; inner nodes
+    follow, the deepest first, so that children come before their parents and the root is the last.
+
+    Attributes
+    ----------
+    parents : ndarray (n_nodes,), int64
+        -1 for the root.
+    splits : ndarray (n_nodes,), int64
+        In how many clusterings, from the first, the rows of a node agree: the next one splits it. M for leaves.
+    first, last : ndarray (n_nodes,), int64
+        The leaves below a node.
+    counts : ndarray (n_nodes,), int64
+        The objects of a node.
+    radii : ndarray (n_nodes,), int64
+        D'_r: no row of the node differs from its representative in more clusterings.
+    representatives : ndarray (n_nodes,), int64
+        The leaf whose row represents a node.
+    clusterings : ndarray (M,), int64
+        The clusterings in the order in which they refine the tree.
+    """
+
+    def __init__(
+        self,
+        groups: Reduction,
+        leaves: np.ndarray,
+        clusterings: np.ndarray,
+        rows: Any,
+        shape: "_Shape",
+        radii: np.ndarray,
+        representatives: np.ndarray,
+        device: str,
+    ) -> None:
+        self.parents, self.splits, self.first, self.last = shape.parents, shape.splits, shape.first, shape.last
+        self.radii, self.representatives, self.clusterings = radii, representatives, clusterings
+        self._groups, self._leaves, self._rows, self._shape, self._device = groups, leaves, rows, shape, device
+        reached = np.concatenate([[0], np.cumsum(groups.weights[leaves])])
+        self.counts = reached[self.last + 1] - reached[self.first]
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self._leaves)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def cut(self, tau: float) -> np.ndarray:
+        """Return the topmost nodes of radius tau·M at most, in the order of their leaves (eq 15).
+
+        An estimated radius can be larger than the parent's; nodes below one that is taken are not.
+        """
+        limit = validation.between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
+        taken = np.flatnonzero(_topmost(self.parents, self.radii <= limit))
+        return taken[np.argsort(self.first[taken])]
+
+    def kept(self, tau: float, gamma: float = 1.0) -> np.ndarray:
+        """Return the largest nodes of a cut, as many as hold a share of the objects, in the order of their leaves."""
+        gamma = validation.real(gamma, "gamma", above=0.0, at_most=1.0)
+        nodes = self.cut(tau)
+        largest = np.argsort(-self.counts[nodes], kind="stable")
+        held = np.cumsum(self.counts[nodes][largest])
+        n_kept = 1 + int(np.searchsorted(held, gamma * held[-1] * (1 - 1e-12)))
+        return nodes[np.sort(largest[:n_kept])]
+
+    def kept_share(self, tau: float, gamma: float = 0.9) -> float:
+        """Return N_Z(τ) / N*_Z(τ): how many nodes of a cut are needed for a share ``gamma`` of the objects.
+
+        The paper reads it as the shape of the clusters: compact ones leave small nodes between them, which are left
+        out (.19 and .27 on digits), elongated ones do not (.56 and .67 on rings). Over all τ its minimum counts.
+        """
+        return len(self.kept(tau, gamma)) / len(self.cut(tau))
+
+    def reduce(self, tau: float, gamma: float = 1.0, *, weights: str = "size") -> Reduction:
+        """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
+        nodes, kept = self.cut(tau), self.kept(tau, gamma)
+        ends = nodes.copy()
+        left_out = np.flatnonzero(~np.isin(nodes, kept))
+        if len(left_out):
+            ends[left_out] = self._ends(nodes[left_out], kept)
+        represented = self._leaves[self.representatives[kept]]
+        order = np.argsort(represented)
+        row_of = np.empty(len(self), dtype=np.int64)
+        row_of[kept[order]] = np.arange(len(kept))
+        of_group = np.empty(self.n_leaves, dtype=np.int64)
+        of_group[self._leaves] = np.repeat(row_of[ends], self.last[nodes] - self.first[nodes] + 1)
+        groups, xp = self._groups, devices.namespace(devices.kind_of(self._groups.membership))
+        counts = self.counts[kept[order]] if weights == "size" else np.ones(len(kept), dtype=np.int64)
+        return Reduction(
+            groups.ensemble.take(xp.asarray(represented[order])), counts, xp.asarray(of_group)[groups.membership]
+        )
+
+    def _ends(self, nodes: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Return the kept node where each of some other nodes ends on its way down from the root."""
+        marks = np.zeros(len(self), dtype=np.uint8)
+        marks[kept] = 2
+        _mark_ancestors(self.parents, marks)
+        shape = self._shape
+        ends = descend(
+            self._rows, shape.starts, shape.children, self.representatives, marks, nodes, device=self._device
+        )
+        return devices.to_host(ends)
+
+
+def grow(ensemble: Ensemble, n_des: int | None, order: str, *, device: str = "cpu") -> Tree:
+    """Return the CA-tree of an ensemble: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""
+    xp, groups = devices.namespace(device), core_groups(ensemble, device=device)
+    n_clusters = np.diff(ensemble.offsets)
+    clusterings = np.argsort({"given": 0, "coarse": 1, "fine": -1}[order] * n_clusters, kind="stable")
+    codes = groups.ensemble.codes_on(device)[:, xp.asarray(clusterings)]
+    if order == "given":
+        leaves = np.arange(len(groups.weights))
+    else:
+        words = pack_rows(xp.asfortranarray(codes), n_clusters[clusterings] + 1, device=device)
+        leaves = devices.to_host(xp.lexsort(words[::-1]))
+    rows = xp.ascontiguousarray(codes[xp.asarray(leaves)])
+    shape = _Shape(devices.to_host(common_prefixes(rows, device=device)), len(clusterings))
+    radii, representatives = measure_nodes(
+        rows, shape.starts, shape.children, shape.first, shape.last, shape.levels, n_des or 0, device=device
+    )
+    return Tree(groups, leaves, clusterings, rows, shape, radii, representatives, device)
+
+
+# --- the shape of the tree --------------------------------------------------------------------------------------------
+
+
+class _Shape:
+    """Nodes, parents and children, from the prefixes that neighbouring rows have in common."""
+
+    def __init__(self, prefixes: np.ndarray, n_clusterings: int) -> None:
+        n_leaves = len(prefixes)
+        parents, splits, first, last = _inner_nodes(prefixes.astype(np.int64))
+        order = np.lexsort((first, -splits))  # the deepest first: children come before their parents
+        number = np.empty(len(order) + 1, dtype=np.int64)
+        number[order] = n_leaves + np.arange(len(order))
+        number[-1] = -1  # of no parent
+        self.parents = np.concatenate([number[parents[:n_leaves]], number[parents[n_leaves:][order]]])
+        self.splits = np.concatenate([np.full(n_leaves, n_clusterings), splits[order]])
+        self.first = np.concatenate([np.arange(n_leaves), first[order]])
+        self.last = np.concatenate([np.arange(n_leaves), last[order]])
+        # children of inner nodes side by side, in the order of their first leaves
+        below = np.flatnonzero(self.parents >= 0)
+        self.children = below[np.lexsort((self.first[below], self.parents[below]))]
+        n_children = np.bincount(self.parents[below] - n_leaves, minlength=len(order))
+        self.starts = np.concatenate([[0], np.cumsum(n_children)])
+        # levels: runs of inner nodes that the same clustering splits
+        splits = splits[order]
+        self.levels = n_leaves + np.concatenate(
+            [[0], np.flatnonzero(np.diff(splits)) + 1, [len(splits)]] if len(splits) else [[0]]
+        ).astype(np.int64)
+
+
+@njit(cache=True)
+def _inner_nodes(prefixes):
+    """Return the parent of each node, leaves first, and the split, first and last leaf of inner nodes.
+
+    Inner nodes are numbered as they open; -1 is no parent.
+    """
+    n = len(prefixes)
+    parents = np.full(2 * n, -1, dtype=np.int64)
+    splits, first, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    opened = np.empty(n, dtype=np.int64)  # inner nodes that have not ended, from the root down
+    n_open = n_nodes = 0
+    for i in range(1, n + 1):
+        shared = prefixes[i] if i < n else -1
+        below, start = i - 1, i - 1  # what the next node that opens, or the one on top, gets as a child
+        while n_open > 0 and splits[opened[n_open - 1]] > shared:
+            z = opened[n_open - 1]
+            n_open -= 1
+            parents[below] = z
+            last[z] = i - 1
+            below, start = n + z, first[z]
+        if i == n:
+            break
+        if n_open == 0 or splits[opened[n_open - 1]] < shared:
+            splits[n_nodes], first[n_nodes] = shared, start
+            opened[n_open] = n_nodes
+            n_open += 1
+            n_nodes += 1
+        parents[below] = opened[n_open - 1]
+    return parents[: n + n_nodes], splits[:n_nodes], first[:n_nodes], last[:n_nodes]
+
+
+@njit(cache=True)
+def _topmost(parents, within):
+    """Return which nodes are within a limit while none of their ancestors is."""
+    taken = np.zeros(len(parents), dtype=np.bool_)
+    covered = np.zeros(len(parents), dtype=np.bool_)  # by the node or one above it
+    for z in range(len(parents) - 1, -1, -1):
+        above = parents[z] >= 0 and covered[parents[z]]
+        taken[z] = within[z] and not above
+        covered[z] = within[z] or above
+    return taken
+
+
+@njit(cache=True)
+def _mark_ancestors(parents, marks):
+    for z in range(len(parents)):
+        if marks[z] > 0 and parents[z] >= 0 and marks[parents[z]] == 0:
+            marks[parents[z]] = 1
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def common_prefixes(rows: np.ndarray) -> np.ndarray:
+    """Return (G,) int32: in how many labels, from the left, each row agrees with the one before; 0 for the first."""
+    prefixes = np.zeros(len(rows), dtype=np.int32)
+    devices.over_ranges(lambda a, b: _common_prefixes(max(a, 1), b, rows, prefixes), len(rows), grain=4096)
+    return prefixes
+
+
+@kernels.primitive
+def measure_nodes(
+    rows: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    levels: np.ndarray,
+    n_des: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return radii (int64) and representatives (int64) of all nodes, level by level from the deepest (eqs 8-11).
+
+    ``rows`` (G, M) are those of the leaves; `Tree` and `_Shape` describe the rest. ``n_des`` = 0: exact.
+    """
+    n_nodes = len(first)
+    radii, representatives = np.zeros(n_nodes, dtype=np.int64), np.arange(n_nodes)
+    for start, stop in zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True):
+
+        def work(a: int, b: int, start: int = start) -> None:
+            _measure(start + a, start + b, rows, starts, children, first, last, n_des, radii, representatives)
+
+        devices.over_ranges(work, stop - start, grain=8)
+    return radii, representatives
+
+
+@kernels.primitive
+def descend(
+    rows: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    representatives: np.ndarray,
+    marks: np.ndarray,
+    nodes: np.ndarray,
+) -> np.ndarray:
+    """Return the node marked 2 where each of some nodes ends on its way from the root, always to the nearest child.
+
+    Marks are 0, which no way leads to, 1 for what has a 2 below it, and 2. Of equally near children the first is taken.
+    """
+    ends = np.empty(len(nodes), dtype=np.int64)
+    devices.over_ranges(
+        lambda a, b: _descend(nodes[a:b], rows, starts, children, representatives, marks, ends[a:b]),
+        len(nodes),
+        grain=256,
+    )
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def _common_prefixes(start, stop, rows, prefixes):
+    for i in range(start, stop):
+        m = 0
+        while m < rows.shape[1] and rows[i - 1, m] == rows[i, m]:
+            m += 1
+        prefixes[i] = m
+
+
+@njit(cache=True, nogil=True)
+def _hamming(one, other):
+    missing = one.dtype.type(-1)
+    apart = 0
+    for m in range(len(one)):
+        apart += one[m] != other[m] or one[m] == missing
+    return apart
+
+
+@njit(cache=True, nogil=True)
+def _measure(start, stop, rows, starts, children, first, last, n_des, radii, representatives):
+    n_leaves, n_clusterings = rows.shape
+    for z in range(start, stop):
+        if n_des > 0:
+            n = starts[z - n_leaves + 1] - starts[z - n_leaves]
+            members = np.empty(n, dtype=np.int64)
+            for i in range(n):
+                members[i] = children[starts[z - n_leaves] + i]
+            while n < n_des:
+                largest = 0
+                for i in range(1, n):
+                    more = radii[members[i]] - radii[members[largest]]
+                    if more > 0 or (more == 0 and first[members[i]] < first[members[largest]]):
+                        largest = i
+                wide = members[largest]
+                if wide < n_leaves:
+                    break
+                begin, end = starts[wide - n_leaves], starts[wide - n_leaves + 1]
+                grown = np.empty(n - 1 + end - begin, dtype=np.int64)
+                members[largest] = members[n - 1]
+                for i in range(n - 1):
+                    grown[i] = members[i]
+                for i in range(end - begin):
+                    grown[n - 1 + i] = children[begin + i]
+                members, n = grown, len(grown)
+        else:
+            n = last[z] - first[z] + 1
+            members = np.empty(n, dtype=np.int64)
+            for i in range(n):
+                members[i] = first[z] + i
+        reach = np.empty(n, dtype=np.int64)
+        for i in range(n):
+            reach[i] = radii[members[i]]
+        for i in range(n):
+            one = rows[representatives[members[i]]]
+            for j in range(i):
+                apart = _hamming(one, rows[representatives[members[j]]])
+                reach[i] = max(reach[i], apart + radii[members[j]])
+                reach[j] = max(reach[j], apart + radii[members[i]])
+        radii[z] = n_clusterings + 1
+        for i in range(n):
+            bounded = min(reach[i], n_clusterings)
+            leaf = representatives[members[i]]
+            if bounded < radii[z] or (bounded == radii[z] and leaf < representatives[z]):
+                radii[z], representatives[z] = bounded, leaf
+
+
+@njit(cache=True, nogil=True)
+def _descend(nodes, rows, starts, children, representatives, marks, ends):
+    n_leaves = rows.shape[0]
+    for e in range(len(nodes)):
+        at = len(marks) - 1
+        own = rows[representatives[nodes[e]]]
+        while marks[at] != 2:
+            nearest, least = -1, 0
+            for c in range(starts[at - n_leaves], starts[at - n_leaves + 1]):
+                if marks[children[c]] == 0:
+                    continue
+                apart = _hamming(own, rows[representatives[children[c]]])
+                if nearest < 0 or apart < least:
+                    nearest, least = children[c], apart
+            at = nearest
+        ends[e] = at
+
+
+# --- kernels/ca_tree.cu -----------------------------------------------------------------------------------------------
+
+
+@common_prefixes.kernel
+def _(rows: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    prefixes = xp.empty(len(rows), dtype=np.int32)
+    kernels.launch(
+        "common_prefixes", kernels.blocks(len(rows), 256), 256, (rows, prefixes, *rows.shape),
+        device=device, CODE=kernels.c_name(rows.dtype),
+    )  # fmt: skip
+    return prefixes
+
+
+@measure_nodes.kernel
+def _(
+    rows: Any, starts: np.ndarray, children: np.ndarray, first: np.ndarray, last: np.ndarray, levels: np.ndarray,
+    n_des: int, *, device: str,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    xp, n_nodes = devices.namespace(device), len(first)
+    radii, representatives = xp.zeros(n_nodes, dtype=np.int32), xp.arange(n_nodes)
+    shape = [xp.asarray(array) for array in (starts, children, first, last)]
+    room = n_des + int(np.diff(starts).max(initial=0)) if n_des else 1
+    most = max(1, devices.scratch(device) // (8 * room))
+    for start, stop in zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True):
+        n_blocks = min(stop - start, most, 65_535)
+        kernels.launch(
+            "measure_nodes", n_blocks, 64,
+            (rows, *shape, representatives, radii, xp.empty(n_blocks * room, dtype=np.int64), start, stop, *rows.shape,
+             n_des, room),
+            device=device, CODE=kernels.c_name(rows.dtype),
+        )  # fmt: skip
+    return devices.to_host(radii).astype(np.int64), devices.to_host(representatives)
+
+
+@descend.kernel
+def _(
+    rows: Any, starts: np.ndarray, children: np.ndarray, representatives: np.ndarray, marks: np.ndarray,
+    nodes: np.ndarray, *, device: str,
+) -> Any:  # fmt: skip
+    xp = devices.namespace(device)
+    ends = xp.empty(len(nodes), dtype=np.int64)
+    kernels.launch(
+        "descend", kernels.blocks(len(nodes), 128), 128,
+        (rows, *(xp.asarray(array) for array in (starts, children, representatives, marks, nodes)), ends, len(nodes),
+         len(rows), len(marks) - 1, rows.shape[1]),
+        device=device, CODE=kernels.c_name(rows.dtype),
+    )  # fmt: skip
+    return ends

@@ -1,0 +1,106 @@
+// The CA-tree (Wang 2011): trees of label rows in lexicographic order.
+//
+//   common_prefixes   out[i] = clusterings in which rows i - 1 and i agree from the first on     one thread a pair of rows
+//   measure_nodes     radius and representative of the nodes of a level, eqs 8-11                one block a node
+//   descend           the retained node where an excluded one ends (III-D)                       one thread a node
+//
+// rows (G, M): labels, a row after the other, in the order in which the clusterings refine the tree. A missing label is
+// like another missing one in a prefix, and like nothing in a distance. Nodes 0 ... G - 1 are the leaves; children of an
+// inner node z are children[starts[z - G]] ... children[starts[z - G + 1] - 1], in the order of their first leaves.
+//
+// variants: CODE = u8 u16 u32
+
+extern "C" __global__ void common_prefixes(const CODE* rows, i32* out, i64 n_rows, i64 n_clusterings) {
+    FOR_EACH(i, n_rows) {
+        i32 m = 0;
+        if (i > 0)
+            while (m < n_clusterings && rows[(i - 1) * n_clusterings + m] == rows[i * n_clusterings + m]) ++m;
+        out[i] = m;
+    }
+}
+
+__device__ inline i32 hamming(const CODE* rows, i64 a, i64 b, i64 n_clusterings) {
+    i32 apart = 0;
+    for (i64 m = 0; m < n_clusterings; ++m) {
+        CODE label = rows[a * n_clusterings + m];
+        apart += label == MISSING(CODE) || label != rows[b * n_clusterings + m];
+    }
+    return apart;
+}
+
+// Members of Z'(z) start as the children of z; the largest, of equal ones that with the first leaf, gives way to its
+// children until there are n_des or only leaves. n_des = 0: all leaves, whose distances are exact. room: members that a
+// block's scratch holds. keys (blocks): scratch for the best (radius, representative).
+extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, const i64* children, const i64* first_leaf,
+                                         const i64* last_leaf, i64* representatives, i32* radii, i64* members,
+                                         i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
+    __shared__ i64 n_members;
+    __shared__ u64 best;
+    i64* own = members + blockIdx.x * room;
+    for (i64 z = from + blockIdx.x; z < to; z += gridDim.x) {
+        if (threadIdx.x == 0) {
+            best = ~0ull;
+            i64 n = 0;
+            if (n_des > 0) {
+                for (i64 c = starts[z - n_rows]; c < starts[z - n_rows + 1]; ++c) own[n++] = children[c];
+                while (n < n_des) {
+                    i64 largest = 0;
+                    for (i64 i = 1; i < n; ++i) {
+                        i32 more = radii[own[i]] - radii[own[largest]];
+                        if (more > 0 || (more == 0 && first_leaf[own[i]] < first_leaf[own[largest]])) largest = i;
+                    }
+                    i64 wide = own[largest];
+                    if (wide < n_rows) break;
+                    own[largest] = own[--n];
+                    for (i64 c = starts[wide - n_rows]; c < starts[wide - n_rows + 1]; ++c) own[n++] = children[c];
+                }
+            } else {
+                n = last_leaf[z] - first_leaf[z] + 1;
+            }
+            n_members = n;
+        }
+        __syncthreads();
+        for (i64 i = threadIdx.x; i < n_members; i += blockDim.x) {
+            i64 one = n_des > 0 ? own[i] : first_leaf[z] + i;
+            i32 reach = radii[one];
+            for (i64 j = 0; j < n_members; ++j) {
+                if (j == i) continue;
+                i64 other = n_des > 0 ? own[j] : first_leaf[z] + j;
+                reach = max(reach, hamming(rows, representatives[one], representatives[other], n_clusterings) +
+                                       radii[other]);
+            }
+            reach = min(reach, (i32)n_clusterings);
+            atomicMin(&best, (u64)reach << 48 | (u64)representatives[one]);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            radii[z] = (i32)(best >> 48);
+            representatives[z] = (i64)(best & 0xffffffffffffull);
+        }
+        __syncthreads();
+    }
+}
+
+// kept: 0 = not in the subtree, 1 = an ancestor of retained nodes, 2 = retained. Of children equally near the first.
+extern "C" __global__ void descend(const CODE* rows, const i64* starts, const i64* children, const i64* representatives,
+                                   const u8* kept, const i64* excluded, i64* ends, i64 n_excluded, i64 n_rows, i64 root,
+                                   i64 n_clusterings) {
+    FOR_EACH(e, n_excluded) {
+        i64 at = root, own = representatives[excluded[e]];
+        while (kept[at] != 2) {
+            i64 nearest = -1;
+            i32 least = 0;
+            for (i64 c = starts[at - n_rows]; c < starts[at - n_rows + 1]; ++c) {
+                i64 child = children[c];
+                if (kept[child] == 0) continue;
+                i32 apart = hamming(rows, own, representatives[child], n_clusterings);
+                if (nearest < 0 || apart < least) {
+                    nearest = child;
+                    least = apart;
+                }
+            }
+            at = nearest;
+        }
+        ends[e] = at;
+    }
+}
