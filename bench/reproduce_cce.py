@@ -96,7 +96,14 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="which parts")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=PARTS,
+        default=list(PARTS),
+        metavar="PART",
+        help="which parts; none: the page again",
+    )
     parser.add_argument("--runs", type=int, help="ensembles of each small set (50)")
     parser.add_argument("--quick", action="store_true", help="tiny, on what is made up or comes with scikit-learn")
     parser.add_argument("--seed", type=int, default=0)
