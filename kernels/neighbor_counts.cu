@@ -27,8 +27,8 @@ extern "C" __global__ void neighbor_counts(const u64* bits, const CODE* codes, c
         }
         if (in_shared) {
             __syncthreads();
+            // by the threads that will clear them
             for (i64 c = threadIdx.x; c < n_clusters; c += blockDim.x) out[i * n_clusters + c] = sums[c];
-            __syncthreads();
         }
     }
 }
