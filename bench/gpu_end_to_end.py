@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import common
 import numpy as np
 from gpu_device import synchronize, tiny
-from gpu_ensembles import MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, points_of
+from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, points_of
 from gpu_outcomes import problem, say
 
 import gpuens as ge
@@ -34,8 +34,9 @@ class Journey(NamedTuple):
     file: str | None = None
 
 
+ON_COVERTYPE = ("eac", "eac, single", "lwea", "lwgp", "hbgf", "cgc", "crc-ia")
 JOURNEYS = [
-    Journey("a mixture like Covertype × 20", Mixture(581_012), ("eac", "eac, single", "lwea", "lwgp", "hbgf")),
+    Journey("a mixture like Covertype × 20", Mixture(581_012), ON_COVERTYPE),
     Journey(
         "100,000 distinct rows × 20", ROWS, ("eac", "lwea"), (("eac", "linkage", 0.1), ("lwea", "linkage", 0.1))
     ),
@@ -44,6 +45,7 @@ JOURNEYS = [
         (("intersections", "all", 0.005), ("hbgf", "transfer cut", 0.1), ("lwgp", "transfer cut", 0.1)),
         cold=("hbgf", "lwea"),
     ),
+    Journey("20,000 distinct rows × 20", FEW_ROWS, ("crc-c", "oc-h")),
     Journey("a mixture like Covertype × 100", Mixture(581_012, 100), ("hbgf", "lwgp", "lwea")),
     Journey(
         "581,000 distinct rows × 20", Mixture(2_000_000, groups=581_000, dimensions=12), ("eac", "lwea"),
@@ -55,10 +57,7 @@ JOURNEYS = [
 
 
 def end_to_end(bench: "Bench") -> None:
-    given = [
-        Journey(path.name, None, ("eac", "eac, single", "lwea", "lwgp", "hbgf"), file=str(path.resolve()))
-        for path in bench.options.labels
-    ]
+    given = [Journey(path.name, None, ON_COVERTYPE, file=str(path.resolve())) for path in bench.options.labels]
     journeys = [*given, *(journey for journey in JOURNEYS if not (given and "Covertype" in journey.title))]
     if tiny(**bench.place):
         journeys = each_call_once(journeys)
@@ -143,10 +142,17 @@ STAGES = [  # (module, what it calls, stage)
     ("gpuens.partition.single", "nearest_lists", "nearest lists"),
     ("gpuens.partition.transfer_cut", "embedding", "embedding"),
     ("gpuens.partition.transfer_cut", "_kmeans", "k-means"),
+    ("gpuens.methods.coupled", "coupling", "coupling"),
+    ("gpuens.methods.cgc", "label_kmeans", "k-means"),
+    ("gpuens.similarity.neighborhood", "neighborhood_bits", "neighbours"),
+    ("gpuens.similarity.neighborhood", "neighbor_counts", "in common"),
+    ("gpuens.similarity.neighborhood", "overlaps", "in common"),
+    ("gpuens.partition.meta_clustering", "metis", "METIS"),
+    ("gpuens.methods.oc_h", "rock", "ROCK"),
 ]
 
 SPENT = ("groups", "weights", "linkage", "nearest lists", "searches", "rounds", "transfer cut", "embedding", "k-means",
-         "all")  # fmt: skip
+         "coupling", "neighbours", "in common", "METIS", "ROCK", "all")  # fmt: skip
 
 
 @contextmanager
@@ -175,6 +181,8 @@ def stages(device: str) -> Iterator[dict[str, float]]:
     finally:
         for home, name, function in replaced:
             setattr(home, name, function)
+        if "ROCK" in found:
+            found["ROCK"] -= found["in common"]  # which it asks for as it goes
         if "linkage" in found:
             found["rounds"] = found["linkage"] - found.get("nearest lists", 0.0) - found.get("searches", 0.0)
 
@@ -191,6 +199,10 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
         "lwea": lambda: ge.LWEA(K, device=device).fit(labels),
         "lwgp": lambda: ge.LWGP(K, device=device).fit(labels),
         "hbgf": lambda: ge.HBGF(K, device=device).fit(labels),
+        "cgc": lambda: ge.CgC(K, device=device).fit(labels),
+        "crc-ia": lambda: ge.CrCIa(K, device=device).fit(labels),
+        "crc-c": lambda: ge.CrCC(K, device=device).fit(labels),
+        "oc-h": lambda: ge.OCH(K, device=device).fit(labels),
         "k-means, 20 clusterings": lambda: ge.generate.kmeans_ensemble(
             labels,
             3 if len(labels) < 1000 else 20,

@@ -26,6 +26,7 @@ class Mixture(NamedTuple):
 
 MILLION = Mixture(1_000_000)
 ROWS = Mixture(1_400_000, groups=100_000)
+FEW_ROWS = Mixture(280_000, groups=20_000)
 TINY = Mixture(400, 6, k=(3, 9))
 K = 7  # clusters wanted, as in Covertype
 

@@ -60,6 +60,53 @@ def call_tile(labels: Any, device: str) -> Callable[[], Any]:
     return lambda: coassociation_tile(codes[:n], codes[-n:], ens.offsets, weights, device=device)
 
 
+def call_coupling(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.similarity.coupled import coupling
+
+    ens = ge.Ensemble(labels)
+    return lambda: coupling(ens, None, None, device=device)
+
+
+def call_coupled_tile(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.similarity.coupled import coupled_tile, coupling
+
+    ens = ge.Ensemble(labels)
+    codes, blocks = ens.codes_on(device), coupling(ens, None, None, device=device).on(device)
+    n = min(8192, len(codes) // 2)
+    return lambda: coupled_tile(codes[:n], codes[-n:], ens.offsets, blocks, device=device)
+
+
+def call_neighborhoods(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.similarity.coupled import coupling
+    from gpuens.similarity.neighborhood import Neighborhoods
+
+    ens, each = ge.Ensemble(labels), np.ones(len(labels), dtype=np.int64)
+    near = Neighborhoods(ens, each, coupling(ens, each, None, device=device), None, device=device)
+    some, values = np.arange(min(4096, len(ens))), np.ones((len(ens), K), dtype=np.int64)
+
+    def call() -> None:
+        bits = near.bits(ens.codes_on(device)[: len(some)])
+        near.common(some, bits, some, near.planes(bits))
+        near.counts_in(some, bits)
+        near.sums(bits, values)
+
+    return call
+
+
+def call_label_space(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+
+    ens, xp, rng = ge.Ensemble(labels), devices.namespace(device), np.random.default_rng(0)
+    codes, offsets, counts = ens.codes_on(device), xp.asarray(ens.offsets), xp.ones(len(ens), dtype=np.int64)
+    cost, const = xp.asarray(rng.random((ens.n_clusters, K))), xp.asarray(rng.random(K))
+
+    def call() -> None:
+        found, _ = nearest_centroids(codes, offsets, cost, const, device=device)
+        label_histograms(codes, offsets, counts, found, K, device=device)
+
+    return call
+
+
 def call_pack_rows(labels: Any, device: str) -> Callable[[], Any]:
     from gpuens.reduction.core_groups import pack_rows
 
@@ -93,6 +140,10 @@ TIMED = {
     "intersections, real weights": Timed(MILLION, call_weighted_intersections),
     "co-association, 8,192 by 8,192": Timed(MILLION, call_tile),
     "packed rows": Timed(MILLION, call_pack_rows),
+    "coupled similarities of clusters": Timed(MILLION, call_coupling),
+    "coupled similarities, 8,192 by 8,192": Timed(MILLION, call_coupled_tile),
+    "neighbourhoods of 4,096 rows": Timed(ROWS, call_neighborhoods, 3),
+    "an iteration in label space": Timed(MILLION, call_label_space),
     "average linkage, w = 1": Timed(ROWS, call_linkage("average_linkage", "ones"), 3, cold=False),
     "average linkage, w = ECI": Timed(ROWS, call_linkage("average_linkage", "eci"), 3, cold=False),
     "single linkage, w = 1": Timed(ROWS, call_linkage("single_linkage", "ones"), 3, cold=False),

@@ -127,6 +127,15 @@ def of_nearest_rows(a: Any) -> tuple[Any, Any]:
     return queries + a.tiles.nbytes + a.present.nbytes + 16 * a.n_rows, a.compared
 
 
+def neighbors(a: Any) -> Any:
+    """Return how many bits are set."""
+    xp = devices.namespace(devices.kind_of(a.bits))
+    return xp.asarray(BITS_OF_A_BYTE)[a.bits.view(np.uint8)].sum(dtype=np.int64)
+
+
+BITS_OF_A_BYTE = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
+
+
 COUNTS = {
     "row_sums": Count(
         "codes, values, sums", "a look-up a label",
@@ -178,4 +187,38 @@ COUNTS = {
     "offer_tie": Count("offered entries, components, ties", "an entry a row", lambda a: (48 * a.n_rows, a.n_rows)),
     "take_edge": Count("offered entries, components, ties", "an entry a row", lambda a: (56 * a.n_rows, a.n_rows)),
     "smallest_names": Count("roots, names", "a name", lambda a: (16 * a.n_names, a.n_names)),
+    "relative_similarities": Count(
+        "shares, similarities", "a minimum a pair of clusters and cluster",
+        lambda a: (a.spread.nbytes + a.out.nbytes, a.k * a.spread.size),
+    ),
+    "coupled_tile": Count(
+        "rows, columns, similarities of clusters, block", "R C M look-ups",
+        lambda a: (a.rows.nbytes + a.cols.nbytes + a.values.nbytes + a.out.nbytes,
+                   a.n_rows * a.n_cols * a.n_clusterings),
+    ),
+    "neighborhood_bits": Count(
+        "rows, columns, similarities of clusters, bits", "R C M look-ups",
+        lambda a: (a.rows.nbytes + a.cols.nbytes + a.values.nbytes + a.bits.nbytes,
+                   a.n_rows * a.n_cols * a.n_clusterings),
+    ),
+    "overlaps": Count(
+        "rows, columns, block", "R C P words compared",
+        lambda a: (a.rows.nbytes + a.cols.nbytes + a.out.nbytes, a.n_rows * a.n_cols * a.n_planes),
+    ),
+    "neighbor_counts": Count(
+        "bits, codes, counts, sums", "M additions a neighbour",
+        lambda a: (a.bits.nbytes + a.codes.nbytes + a.counts.nbytes + a.out.nbytes, neighbors(a) * a.n_clusterings),
+    ),
+    "neighbor_sums": Count(
+        "bits, values, sums", "k additions a neighbour",
+        lambda a: (a.bits.nbytes + a.values.nbytes + a.out.nbytes, neighbors(a) * a.width),
+    ),
+    "nearest_centroids": Count(
+        "codes, costs, labels, distances", "k look-ups a label",
+        lambda a: (a.codes.nbytes + a.cost.nbytes + a.labels.nbytes + a.distances.nbytes, a.codes.size * a.n_centroids),
+    ),
+    "label_histograms": Count(
+        "codes, weights, labels, tables", "an addition a label",
+        lambda a: (a.codes.nbytes + a.weights.nbytes + a.labels.nbytes + a.out.nbytes, a.codes.size),
+    ),
 }  # fmt: skip

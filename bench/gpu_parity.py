@@ -267,6 +267,46 @@ def tiles(case: Case) -> None:
     coassociation_tile(codes[:70], codes[:3000], case.ensemble.offsets, weights, device=case.device)
 
 
+def coupled_blocks(case: Case) -> None:
+    w = None if case.weights == "ones" else case.of_clusters(case.ensemble.n_clusterings)
+    case.same("coupled_clusters", lambda device: ge.similarity.coupled_clusters(case.ensemble, w, device=device))
+    rows, cols = np.arange(case.n_objects)[:70], np.arange(case.n_objects)[-3000:]
+    for block in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
+
+        def of_some(device: str, block: Callable = block) -> Any:
+            return block(case.ensemble, rows=rows, cols=cols, weights=w, device=device)
+
+        if block is ge.similarity.coupled_objects or case.small:
+            case.same(block.__name__, of_some)
+
+
+def neighborhoods(case: Case) -> None:
+    from gpuens.similarity.coupled import coupling
+    from gpuens.similarity.neighborhood import Neighborhoods
+
+    rows, sizes = case.groups()
+    blocks, some = coupling(rows, sizes, None), np.arange(len(rows))[:70]
+
+    def counted(device: str) -> Any:
+        near = Neighborhoods(rows, sizes, blocks, None, device=device)
+        bits = near.bits(rows.codes_on(device)[: len(some)])
+        values = np.arange(3 * len(rows)).reshape(-1, 3)
+        common = near.common(some, bits, some, near.planes(bits))
+        return near.theta, near.own, common, near.counts_in(some, bits), near.sums(bits, values)
+
+    case.same("Neighborhoods", counted)
+
+
+def label_space(case: Case) -> None:
+    from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+
+    ens, device, xp = case.ensemble, case.device, devices.namespace(case.device)
+    cost, const = case.rng.standard_normal((ens.n_clusters, 9)), case.rng.standard_normal(9)
+    nearest, _ = nearest_centroids(ens.codes_on(device), ens.offsets, cost, const, device=device)
+    counts = xp.asarray(case.rng.integers(1, 100, case.n_objects))
+    label_histograms(ens.codes_on(device), ens.offsets, counts, nearest, 9, device=device)
+
+
 def core_groups(case: Case) -> None:
     def reduced(device: str) -> Any:
         found = groups_of(case.ensemble, device)
@@ -326,14 +366,24 @@ def estimators(case: Case) -> None:
         "LWEA": lambda device: ge.LWEA(k, device=device),
         "LWGP": lambda device: ge.LWGP(k, device=device),
         "HBGF": lambda device: ge.HBGF(k, device=device),
+        "CgC": lambda device: ge.CgC(k, device=device),
+        "CrCIa": lambda device: ge.CrCIa(k, device=device),
+        "CrCC": lambda device: ge.CrCC(k, device=device),
+        "SCCE": lambda device: ge.SCCE(k, device=device),
     }
     if case.n_objects <= ALL_PAIRS_UP_TO:
         wanted["EAC, complete"] = lambda device: ge.EAC(k, linkage="complete", device=device)
+        wanted["OCIa"] = lambda device: ge.OCIa(k, device=device)
+        wanted["OCH"] = lambda device: ge.OCH(k, device=device)
+    some = ge.Sample(0.3)
+    if k <= len(some.reduce(case.ensemble).weights):
+        wanted["LWEA, sample"] = lambda device: ge.LWEA(k, reduction=some, device=device)
+        wanted["CrCC, sample"] = lambda device: ge.CrCC(k, reduction=some, device=device)
     for name, estimator in wanted.items():
 
         def fitted(device: str, estimator: Callable = estimator) -> Any:
             found = estimator(device).fit(case.ensemble)
-            merges = (found.children_, found.distances_) if hasattr(found, "dendrogram_") else ()
+            merges = (found.children_, found.distances_) if hasattr(found, "children_") else ()
             return found.labels_, found.n_clusters_, merges
 
         # k-means of more objects than its restarts see is float32's
@@ -377,6 +427,7 @@ def generation(case: Case) -> None:
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
     "look-ups and counts": [products, intersections, tiles, core_groups, metrics],
+    "coupling": [coupled_blocks, neighborhoods, label_space],
     "linkage": [nearest, linkage, moves],
     "estimators": [estimators, k_means],
     "generation": [generation],
