@@ -297,9 +297,9 @@ def test_coupled_blocks(scratch, device, monkeypatch):
 # --- k-means in label space -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_centroids", [1, 7, 8, 9, 33])
+@pytest.mark.parametrize("n_centroids", [1, 8, 33])
 @pytest.mark.parametrize("dtype", CODES)
-@pytest.mark.parametrize("n", [0, *SIZES, 65, 130])
+@pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_nearest_centroids(n, dtype, n_centroids, device):
     """Costs are whole numbers, of which many tie, and a little more that rounds."""
     ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(13)
@@ -312,7 +312,7 @@ def test_nearest_centroids(n, dtype, n_centroids, device):
 
 @pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize("dtype", CODES)
-@pytest.mark.parametrize("n", [0, *SIZES, 65, 130])
+@pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_label_histograms(n, dtype, device):
     ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(14)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, 7, n)
@@ -474,12 +474,11 @@ def test_estimators(name, shape, device):
         np.testing.assert_array_equal(found, matrix)
 
 
-@pytest.mark.parametrize("by", ["mean", "sum"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_samples(name, by, device):
+def test_samples(name, device):
     """The others' labels too: of 250 rows, hardly any equal, a third is drawn."""
     labels = LABELS["noise"]()
-    estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80, by=by))
+    estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80))
     expected = clone(estimator).fit_predict(labels)
     np.testing.assert_array_equal(estimator.set_params(device=device).fit_predict(labels), expected)
 
