@@ -215,7 +215,7 @@ def small_text(part: common.Record) -> str:
         "CSI, which the paper takes from Kuncheva & Vetrov without a formula, is the mean adjusted Rand index of two "
         "runs of a method, and of two base clusterings of a run: not exactly the paper's. Up and down count data sets "
         f"where the difference over runs is significant (paired t-test at {LEVEL:g}, not corrected for their number), "
-        "for CSI where there is any. p and ± (95 %) are of the paired t-test over data sets, by which the verdict goes. "
+        "for CSI where there is any. p and ± (95 %) are of the paired t-test over data sets, as is the verdict. "
         "Object-based methods are compared on the paper's eight smaller sets. Sy1 and Sy2 are made up after the papers "
         "that theirs were modified from, as cce_sets.py says; which share of the objects a base clustering sees the "
         "paper does not say (here 70 %).\n"
