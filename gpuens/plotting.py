@@ -1,4 +1,4 @@
-"""Pictures of an ensemble and its consensus: the co-association matrix, cluster sizes, the top of a dendrogram.
+"""Pictures of an ensemble and its consensus: the co-association matrix, cluster sizes, dendrograms, CA-trees.
 
 Every function draws into the Axes it is given, or into those of a new Figure that no window belongs to; it returns
 the Axes, and ``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded when something is drawn.
@@ -13,6 +13,7 @@ from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
+NODES_DRAWN = 300  # of a CA-tree, where nothing else is asked for
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
@@ -230,6 +231,96 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     return _plain(ax)
 
 
+def ca_tree(
+    tree: Any, tau: float | None = None, gamma: float = 1.0, *, min_objects: int | None = None, ax: Any = None
+) -> Any:
+    """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
+
+    A node stands as high as its radius, and its marker is as large as its share of the objects. Those that a cut takes
+    are red: filled where they are kept, hollow where they are left out.
+
+    Parameters
+    ----------
+    tree : gpuens.reduction.ca_tree.Tree
+        What ``CATree().grow(labels)`` returns.
+    tau : float in [0, 1], optional
+        Where to cut, as a share of the clusterings; None draws no cut.
+    gamma : float in (0, 1]
+        The share of the objects that the nodes kept must hold.
+    min_objects : int, optional
+        Only nodes of so many objects are drawn; by default the largest, 300 at most.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        For tau, gamma and min_objects out of range.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> tree = ge.CATree().grow([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5, [0] * 4 + [1] * 3 + [2]])
+    >>> ge.plotting.ca_tree(tree, tau=0.4).get_title()
+    'CA-tree of 8 objects: 2 nodes at τ = 0.4'
+    """
+    from matplotlib.collections import LineCollection
+
+    n_clusterings = len(tree.clusterings)
+    taken, kept = np.zeros((2, len(tree)), dtype=bool)
+    if tau is not None:
+        taken[tree.cut(tau)] = True
+        kept[tree.kept(tau, gamma)] = True
+    if min_objects is None:
+        min_objects = (
+            1 if len(tree) <= NODES_DRAWN else 1 + int(np.partition(tree.counts, -NODES_DRAWN - 1)[-NODES_DRAWN - 1])
+        )
+    else:
+        min_objects = validation.integer(min_objects, "min_objects", minimum=1)
+    n_objects = int(tree.counts[-1])
+    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node, those above it
+    x = _abreast(tree, drawn)
+
+    ax = _axes(ax, (7.2, 4.6))
+    below = drawn[tree.parents[drawn] >= 0]
+    above = tree.parents[below]
+    elbows = np.stack(
+        [
+            np.stack([x[below], tree.radii[below]], axis=1),
+            np.stack([x[below], tree.radii[above]], axis=1),
+            np.stack([x[above], tree.radii[above]], axis=1),
+        ],
+        axis=1,
+    )
+    ax.add_collection(LineCollection(list(elbows), colors=INK, linewidths=0.6, alpha=0.6, zorder=1))
+    area = 8 + 250 * tree.counts / n_objects
+    for nodes, face, edge, label in (
+        (drawn[~taken[drawn]], SHADE, "none", None),
+        (drawn[(taken & ~kept)[drawn]], "white", MARK, "left out"),
+        (drawn[kept[drawn]], MARK, "none", "taken" if kept.sum() == taken.sum() else "kept"),
+    ):
+        if len(nodes):
+            ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
+    if tau is not None:  # radii are whole numbers: the line goes between those that may be and those that may not
+        height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
+        ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
+    ax.set_xticks([])
+    ax.set_ylim(-0.03 * n_clusterings - 0.2, 1.05 * n_clusterings + 0.2)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    which = "nodes" if len(drawn) == len(tree) else f"the {len(drawn):,} nodes of {min_objects:,} objects or more"
+    ax.set(xlabel=f"{which}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
+    found = "" if tau is None else f": {taken.sum():,} nodes at τ = {tau:g}"
+    found += "" if kept.sum() == taken.sum() else f", {kept.sum():,} kept"
+    ax.set_title(f"CA-tree of {n_objects:,} objects{found}")
+    return _plain(ax)
+
+
 # --- order ------------------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +347,23 @@ def _seriated(similarity: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     # farther than any two objects of one cluster can be, so that the tree makes whole clusters first
     distances = (1.0 - similarity) + 2.0 * (clusters[:, None] != clusters)
     return leaves_list(linkage(squareform(distances, checks=False), "average"))
+
+
+def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
+    """Return where nodes of a CA-tree stand: side by side if nothing is drawn below them, else amid their children."""
+    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # of the children: the first, the last
+    reached[0] = np.inf
+    reached[1] = -np.inf
+    tips = np.setdiff1d(drawn, tree.parents[drawn])
+    x[tips[np.argsort(tree.first[tips])]] = np.arange(len(tips))
+    for node in drawn.tolist():  # children come before their parents
+        if np.isfinite(reached[0, node]):
+            x[node] = reached[:, node].mean()
+        parent = tree.parents[node]
+        if parent >= 0:
+            reached[0, parent] = min(reached[0, parent], x[node])
+            reached[1, parent] = max(reached[1, parent], x[node])
+    return x
 
 
 def _cut_height(heights: np.ndarray, p: int, k: int) -> float:

@@ -9,12 +9,14 @@ from conftest import structured_labels
 
 from gpuens import Ensemble, plotting
 from gpuens.methods import EAC, HBGF, LWEA
+from gpuens.reduction import CATree
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
 LABELS, TRUTH = structured_labels(150, 8, 5, noise=0.1, missing=0.05, seed=2)
 ENS = Ensemble(LABELS)
 EST = LWEA(5).fit(ENS)
+TREE = CATree().grow(ENS)
 
 
 def literal_coassociation(labels):
@@ -195,6 +197,94 @@ def test_only_fitted_linkage_methods_have_trees(draw):
         draw(EST, p=1)
 
 
+# --- CA-trees ---------------------------------------------------------------------------------------------------------
+
+
+def markers(ax):
+    """Return {label: heights and areas} of the nodes that a picture of a CA-tree shows; "" for those not taken."""
+    found = {}
+    for points in ax.collections[1:]:
+        label = points.get_label() if not points.get_label().startswith("_") else ""
+        found[label] = points.get_offsets()[:, 1].tolist(), points.get_sizes()
+    return found
+
+
+def test_ca_tree_shows_every_node_at_its_radius_and_its_way_up():
+    ax = plotting.ca_tree(TREE, min_objects=1)
+    heights, areas = markers(ax)[""]
+    assert sorted(heights) == sorted(TREE.radii)
+    np.testing.assert_array_equal(np.argsort(np.argsort(areas)), np.argsort(np.argsort(TREE.counts)))
+    ways = ax.collections[0].get_segments()
+    assert len(ways) == len(TREE) - 1
+    ends = sorted((way[0, 1], way[-1, 1]) for way in ways)
+    assert ends == sorted(zip(TREE.radii[:-1], TREE.radii[TREE.parents[:-1]], strict=True))
+    top = ax.collections[1].get_offsets()[-1]
+    assert sum(np.array_equal(way[-1], top) for way in ways) == np.count_nonzero(TREE.parents == len(TREE) - 1)
+    assert not ax.lines
+    assert ax.get_title() == "CA-tree of 150 objects"
+    drawn(ax)
+
+
+def test_nodes_stand_in_the_order_of_their_leaves_and_above_their_children():
+    ax = plotting.ca_tree(TREE, min_objects=1)
+    x = ax.collections[1].get_offsets()[:, 0].data
+    np.testing.assert_array_equal(x[: TREE.n_leaves], np.arange(TREE.n_leaves))
+    for node in range(TREE.n_leaves, len(TREE)):
+        children = x[TREE.parents == node]
+        assert x[node] == (children.min() + children.max()) / 2
+
+
+@pytest.mark.parametrize(("tau", "gamma"), [(0.0, 1.0), (0.25, 0.5), (0.5, 0.9), (0.7, 1.0), (1.0, 0.5)])
+def test_a_cut_is_marked_and_its_line_parts_what_is_taken_from_what_is_above(tau, gamma):
+    ax = plotting.ca_tree(TREE, tau, gamma, min_objects=1)
+    found, taken, kept = markers(ax), TREE.cut(tau), TREE.kept(tau, gamma)
+    whole = len(taken) == len(kept)
+    assert sorted(found["taken" if whole else "kept"][0]) == sorted(TREE.radii[kept])
+    left_out = np.setdiff1d(taken, kept)
+    assert sorted(found.get("left out", ([],))[0]) == sorted(TREE.radii[left_out])
+    (line,) = ax.lines
+    height = line.get_ydata()[0]
+    assert TREE.radii[taken].max() < height
+    parents = TREE.parents[taken]
+    assert all(TREE.radii[parents[parents >= 0]] > height)
+    tail = "" if whole else f", {len(kept)} kept"
+    assert ax.get_title() == f"CA-tree of 150 objects: {len(taken)} nodes at τ = {tau:g}{tail}"
+    drawn(ax)
+
+
+def test_of_a_large_tree_the_largest_nodes_are_drawn():
+    tree = CATree().grow(structured_labels(3000, 8, 6, seed=4)[0])
+    assert len(tree) > 1000
+    ax = plotting.ca_tree(tree, 0.5)
+    shown = sum(len(heights) for heights, _ in markers(ax).values())
+    assert 0 < shown <= 300
+    assert ax.get_xlabel().startswith(f"the {shown} nodes of ")
+    few = plotting.ca_tree(tree, min_objects=500)
+    assert len(markers(few)[""][0]) == np.count_nonzero(tree.counts >= 500)
+    alone = plotting.ca_tree(tree, min_objects=5000)
+    assert markers(alone)[""][0] == [tree.radii[-1]]
+    for made in (ax, few, alone):
+        drawn(made)
+
+
+def test_ca_tree_of_one_row():
+    with pytest.warns(UserWarning, match="constant"):
+        tree = CATree().grow(np.zeros((4, 2), int))
+    ax = plotting.ca_tree(tree, 0.4)
+    assert markers(ax)["taken"][0] == [0]
+    drawn(ax)
+
+
+def test_ca_tree_refuses():
+    for parameters, message in (
+        ({"tau": 1.5}, "tau must be"),
+        ({"tau": 0.4, "gamma": 0.0}, "gamma must be"),
+        ({"min_objects": 0}, "min_objects must be at least 1, but is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plotting.ca_tree(TREE, **parameters)
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 ALL = {
@@ -202,6 +292,7 @@ ALL = {
     "sizes": lambda **more: plotting.sizes(EST.labels_, **more),
     "dendrogram": lambda **more: plotting.dendrogram(EST, **more),
     "lifetimes": lambda **more: plotting.lifetimes(EST, **more),
+    "ca_tree": lambda **more: plotting.ca_tree(TREE, 0.4, **more),
 }
 
 
