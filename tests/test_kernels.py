@@ -16,6 +16,7 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
 from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.similarity import coupled, neighborhood
 from gpuens.similarity.coassociation import coassociation_tile
@@ -169,6 +170,32 @@ def test_core_groups(n, n_clusterings, dtype, device):
     np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
     labels = np.arange(len(found.weights))
     np.testing.assert_array_equal(on_host(found.expand(labels)), expected.expand(labels))
+
+
+@pytest.mark.parametrize(("n_des", "order"), [(32, "given"), (4, "coarse"), (1, "fine"), (None, "given")])
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("n", SIZES[:-1])
+def test_ca_tree(n, dtype, n_des, order, device):
+    same_tree(ensemble(n, dtype), n_des, order, device)
+
+
+@pytest.mark.parametrize("n_des", [3, 32])
+@pytest.mark.parametrize("scratch", [1, 5000])
+def test_ca_tree_by_few_blocks(scratch, n_des, device, monkeypatch):
+    """One block for all nodes of a level, and some."""
+    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    same_tree(ge.Ensemble(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]), n_des, "given", device)
+
+
+def same_tree(ens, n_des, order, device):
+    found, expected = grow(ens, n_des, order, device=device), grow(ens, n_des, order)
+    for measured in ("parents", "splits", "counts", "radii", "representatives"):
+        np.testing.assert_array_equal(on_host(getattr(found, measured)), getattr(expected, measured))
+    for tau, gamma in [(0.4, 1.0), (0.4, 0.5), (0.2, 0.3)]:
+        one, other = found.reduce(tau, gamma), expected.reduce(tau, gamma)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        np.testing.assert_array_equal(on_host(one.membership), other.membership)
+        np.testing.assert_array_equal(one.ensemble.codes, other.ensemble.codes)
 
 
 # --- coupled similarities, and neighbourhoods as bits -----------------------------------------------------------------
@@ -567,6 +594,7 @@ TINY = {
     "intersections": lambda: test_intersections(33, "uint8", "whole", "emulated"),
     "co-association": lambda: test_coassociation_tile(17, 33, "uint8", "emulated"),
     "core groups": lambda: test_core_groups(33, 5, "uint8", "emulated"),
+    "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
