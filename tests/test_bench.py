@@ -74,6 +74,21 @@ def test_every_part_of_the_cce_script_runs_on_made_up_data(tmp_path):
     assert (tmp_path / "found.png").stat().st_size > 0
 
 
+def test_every_part_of_the_ca_tree_script_runs_on_made_up_data(tmp_path):
+    printed = run("catree.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"nodes", "accuracy", "defaults", "times", "image", "million"}
+    assert "failed" not in json.dumps(parts)
+    spheres = parts["accuracy"]["rows"]["Spherical5"]
+    assert all(np.diff(spheres["cells"]["given 1"]["nodes"], axis=1).ravel() <= 0)
+    (row,) = parts["times"]["rows"].values()
+    assert len(row["ways"]) == 4 * (4 + 3) + 1
+    assert min(np.mean(row["ways"][f"EAC {setting} size"]["accuracy"]) for setting in ("dense", *"ABCD")) > 0.8
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+    assert (tmp_path / "found_landscape.png").stat().st_size > 0
+
+
 # --- bench/gpu.py -----------------------------------------------------------------------------------------------------
 
 
