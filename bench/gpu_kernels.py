@@ -60,6 +60,13 @@ def call_tile(labels: Any, device: str) -> Callable[[], Any]:
     return lambda: coassociation_tile(codes[:n], codes[-n:], ens.offsets, weights, device=device)
 
 
+def call_tree(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.reduction.ca_tree import grow
+
+    ens = ge.Ensemble(labels)
+    return lambda: grow(ens, 32, "given", device=device).reduce(0.2, 0.9)
+
+
 def call_coupling(labels: Any, device: str) -> Callable[[], Any]:
     from gpuens.similarity.coupled import coupling
 
@@ -140,6 +147,7 @@ TIMED = {
     "intersections, real weights": Timed(MILLION, call_weighted_intersections),
     "co-association, 8,192 by 8,192": Timed(MILLION, call_tile),
     "packed rows": Timed(MILLION, call_pack_rows),
+    "CA-tree": Timed(ROWS, call_tree, 3),
     "coupled similarities of clusters": Timed(MILLION, call_coupling),
     "coupled similarities, 8,192 by 8,192": Timed(MILLION, call_coupled_tile),
     "neighbourhoods of 4,096 rows": Timed(ROWS, call_neighborhoods, 3),

@@ -127,6 +127,17 @@ def of_nearest_rows(a: Any) -> tuple[Any, Any]:
     return queries + a.tiles.nbytes + a.present.nbytes + 16 * a.n_rows, a.compared
 
 
+def of_measure_nodes(a: Any) -> tuple[Any, Any]:
+    nodes, inner = slice(int(getattr(a, "from")), int(a.to)), slice(int(getattr(a, "from")) - int(a.n_rows), None)
+    leaves = a.last_leaf[nodes] - a.first_leaf[nodes] + 1
+    members = leaves
+    if a.n_des:
+        starts = a.starts[inner][: len(leaves) + 1]
+        members = np.maximum(starts[1:] - starts[:-1], np.minimum(leaves, a.n_des))
+    labels = members.sum() * a.n_clusterings
+    return labels * a.rows.itemsize + 12 * len(leaves), (members * members).sum() * a.n_clusterings
+
+
 def neighbors(a: Any) -> Any:
     """Return how many bits are set."""
     xp = devices.namespace(devices.kind_of(a.bits))
@@ -220,5 +231,17 @@ COUNTS = {
     "label_histograms": Count(
         "codes, weights, labels, tables", "an addition a label",
         lambda a: (a.codes.nbytes + a.weights.nbytes + a.labels.nbytes + a.out.nbytes, a.codes.size),
+    ),
+    "common_prefixes": Count(
+        "rows, prefixes", "a comparison a label in common",
+        lambda a: (a.rows.nbytes + a.out.nbytes, a.out.sum() + a.n_rows),
+    ),
+    "measure_nodes": Count(
+        "rows of members, radii, representatives", "M comparisons a pair of members, as many as there are at least",
+        of_measure_nodes,
+    ),
+    "descend": Count(
+        "a node's row and a child's, ends", "M comparisons a node, on one level",
+        lambda a: (a.n_excluded * (2 * a.n_clusterings * a.rows.itemsize + 16), a.n_excluded * a.n_clusterings),
     ),
 }  # fmt: skip

@@ -391,6 +391,21 @@ def estimators(case: Case) -> None:
         case.same(name, fitted, share=NEAR_TIES if ends_in_float32 else 0.0)
 
 
+def trees(case: Case) -> None:
+    from gpuens.reduction.ca_tree import grow
+
+    if case.weights == "real":
+        return
+    for n_des, order in ((32, "given"), (4, "coarse")):
+
+        def grown(device: str, n_des: int = n_des, order: str = order) -> Any:
+            tree = grow(case.ensemble, n_des, order, device=device)
+            reduced = tree.reduce(0.4, 0.5)
+            return tree.parents, tree.radii, tree.representatives, reduced.weights, reduced.membership
+
+        case.same("CATree", grown)
+
+
 def metrics(case: Case) -> None:
     if case.weights == "real":
         return
@@ -426,7 +441,7 @@ def generation(case: Case) -> None:
 
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
-    "look-ups and counts": [products, intersections, tiles, core_groups, metrics],
+    "look-ups and counts": [products, intersections, tiles, core_groups, trees, metrics],
     "coupling": [coupled_blocks, neighborhoods, label_space],
     "linkage": [nearest, linkage, moves],
     "estimators": [estimators, k_means],
