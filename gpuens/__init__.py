@@ -34,6 +34,7 @@ _PUBLIC: dict[str, str | None] = {
     "SCCE": "methods",
     "contingency": None,
     "datasets": None,
+    "distributed": None,
     "generate": None,
     "io": None,
     "methods": None,

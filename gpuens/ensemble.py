@@ -62,6 +62,7 @@ class Ensemble:
     sizes: np.ndarray
     names: list
     device_kind: str  # "cpu" or "cuda": where the caller's labels live, and so where results go
+    _copies: dict[str, Any]  # the codes, by the memory that they are in
 
     def __init__(self, labels: Any, *, names: Sequence | None = None) -> None:
         if isinstance(labels, Ensemble):
@@ -69,15 +70,26 @@ class Ensemble:
             if names is not None:
                 self.names = validation.clustering_names(names, self.n_clusterings)
             return
-        columns, found_names, self.device_kind = _columns(labels)
-        self.names = found_names if names is None else validation.clustering_names(names, len(columns))
-        codes, self.categories = _encode(columns, self.names)
-        n_clusters = np.array([len(c) for c in self.categories], dtype=np.int64)
-        validation.clusterings_say_something(n_clusters, self.names, len(codes))
+        columns, found_names, kind = _columns(labels)
+        names = found_names if names is None else validation.clustering_names(names, len(columns))
+        codes, categories = _encode(columns, names)
+        validation.clusterings_say_something([len(c) for c in categories], names, len(codes))
         validation.objects_are_labelled(_missing_everywhere(codes))
-        self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        self.sizes = _sizes(codes, n_clusters)
-        self._copies = {device.kind_of(codes): codes}
+        self.__dict__.update(Ensemble.of_codes(codes, categories, names, kind).__dict__)
+
+    @classmethod
+    def of_codes(cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu") -> "Ensemble":
+        """Return the ensemble of codes (n_objects, n_clusterings) that are numbered as `categories` are.
+
+        Nothing is checked; clusters may be without objects.
+        """
+        ensemble = object.__new__(cls)
+        n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
+        ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
+        ensemble.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
+        ensemble.sizes = _sizes(codes, n_clusters)
+        ensemble._copies = {device.kind_of(codes): codes}
+        return ensemble
 
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some of the objects, with this one's cluster numbering (clusters may become empty).

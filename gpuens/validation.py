@@ -98,8 +98,9 @@ def hashable_labels(error: Exception, name: object) -> TypeError:
     return TypeError(f"labels of clustering {name!r} must be integers or strings ({error}).")
 
 
-def clusterings_say_something(n_clusters: np.ndarray, names: list, n_objects: int) -> None:
+def clusterings_say_something(n_clusters: Iterable[int], names: list, n_objects: int) -> None:
     """Refuse clusterings with no label at all; warn of those that put every object into one cluster."""
+    n_clusters = list(n_clusters)
     for name, k in zip(names, n_clusters, strict=True):
         if k == 0:
             raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
@@ -113,12 +114,12 @@ def clusterings_say_something(n_clusters: np.ndarray, names: list, n_objects: in
         )
 
 
-def objects_are_labelled(unlabelled: np.ndarray) -> None:
-    """Refuse objects whose label is missing in every clustering; ``unlabelled`` is a mask over objects."""
+def objects_are_labelled(unlabelled: np.ndarray, start: int = 0) -> None:
+    """Refuse objects whose label is missing in every clustering; ``unlabelled`` is a mask of them from ``start`` on."""
     if unlabelled.any():
         raise ValueError(
             f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
-            f"{int(unlabelled.argmax())}; leave them out."
+            f"{start + int(unlabelled.argmax())}; leave them out."
         )
 
 

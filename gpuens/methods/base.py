@@ -1,5 +1,6 @@
 """What all estimators share: labels in, a reduction, a partition of its rows, labels of all objects out."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from gpuens.partition import Dendrogram, Work
 from gpuens.partition.label_kmeans import label_histograms
 from gpuens.reduction import Reduction, core_groups, reducer
 from gpuens.similarity.coassociation import self_similarities
+
+
+def chunked(array: Any) -> bool:
+    """Return whether an array is one of Dask's."""
+    return hasattr(array, "__dask_graph__")
 
 
 class Consensus(ClusterMixin, BaseEstimator):
@@ -30,16 +36,46 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters: int | None
     reduction: Any
     device: str
+    reduction_: Reduction
 
     def fit(self, X: Any, y: Any = None) -> "Consensus":
-        """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored."""
+        """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
+
+        A Dask array is worked on in its chunks, see `gpuens.distributed`, and so are `labels_`.
+        """
+        if chunked(X):
+            from gpuens.distributed import fit
+
+            return fit(self, X)
         ensemble = Ensemble(X)
-        device = devices.resolve(self.device, ensemble.device_kind)
         self._check_parameters()
         if self.reduction is not None:
             reducer(self.reduction)
+
+        def reduce(device: str) -> Reduction:
+            if self.reduction is None:
+                return core_groups(ensemble, device=device)
+            return reducer(self.reduction).reduce(ensemble)
+
+        return self._fit(ensemble, reduce)
+
+    def _fit(self, ensemble: Ensemble, reduce: Callable[[str], Reduction]) -> "Consensus":
+        """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
+        device = devices.resolve(self.device, ensemble.device_kind)
+
+        def work() -> None:
+            self.reduction_ = reduce(device)
+            if self.n_clusters is not None or not self._chooses_n_clusters:
+                validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
+            labels = self._partition(self.reduction_, device)
+            self.n_clusters_ = int(labels.max()) + 1
+            if self.reduction_.others is not None:
+                labels = np.concatenate([labels, self._label_others(self.reduction_, labels, device)])
+            found = self.reduction_.expand(labels)
+            self.labels_ = found if chunked(found) else devices.move(found, ensemble.device_kind)
+
         devices.within_memory(
-            lambda: self._fit(ensemble, device),
+            work,
             f"{type(self).__name__} of {ensemble.n_objects} objects and {ensemble.n_clusterings} clusterings",
             "use device='cpu', or reduce the objects first",
         )
@@ -49,19 +85,6 @@ class Consensus(ClusterMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
-
-    def _fit(self, ensemble: Ensemble, device: str) -> None:
-        if self.reduction is None:
-            self.reduction_: Reduction = core_groups(ensemble, device=device)
-        else:
-            self.reduction_ = reducer(self.reduction).reduce(ensemble)
-        if self.n_clusters is not None or not self._chooses_n_clusters:
-            validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
-        labels = self._partition(self.reduction_, device)
-        self.n_clusters_ = int(labels.max()) + 1
-        if self.reduction_.others is not None:
-            labels = np.concatenate([labels, self._label_others(self.reduction_, labels, device)])
-        self.labels_ = devices.move(self.reduction_.expand(labels), ensemble.device_kind)
 
     _chooses_n_clusters = False
 

@@ -1,12 +1,14 @@
 """What the methods of the CCE framework share: coupled similarities, and labels of objects outside a sample by them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpuens import device as devices
 from gpuens import validation
-from gpuens.methods.base import Consensus
+from gpuens.ensemble import Ensemble
+from gpuens.methods.base import Consensus, chunked
 from gpuens.partition.meta_clustering import association, meta_clustering, shares
 from gpuens.reduction import Reduction
 from gpuens.similarity.coupled import Blocks, coupling
@@ -122,21 +124,19 @@ class MetaClusterConsensus(Consensus):
             random_state=self.random_state,
             device=device,
         )
-        self.meta_clusters_, self._row_membership = found.clusters, found.membership
+        self.meta_clusters_, self._device = found.clusters, device
         return found.labels
 
     def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
         """Return how similar the clusters of the ensemble are, (N_c, N_c), host."""
         raise NotImplementedError
 
-    def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        assert reduced.others is not None
-        associated = association(reduced.others, self.meta_clusters_, self._row_membership.shape[1], device=device)
-        self._row_membership = np.concatenate([self._row_membership, shares(associated)])
-        return super()._label_others(reduced, labels, device)
-
     @property
     def membership_(self) -> Any:
-        membership = self.reduction_.membership  # AttributeError before fit, as scikit-learn expects
-        of_objects = devices.move(self._row_membership, devices.kind_of(membership))[membership]
-        return devices.move(of_objects, devices.kind_of(self.labels_))
+        reduction = self.reduction_  # AttributeError before fit, as scikit-learn expects
+        of_objects = reduction.of_rows(partial(_membership, self.meta_clusters_, self.n_clusters, self._device))
+        return of_objects if chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+
+
+def _membership(meta_clusters: np.ndarray, n_clusters: Any, device: str, rows: Ensemble) -> np.ndarray:
+    return shares(association(rows, meta_clusters, n_clusters, device=device))

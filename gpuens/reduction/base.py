@@ -1,5 +1,6 @@
 """What every reduction returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,15 @@ class Reduction:
 
     def expand(self, labels: Any) -> Any:
         """Return the label of each object, where `membership` is, from those of the representatives and the others."""
-        labels = devices.move(labels, devices.kind_of(self.membership))
+        labels = devices.native(labels)
         validation.one_per_row(labels, self.n_rows, "labels")
-        return labels[self.membership]
+        return self.look_up(labels)
+
+    def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
+        """Return what a function gives for the row of each object, worked out once for each row."""
+        parts = [function(self.ensemble)] + ([] if self.others is None else [function(self.others)])
+        return self.look_up(np.concatenate(parts))
+
+    def look_up(self, values: Any) -> Any:
+        """Return ``values[membership]``: what belongs to the row of each object, where `membership` is."""
+        return devices.move(values, devices.kind_of(self.membership))[self.membership]

@@ -71,14 +71,17 @@ class CATree:
         self.order = validation.choice(order, "order", ("given", "coarse", "fine"))
         self.weights = validation.choice(weights, "weights", ("size", "unit"))
 
-    def grow(self, ensemble: Any) -> "Tree":
-        """Return the whole tree of an ensemble, measured; cutting it is cheap."""
-        ensemble = Ensemble(ensemble)
-        return grow(ensemble, self.n_des, self.order, device=devices.resolve("auto", ensemble.device_kind))
+    def grow(self, ensemble: Any, counts: np.ndarray | None = None) -> "Tree":
+        """Return the whole tree of an ensemble, measured; cutting it is cheap.
 
-    def reduce(self, ensemble: Ensemble) -> Reduction:
+        ``counts`` (N,) int64: how many objects each row of the ensemble stands for, 1 if not given.
+        """
+        ensemble = Ensemble(ensemble)
+        return grow(ensemble, self.n_des, self.order, counts, device=devices.resolve("auto", ensemble.device_kind))
+
+    def reduce(self, ensemble: Ensemble, counts: np.ndarray | None = None) -> Reduction:
         """Return the representatives of the nodes kept, what they count for, and where each object belongs."""
-        return self.grow(ensemble).reduce(self.tau, self.gamma, weights=self.weights)
+        return self.grow(ensemble, counts).reduce(self.tau, self.gamma, weights=self.weights)
 
     def __repr__(self) -> str:
         return (
@@ -192,9 +195,11 @@ class Tree:
         return devices.to_host(ends)
 
 
-def grow(ensemble: Ensemble, n_des: int | None, order: str, *, device: str = "cpu") -> Tree:
+def grow(
+    ensemble: Ensemble, n_des: int | None, order: str, counts: np.ndarray | None = None, *, device: str = "cpu"
+) -> Tree:
     """Return the CA-tree of an ensemble: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""
-    xp, groups = devices.namespace(device), core_groups(ensemble, device=device)
+    xp, groups = devices.namespace(device), core_groups(ensemble, counts, device=device)
     n_clusters = np.diff(ensemble.offsets)
     clusterings = np.argsort({"given": 0, "coarse": 1, "fine": -1}[order] * n_clusters, kind="stable")
     codes = groups.ensemble.codes_on(device)[:, xp.asarray(clusterings)]

@@ -24,16 +24,22 @@ class CoreGroups:
     ([2, 2], [1, 0, 0, 1])
     """
 
-    def reduce(self, ensemble: Ensemble) -> Reduction:
-        """Return the distinct rows in lexicographic order, their counts, and each object's row."""
-        return core_groups(ensemble, device=devices.resolve("auto", ensemble.device_kind))
+    def reduce(self, ensemble: Ensemble, counts: np.ndarray | None = None) -> Reduction:
+        """Return the distinct rows in lexicographic order, their counts, and each object's row.
+
+        ``counts`` (N,) int64: how many objects each row of the ensemble stands for, 1 if not given.
+        """
+        return core_groups(ensemble, counts, device=devices.resolve("auto", ensemble.device_kind))
 
     def __repr__(self) -> str:
         return "CoreGroups()"
 
 
-def core_groups(ensemble: Ensemble, *, device: str = "cpu") -> Reduction:
-    """Return the core groups of an ensemble: O(N M) to pack, O(N log N) a word to sort."""
+def core_groups(ensemble: Ensemble, counts: np.ndarray | None = None, *, device: str = "cpu") -> Reduction:
+    """Return the core groups of an ensemble: O(N M) to pack, O(N log N) a word to sort.
+
+    ``counts`` (N,) int64: how many objects each row stands for already.
+    """
     xp = devices.namespace(device)
     words = pack_rows(ensemble.codes_on(device), np.diff(ensemble.offsets) + 1, device=device)
     order = xp.lexsort(words[::-1])
@@ -45,7 +51,11 @@ def core_groups(ensemble: Ensemble, *, device: str = "cpu") -> Reduction:
     membership = xp.empty(ensemble.n_objects, dtype=np.int64)
     membership[order] = xp.cumsum(first) - 1
     starts = xp.flatnonzero(first)
-    weights = np.diff(np.append(devices.to_host(starts), ensemble.n_objects))
+    bounds = np.append(devices.to_host(starts), ensemble.n_objects)
+    weights = np.diff(bounds)
+    if counts is not None:
+        reached = np.concatenate([[0], np.cumsum(counts[devices.to_host(order)])])
+        weights = reached[bounds[1:]] - reached[bounds[:-1]]
     return Reduction(ensemble.take(order[starts]), weights, membership)
 
 

@@ -57,9 +57,7 @@ class Sample:
         """Return the distinct rows of the objects drawn, how many were drawn of each, and the rows not drawn."""
         device = devices.resolve("auto", ensemble.device_kind)
         xp, groups = devices.namespace(device), core_groups(ensemble, device=device)
-        n_objects = ensemble.n_objects
-        size = min(self.size, n_objects) if isinstance(self.size, int) else max(1, round(self.size * n_objects))
-        drawn = validation.generator(self.random_state).choice(n_objects, size, replace=False)
+        drawn = self.draw(ensemble.n_objects)
         counts = devices.to_host(np.bincount(groups.membership[xp.asarray(drawn)], minlength=len(groups.weights)))
         sampled, others = np.flatnonzero(counts), np.flatnonzero(counts == 0)
         place = np.empty(len(counts), dtype=np.int64)
@@ -72,6 +70,11 @@ class Sample:
             others=groups.ensemble.take(xp.asarray(others)) if len(others) else None,
             label_by=self.by,
         )
+
+    def draw(self, n_objects: int) -> np.ndarray:
+        """Return which objects are drawn, (size,) int64."""
+        size = min(self.size, n_objects) if isinstance(self.size, int) else max(1, round(self.size * n_objects))
+        return validation.generator(self.random_state).choice(n_objects, size, replace=False)
 
     def __repr__(self) -> str:
         return f"Sample({self.size!r}, random_state={self.random_state!r}, by={self.by!r})"

@@ -1,0 +1,569 @@
+"""Labels in chunks of rows, on a Dask cluster or in the threads of this process. The only module that imports Dask.
+
+    chunk ─▶ its distinct rows, counted ─▶ merged, few at a time ─▶ core groups ─▶ method ─▶ chunk by chunk: labels
+
+Each chunk is reduced to its core groups where it is, by what reduces a whole ensemble elsewhere; only core groups come
+together, and of those only what the method works on comes to the caller. Labels of the objects are a lazy Dask array
+with the chunks of the input: whoever computes it looks each chunk's rows up again. Chunks may be NumPy's or CuPy's.
+
+The client is the caller's: ``client=``, or the one that is active; without any the threads of this process work.
+"""
+
+import copy
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuens import contingency, progress, validation
+from gpuens import device as devices
+from gpuens.ensemble import Ensemble, _dtype_for, _encode, _encode_column, _missing_everywhere
+from gpuens.reduction import Reduction, Sample, core_groups, reducer
+
+FAN_IN = 8  # chunks merged by one task
+SMALL = 1_000_000  # bytes that may travel inside a graph; more are sent to the workers first
+
+
+def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
+    """Fit a consensus estimator to labels in chunks; ``estimator.fit(labels)`` does the same with the active client.
+
+    Parameters
+    ----------
+    estimator : a consensus estimator
+    labels : dask.array.Array (n_objects, n_clusterings), chunked by rows
+        What `gpuens.Ensemble` takes, chunk by chunk: labels mean the same in all chunks. Unknown chunk sizes are
+        computed.
+    client : distributed.Client, optional
+
+    Returns
+    -------
+    estimator
+        ``labels_`` is a Dask array with the same chunks, computed when asked for.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence that names the chunk, for labels that are refused.
+    MemoryError
+        Where the core groups do not fit this process or the workers.
+    ConnectionError
+        Where the scheduler is gone.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import gpuens as ge
+    >>> labels = da.from_array(ge.Ensemble([[0, 0, 1, 1, 1, 2], [5, 5, 5, 7, 7, 7]]).to_array(), chunks=(2, 2))
+    >>> est = ge.EAC(n_clusters=2).fit(labels)
+    >>> est.labels_.chunks, est.labels_.compute().tolist()
+    (((2, 2, 2),), [0, 0, 1, 1, 1, 1])
+    """
+    estimator._check_parameters()
+    reduce = None if estimator.reduction is None else reducer(estimator.reduction)
+    chunks = Chunks(labels, client)
+    if isinstance(reduce, Sample):
+        reduced = chunks.sample(reduce, estimator)
+        return estimator._fit(reduced.ensemble, lambda device: reduced)
+    return estimator._fit(chunks.groups.ensemble, lambda device: chunks.reduce(reduce))
+
+
+def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Any:
+    """Return the objects that each two clusters share, counted chunk by chunk; see `gpuens.contingency.intersections`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gpuens import distributed
+    >>> distributed.intersections(da.from_array(np.array([[0, 1], [0, 0], [1, 0], [0, 0]]), chunks=(2, 2)))
+    array([[3, 0, 2, 1],
+           [0, 1, 1, 0],
+           [2, 1, 3, 0],
+           [1, 0, 0, 1]])
+    """
+    validation.choice(layout, "layout", ("auto", "dense", "sparse"))
+    chunks = Chunks(labels, client)
+    if layout == "auto":
+        n_clusters = sum(len(c) for c in chunks.numbering.categories)
+        layout = "dense" if 8 * n_clusters**2 <= contingency.DENSE_BYTES else "sparse"
+    bare = chunks.bare()
+    parts = [chunks.task(_intersections, rows, bare, layout, phase="intersections") for rows in chunks.rows()]
+    return chunks.compute([chunks.tree(parts, _add, "intersections")], "intersections")[0]
+
+
+# --- labels in chunks -------------------------------------------------------------------------------------------------
+
+
+class Numbering(NamedTuple):
+    """How the clusters of all chunks are numbered."""
+
+    categories: list[np.ndarray]  # the label value of each cluster, clustering by clustering
+    names: list
+    dtype: Any  # of the codes
+
+
+class Part(NamedTuple):
+    """The distinct rows of one chunk, with the chunk's own numbering of the clusters."""
+
+    codes: np.ndarray  # (g, M)
+    counts: np.ndarray  # (g,) int64
+    categories: list[np.ndarray]
+
+
+class Rows(NamedTuple):
+    """Distinct rows in lexicographic order, with the numbering of all chunks."""
+
+    codes: np.ndarray  # (g, M)
+    counts: np.ndarray  # (g,) int64
+
+
+class Chunks:
+    """A label matrix in chunks, and its core groups, found when first asked for."""
+
+    def __init__(self, labels: Any, client: Any = None) -> None:
+        self.client = _active(client)
+        with self._sentences("labels"):
+            self.labels, self.names = _by_rows(labels)
+        self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
+        blocks = self.labels.to_delayed().ravel().tolist()
+        self.parts = self.persist(
+            [
+                self.task(_part, block, start, phase="core groups", chunk=i)
+                for i, (block, start) in enumerate(zip(blocks, self.starts[:-1], strict=True))
+            ],
+            "core groups of chunks",
+        )
+        self.numbering, self.tables = self._number()
+
+    def _number(self) -> tuple[Numbering, Any]:
+        """Number the clusters of all chunks by ascending label value, as those of one ensemble are."""
+        found = self.compute([self.task(_categories, part, phase="labels") for part in self.parts], "labels")
+        categories, tables = [], []
+        for m, name in enumerate(self.names):
+            of_chunks = [own[m] for own in found]
+            same_kind = len({own.dtype.kind in "iub" for own in of_chunks if len(own)}) <= 1
+            whole = np.concatenate([own if same_kind else own.astype(object) for own in of_chunks])
+            codes, values = _encode_column(whole, name)
+            categories.append(values)
+            tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
+        validation.clusterings_say_something([len(c) for c in categories], self.names, self.starts[-1])
+        dtype = np.dtype(_dtype_for(max(len(c) for c in categories)))
+        per_chunk = [[table[i] for table in tables] for i in range(len(found))]
+        return Numbering(categories, self.names, dtype), per_chunk
+
+    @property
+    def groups(self) -> Reduction:
+        """The core groups of all chunks, here; where each object belongs stays in chunks."""
+        if not hasattr(self, "_groups"):
+            (self._merged,) = self.persist([self.tree(self.rows(), _merge, "merge", self.bare())], "core groups")
+            (n_groups,) = self.compute([self.task(_n_rows, self._merged, phase="size")], "core groups")
+            validation.fits(
+                n_groups * (len(self.names) * self.numbering.dtype.itemsize + 40),
+                devices.memory_budget(),
+                f"the {n_groups} core groups",
+                "work on a sample, reduction=Sample(…), or on fewer clusterings",
+            )
+            (rows,) = self.compute([self._merged], "core groups")
+            ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
+            self._groups = ChunkedReduction(ensemble, rows.counts, self._membership(), chunks=self)
+        return self._groups
+
+    def reduce(self, reduction: Any) -> Reduction:
+        """Return what a reduction makes of the core groups, with the objects in chunks; None is the core groups."""
+        groups = self.groups
+        if reduction is None:
+            return groups
+        of_groups = reduction.reduce(groups.ensemble, groups.weights)
+        return ChunkedReduction(
+            of_groups.ensemble,
+            of_groups.weights,
+            groups.membership,
+            of_groups.others,
+            of_groups.label_by,
+            chunks=self,
+            of_groups=devices.to_host(of_groups.membership),
+        )
+
+    def sample(self, sample: Sample, estimator: Any) -> Reduction:
+        """Return the distinct rows of objects drawn from all chunks; the others stay there."""
+        drawn = np.sort(sample.draw(self.starts[-1]))
+        of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
+        blocks = self.labels.to_delayed().ravel().tolist()
+        taken = [
+            self.task(_take, block, self.numbering.dtype, own, some - start, phase="sample", chunk=i)
+            for i, (block, own, some, start) in enumerate(
+                zip(blocks, self.tables, of_chunks, self.starts[:-1], strict=True)
+            )
+            if len(some)
+        ]
+        codes = np.asfortranarray(np.concatenate(self.compute(taken, "sample")))
+        groups = core_groups(Ensemble.of_codes(codes, self.numbering.categories, self.names))
+        return SampledChunks(
+            groups.ensemble, groups.weights, None, label_by=sample.by, chunks=self, estimator=estimator
+        )
+
+    def rows(self) -> list:
+        """Return the distinct rows of each chunk, in the numbering of all, as tasks."""
+        return [
+            self.task(_rows, part, self.numbering.dtype, own, phase="rows", chunk=i)
+            for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
+        ]
+
+    def bare(self) -> Numbering:
+        """Return the numbering without label values, which merging does not need."""
+        return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
+
+    def _membership(self) -> Any:
+        """Return the core group of each object, (n_objects,) int64, in chunks."""
+        return self.of_chunks(_find, self._merged, dtype=np.int64)
+
+    def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
+        """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk."""
+        import dask.array as da
+
+        blocks = self.labels.to_delayed().ravel().tolist()
+        found = [
+            da.from_delayed(
+                self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i),
+                (stop - start, *width),
+                dtype=dtype,
+            )
+            for i, (block, own, start, stop) in enumerate(
+                zip(blocks, self.tables, self.starts[:-1], self.starts[1:], strict=True)
+            )
+        ]
+        return da.concatenate(found)
+
+    def look_up(self, values: np.ndarray) -> Any:
+        """Return ``values`` (groups, …) of the core group of each object, in chunks."""
+        return self.of_chunks(
+            _look_up, self._merged, self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
+        )
+
+    # --- tasks ---
+
+    def task(self, function: Callable, *args: Any, phase: str, chunk: int | None = None) -> Any:
+        """Return a delayed call that says which chunk it was about when it is refused."""
+        import dask
+
+        where = None
+        if chunk is not None:
+            where = chunk, self.starts[chunk], self.starts[chunk + 1]
+        name = f"{phase.replace(' ', '-')}{'' if chunk is None else f'-chunk-{chunk}'}"
+        return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=_key(name))
+
+    def tree(self, parts: list, join: Callable, phase: str, *given: Any) -> Any:
+        """Return what ``join(list, *given)`` makes of all parts, few at a time, in their order."""
+        while len(parts) > 1:
+            parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
+        return parts[0]
+
+    def everywhere(self, array: np.ndarray) -> Any:
+        """Return an array as tasks can take it: sent to every worker if it is not small."""
+        if self.client is None or array.nbytes <= SMALL:
+            import dask
+
+            return dask.delayed(array)
+        return self.client.scatter(array, broadcast=True, hash=False)
+
+    def persist(self, tasks: list, what: str) -> list:
+        """Return tasks whose results stay where they were worked out, all of them done."""
+        import dask
+
+        with self._sentences(what):
+            if self.client is None:
+                return list(dask.persist(*tasks, scheduler="threads"))
+            tasks = self.client.persist(tasks)
+            from distributed import futures_of
+
+            self._wait(futures_of(tasks, client=self.client), what)
+            return tasks
+
+    def compute(self, tasks: list, what: str) -> list:
+        """Return the results of tasks, here."""
+        import dask
+
+        with self._sentences(what):
+            if self.client is None:
+                return list(dask.compute(*tasks, scheduler="threads"))
+            futures = self.client.compute(tasks)
+            self._wait(futures, what)
+            return self.client.gather(futures)
+
+    def _wait(self, futures: list, what: str) -> None:
+        from distributed import as_completed
+
+        with progress.bar(len(futures), what) as bar:
+            for future in as_completed(futures, loop=self.client.loop):
+                if future.status == "error":
+                    error = future.exception()
+                    self.client.cancel(futures)
+                    raise error
+                bar.update(1)
+
+    @contextmanager
+    def _sentences(self, what: str) -> Iterator[None]:
+        """Turn what Dask says of dead workers and schedulers into one sentence."""
+        try:
+            yield
+        except Exception as error:
+            raised = _sentence(error, what)
+            if raised is None:
+                raise
+            raise raised from error
+
+
+@dataclass(frozen=True)
+class ChunkedReduction(Reduction):
+    """A reduction whose objects are in chunks; ``of_groups`` (groups,) is the row that each core group belongs to."""
+
+    chunks: Any = None
+    of_groups: np.ndarray | None = None
+
+    def look_up(self, values: Any) -> Any:
+        values = devices.to_host(values)
+        return self.chunks.look_up(values if self.of_groups is None else values[self.of_groups])
+
+
+@dataclass(frozen=True)
+class SampledChunks(Reduction):
+    """A sample of objects in chunks: rows that are not in it are labelled chunk by chunk, when labels are computed."""
+
+    chunks: Any = None
+    estimator: Any = None
+
+    def expand(self, labels: Any) -> Any:
+        labels = devices.to_host(labels)
+        validation.one_per_row(labels, self.n_rows, "labels")
+        estimator = copy.copy(self.estimator)  # as it is now, without what holds on to chunks
+        del estimator.reduction_
+        device = devices.resolve(estimator.device, self.ensemble.device_kind)
+        others = partial(_label_others, estimator, self.bare(), labels, device)
+        return self._of_rows(labels, others)
+
+    def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
+        return self._of_rows(function(self.ensemble), function)
+
+    def bare(self) -> Reduction:
+        """Return the sample as tasks can take it."""
+        rows, numbering = self.ensemble, self.chunks.bare()
+        ensemble = Ensemble.of_codes(rows.codes, numbering.categories, numbering.names)
+        return Reduction(ensemble, self.weights, None, label_by=self.label_by)
+
+    def _of_rows(self, values: np.ndarray, others: Callable[[Ensemble], np.ndarray]) -> Any:
+        import dask
+
+        given = dask.delayed(_Sampled(self.bare(), values, others))
+        return self.chunks.of_chunks(_of_sampled, given, dtype=values.dtype, width=values.shape[1:])
+
+
+class _Sampled(NamedTuple):
+    """What is known of a sample's rows, and a function that gives the same for other rows."""
+
+    reduced: Reduction
+    values: np.ndarray
+    others: Callable[[Ensemble], np.ndarray]
+
+
+# --- what the workers do ----------------------------------------------------------------------------------------------
+
+
+def _named(function: Callable, where: tuple[int, int, int] | None, *args: Any) -> Any:
+    """Call a function; where it refuses a chunk, say which one."""
+    try:
+        return function(*args)
+    except (ValueError, TypeError, ImportError) as error:
+        if where is None:
+            raise
+        chunk, start, stop = where
+        raise type(error)(f"chunk {chunk} (objects {start} … {stop - 1}): {str(error).rstrip('.')}.") from None
+
+
+def _encoded(block: Any) -> Ensemble:
+    """Return a chunk as an ensemble with a numbering of its own."""
+    validation.dense(block)
+    kind, matrix = devices.kind_of(block), devices.native(block)
+    names = list(range(matrix.shape[1]))
+    codes, categories = _encode([matrix[:, m] for m in names], names)
+    return Ensemble.of_codes(codes, categories, names, kind)
+
+
+def _part(block: Any, start: int) -> Part:
+    ensemble = _encoded(block)
+    validation.objects_are_labelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
+    groups = core_groups(ensemble, device=ensemble.device_kind)
+    return Part(groups.ensemble.codes, groups.weights, ensemble.categories)
+
+
+def _categories(part: Part) -> list[np.ndarray]:
+    return part.categories
+
+
+def _n_rows(rows: Rows) -> int:
+    return len(rows.codes)
+
+
+def _renumbered(codes: Any, dtype: np.dtype, tables: list[np.ndarray]) -> Any:
+    """Return a chunk's codes in the numbering of all chunks."""
+    xp = devices.namespace(devices.kind_of(codes))
+    found = xp.empty(codes.shape, dtype=dtype, order="F")
+    for m, table in enumerate(tables):
+        extended = xp.asarray(np.append(table, np.iinfo(dtype).max).astype(dtype))
+        found[:, m] = extended[np.minimum(codes[:, m], codes.dtype.type(min(len(table), np.iinfo(codes.dtype).max)))]
+    return found
+
+
+def _rows(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Rows:
+    return Rows(_renumbered(part.codes, dtype, tables), part.counts)  # in order still: values are numbered by value
+
+
+def _merge(parts: list[Rows], numbering: Numbering) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    codes = np.concatenate([part.codes for part in parts])
+    ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
+    groups = core_groups(ensemble, np.concatenate([part.counts for part in parts]))
+    return Rows(groups.ensemble.codes, groups.weights)
+
+
+def _find(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: Rows) -> np.ndarray:
+    """Return the core group of each object of a chunk."""
+    rows, membership = _distinct(block, dtype, tables)
+    return _places(rows, groups.codes)[membership]
+
+
+def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
+    ensemble = _encoded(block)
+    own = core_groups(ensemble, device=ensemble.device_kind)
+    return _renumbered(own.ensemble.codes, dtype, tables), devices.to_host(own.membership)
+
+
+def _places(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the last of other rows, which are in lexicographic order, that does not come after each row; 0 if none."""
+    places = np.empty(len(rows), dtype=np.int64)
+    rows, others = np.ascontiguousarray(rows), np.ascontiguousarray(others)
+    devices.over_ranges(lambda a, b: _search(rows[a:b], others, places[a:b]), len(rows), grain=4096)
+    return places
+
+
+def _take(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
+    """Return the rows of some objects of a chunk."""
+    ensemble = _encoded(block)
+    xp = devices.namespace(ensemble.device_kind)
+    codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
+    return devices.to_host(_renumbered(codes, dtype, tables))
+
+
+def _of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: _Sampled) -> Any:
+    """Return what is known of each object's row if it is in a sample, and what a function makes of it elsewhere."""
+    rows, membership = _distinct(block, dtype, tables)
+    known = sampled.reduced.ensemble
+    places = _places(rows, known.codes)
+    found = sampled.values[places]
+    other = np.flatnonzero((known.codes[places] != rows).any(axis=1))
+    if len(other):
+        found[other] = sampled.others(Ensemble.of_codes(rows[other].copy(order="F"), known.categories, known.names))
+    return devices.move(found[membership], devices.kind_of(block))
+
+
+def _label_others(estimator: Any, reduced: Reduction, labels: np.ndarray, device: str, others: Ensemble) -> np.ndarray:
+    return estimator._label_others(replace(reduced, others=others), labels, device)
+
+
+def _look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: Rows, values: np.ndarray) -> Any:
+    found = values[_find(block, dtype, tables, groups)]
+    return devices.move(found, devices.kind_of(block))
+
+
+def _intersections(rows: Rows, numbering: Numbering, layout: str) -> Any:
+    ensemble = Ensemble.of_codes(rows.codes, numbering.categories, numbering.names)
+    return contingency.intersections(ensemble, rows.counts, layout=layout)
+
+
+def _add(parts: list) -> Any:
+    return sum(parts[1:], start=parts[0])
+
+
+@njit(cache=True, nogil=True)
+def _search(rows, groups, places):
+    """Write down the last of the groups, in lexicographic order, that does not come after each row; 0 if none."""
+    for i in range(len(rows)):
+        low, high = 0, len(groups)
+        while high - low > 1:
+            middle = (low + high) // 2
+            m = 0
+            while m < rows.shape[1] and rows[i, m] == groups[middle, m]:
+                m += 1
+            if m == rows.shape[1] or rows[i, m] > groups[middle, m]:
+                low = middle
+            else:
+                high = middle
+        places[i] = low
+
+
+# --- Dask -------------------------------------------------------------------------------------------------------------
+
+
+def _active(client: Any) -> Any:
+    """Return the client given, or the one that is active, or None."""
+    if client is not None:
+        return client
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _by_rows(labels: Any) -> tuple[Any, list]:
+    """Return a Dask array (N, M) with known chunks of rows, each with all clusterings, and the clusterings' names."""
+    names = None
+    if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
+        names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
+    validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
+    if any(np.isnan(size) for sizes in labels.chunks for size in sizes):
+        labels = labels.compute_chunk_sizes()
+    validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
+    if len(labels.chunks[1]) > 1:
+        labels = labels.rechunk({1: -1})
+    if not all(labels.chunks[0]):
+        labels = labels.rechunk({0: tuple(size for size in labels.chunks[0] if size)})
+    return labels, list(range(labels.shape[1])) if names is None else names
+
+
+def _key(name: str) -> str:
+    return f"gpuens-{name}-{uuid.uuid4().hex}"
+
+
+def _sentence(error: Exception, what: str) -> Exception | None:
+    """Return an error in one sentence for what happens to a cluster, or None for any other error."""
+    kind = type(error).__name__
+    if kind == "KilledWorker":
+        key = str(getattr(error, "task", ""))
+        chunk = key.split("-chunk-")[1].split("-")[0] if "-chunk-" in key else None
+        where = f"chunk {chunk}" if chunk else f"the {what}"
+        return MemoryError(
+            f"workers died again and again over {where}, most likely for want of memory; use smaller chunks "
+            "(labels.rechunk) or workers with more memory."
+        )
+    if kind in (
+        "ClosedClientError",
+        "CommClosedError",
+        "CancelledError",
+        "FutureCancelledError",
+        "TimeoutError",
+        "SchedulerClosedError",
+    ) or (isinstance(error, OSError) and "scheduler" in str(error).lower()):
+        return ConnectionError(
+            f"the Dask scheduler went away while working on {what or 'labels'}; start it again and repeat the call."
+        )
+    return None

@@ -1,0 +1,244 @@
+"""Labels in chunks: the same answer as in one piece, by threads or by worker processes, whatever happens to them."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from conftest import random_labels, refused, structured_labels
+
+import gpuens as ge
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+from gpuens import distributed as in_chunks  # noqa: E402
+
+METHODS = sorted(ge.methods())
+REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:only . of . clusters came out", "ignore:n_clusters=. merges among"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return structured_labels(1000, 6, 4, noise=0.2, split=2, missing=0.05, seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+def chunks_of(labels, size=137):
+    return da.from_array(labels, chunks=(size, labels.shape[1]))
+
+
+# --- the same answer --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("method", METHODS)
+def test_labels_are_those_of_one_piece(method, reduction, labels):
+    est = ge.methods()[method](4, reduction=reduction)
+    expected = est.fit(labels).labels_
+    found = est.fit(chunks_of(labels)).labels_
+    assert found.chunks == chunks_of(labels).chunks[:1]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.compute(), expected)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_workers_give_the_same(client, labels, reduction):
+    for method in ("lwea", "cgc", "crc-c"):
+        est = ge.methods()[method](4, reduction=reduction)
+        expected = est.fit(labels).labels_
+        np.testing.assert_array_equal(est.fit(chunks_of(labels)).labels_.compute(), expected)
+
+
+def test_noise_has_the_same_labels_too(client):
+    labels = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
+    for method in METHODS:
+        est = ge.methods()[method](4)
+        np.testing.assert_array_equal(est.fit(chunks_of(labels)).labels_.compute(), est.fit(labels).labels_)
+
+
+def test_a_client_may_be_named(cluster, labels):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        est = in_chunks.fit(ge.LWGP(4), chunks_of(labels), client=client)
+        np.testing.assert_array_equal(client.compute(est.labels_).result(), ge.LWGP(4).fit_predict(labels))
+
+
+@pytest.mark.parametrize("size", [1, 500, 999, 1000, (400, 0, 1, 599)])
+def test_any_chunks_will_do(labels, size):
+    found = ge.LWEA(4).fit(chunks_of(labels, size)).labels_.compute()
+    np.testing.assert_array_equal(found, ge.LWEA(4).fit_predict(labels))
+
+
+def test_chunks_with_columns_apart_and_of_unknown_size(labels):
+    apart = da.from_array(labels, chunks=(300, 2))
+    unknown = apart[da.from_array(np.ones(len(labels), dtype=bool), chunks=300)]
+    for given in (apart, unknown):
+        np.testing.assert_array_equal(ge.EAC(4).fit(given).labels_.compute(), ge.EAC(4).fit_predict(labels))
+
+
+def test_labels_that_only_some_chunks_have():
+    labels = np.array([["b", "x"], ["b", None], ["a", "y"], ["a", "x"], ["c", "y"], ["c", "z"]], dtype=object)
+    for size in (1, 2, 4):
+        found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
+        np.testing.assert_array_equal(found.labels_.compute(), ge.EAC(3).fit_predict(labels))
+    wide = np.column_stack([np.arange(900) // 3, np.arange(900) // 300, np.arange(900) // 450])  # codes of two bytes
+    np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
+
+
+def test_what_else_estimators_find(labels):
+    whole, chunked = (ge.CrCIa(4).fit(given) for given in (labels, chunks_of(labels)))
+    np.testing.assert_array_equal(chunked.meta_clusters_, whole.meta_clusters_)
+    np.testing.assert_array_equal(chunked.membership_.compute(), whole.membership_)
+    sampled = ge.CrCIa(4, reduction="sample:150")
+    np.testing.assert_array_equal(sampled.fit(chunks_of(labels)).membership_.compute(), sampled.fit(labels).membership_)
+    whole, chunked = (ge.LWEA(4).fit(given) for given in (labels, chunks_of(labels)))
+    np.testing.assert_array_equal(chunked.children_, whole.children_)
+
+
+def test_intersections_are_counted_chunk_by_chunk(client, labels):
+    expected = ge.contingency.intersections(labels)
+    np.testing.assert_array_equal(in_chunks.intersections(chunks_of(labels)), expected)
+    np.testing.assert_array_equal(in_chunks.intersections(chunks_of(labels), layout="sparse").toarray(), expected)
+
+
+def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
+    brought = []
+    compute = in_chunks.Chunks.compute
+
+    def noted(self, tasks, what):
+        found = compute(self, tasks, what)
+        brought.append((what, len(found[0].codes) if hasattr(found[0], "codes") else 0))
+        return found
+
+    monkeypatch.setattr(in_chunks.Chunks, "compute", noted)
+    few = np.tile(labels[:20], (50, 1))
+    ge.LWEA(3).fit(chunks_of(few))
+    assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_a_chunk_that_is_refused_is_named(client, labels):
+    wrong = labels.astype(float)
+    wrong[500, 2] = 0.5
+    refused(lambda: ge.EAC(3).fit(chunks_of(wrong)), ValueError, "chunk 3 (objects 411 … 547)", "whole numbers")
+    nothing = labels.copy()
+    nothing[700] = -1
+    refused(lambda: ge.EAC(3).fit(chunks_of(nothing)), ValueError, "chunk 5", "object 700")
+
+
+def test_what_no_chunk_could_make_right_is_refused_first(labels):
+    refused(lambda: ge.EAC(3).fit(da.zeros(5, dtype=int)), ValueError, "labels must be 2-D")
+    refused(lambda: ge.LWGP().fit(chunks_of(labels)), ValueError, "n_clusters")
+    refused(lambda: ge.EAC(3, reduction="halves").fit(chunks_of(labels)), ValueError, "reduction")
+
+
+def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "20kB")
+    refused(lambda: ge.EAC(3).fit(chunks_of(labels)), MemoryError, "core groups", "Sample(")
+
+
+class Deadly:
+    """Labels whose chunks take a while, so that a worker can be killed over them."""
+
+    def __init__(self, labels, seconds):
+        self.labels, self.seconds = labels, seconds
+
+    def __call__(self, block_info=None):
+        time.sleep(self.seconds)
+        (start, stop), _ = block_info[None]["array-location"]
+        return self.labels[start:stop]
+
+
+def slow(labels, seconds=0.15):
+    like = chunks_of(labels)
+    return da.map_blocks(Deadly(labels, seconds), chunks=like.chunks, dtype=labels.dtype, meta=labels[:0])
+
+
+@pytest.mark.parametrize("phase", ["core groups of chunks", "labels", "core groups", "look up"])
+def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch):
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        killed = []
+
+        def kill():
+            pids = client.run(os.getpid)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+            killed.append(True)
+
+        wait = in_chunks.Chunks._wait
+
+        def waited(self, futures, what):
+            if what == phase and not killed:
+                time.sleep(0.2)
+                kill()
+            return wait(self, futures, what)
+
+        monkeypatch.setattr(in_chunks.Chunks, "_wait", waited)
+        est = ge.LWEA(4).fit(slow(labels))
+        future = client.compute(est.labels_)
+        if phase == "look up":
+            time.sleep(0.3)
+            kill()
+        found = future.result(timeout=120)
+        assert killed
+    np.testing.assert_array_equal(found, ge.LWEA(4).fit_predict(labels))
+
+
+def die(block, block_info=None):
+    """Take the worker with it on the second chunk, as the system does where memory runs out."""
+    if block_info and block_info[0]["chunk-location"][0] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def test_a_chunk_that_kills_every_worker_is_named(labels):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        refused(
+            lambda: ge.EAC(3).fit(chunks_of(labels).map_blocks(die, dtype=labels.dtype, meta=labels[:0])),
+            MemoryError,
+            "smaller chunks",
+        )
+
+
+def test_a_scheduler_that_is_gone_is_one_sentence(labels):
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    client = distributed.Client(cluster, timeout=5)
+    try:
+        cluster.close()
+        refused(lambda: in_chunks.fit(ge.EAC(3), chunks_of(labels), client=client), ConnectionError, "scheduler")
+    finally:
+        client.close(timeout=1)
