@@ -76,8 +76,7 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
         if (threadIdx.x == 0) {
             radii[z] = (i32)(best >> 48);
             representatives[z] = (i64)(best & 0xffffffffffffull);
-        }
-        __syncthreads();
+        }  // which alone begins the next node
     }
 }
 

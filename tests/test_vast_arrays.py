@@ -13,6 +13,7 @@ from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH
 from gpuens.partition.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.single import Edges, offer_listed
+from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.similarity import coupled, neighborhood
 
 pytestmark = pytest.mark.skipif(
@@ -237,3 +238,39 @@ def test_labels_in_a_far_cluster(shared_cells):
         device="emulated", shared=8 * shared_cells, CODE="u8",
     )  # fmt: skip
     assert counted[far:].tolist() == [[1, 0, 0], [0, 0, 2 + 4]]
+
+
+# --- the CA-tree ------------------------------------------------------------------------------------------------------
+
+
+def test_prefix_of_a_far_row():
+    rows = vast((3, 2**31), np.uint8)
+    rows[1, 3], rows[2, 3:5] = 1, [1, 2]
+    assert common_prefixes(rows, device="emulated").tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize("n_des", [0, 32])
+def test_a_node_of_far_rows(n_des):
+    n_rows = 2**31 + 9
+    rows, radii = vast((n_rows, 2), np.uint8), vast(n_rows + 1, np.int32)
+    first, last, representatives = (vast(n_rows + 1, np.int64) for _ in range(3))
+    leaves = np.array([n_rows - 2, n_rows - 1])
+    rows[leaves], representatives[leaves] = [[1, 0], [1, 1]], leaves
+    first[n_rows], last[n_rows] = leaves
+    kernels.launch(
+        "measure_nodes", 1, 64,
+        (rows, np.array([0, 2]), leaves, first, last, representatives, radii, np.empty(34, dtype=np.int64), n_rows,
+         n_rows + 1, n_rows, 2, n_des, 34),
+        device="emulated", CODE="u8",
+    )  # fmt: skip
+    assert (radii[n_rows], representatives[n_rows]) == (1, leaves[0])
+
+
+def test_descent_to_a_far_row():
+    n_rows = 2**31 + 9
+    rows, kept, representatives = vast((n_rows, 2), np.uint8), vast(n_rows + 1, np.uint8), vast(n_rows + 1, np.int64)
+    leaves, children = np.array([n_rows - 2, n_rows - 1]), np.array([5, n_rows - 2])
+    rows[leaves], representatives[leaves], representatives[5] = [[1, 0], [1, 1]], leaves, 5
+    kept[n_rows], kept[children] = 1, 2
+    ends = descend(rows, np.array([0, 2]), children, representatives, kept, leaves[1:], device="emulated")
+    assert ends.tolist() == [n_rows - 2]
