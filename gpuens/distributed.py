@@ -61,7 +61,7 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     >>> labels = da.from_array(ge.Ensemble([[0, 0, 1, 1, 1, 2], [5, 5, 5, 7, 7, 7]]).to_array(), chunks=(2, 2))
     >>> est = ge.EAC(n_clusters=2).fit(labels)
     >>> est.labels_.chunks, est.labels_.compute().tolist()
-    (((2, 2, 2),), [0, 0, 1, 1, 1, 1])
+    (((2, 2, 2),), [0, 0, 0, 1, 1, 1])
     """
     estimator._check_parameters()
     reduce = None if estimator.reduction is None else reducer(estimator.reduction)

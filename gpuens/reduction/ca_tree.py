@@ -53,7 +53,7 @@ class CATree:
     >>> reduced.weights.tolist(), reduced.membership.tolist()
     ([4, 4], [0, 0, 0, 0, 1, 1, 1, 1])
     >>> ge.CATree().grow(labels).radii.tolist()
-    [0, 0, 0, 0, 1, 1, 3]
+    [0, 0, 0, 0, 1, 1, 2]
     """
 
     def __init__(
