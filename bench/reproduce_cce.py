@@ -296,6 +296,7 @@ def generate(name: str, data: str | None, seed: int, labels: str, classes: str) 
     base = {"AC": [row["accuracy"] for row in each], "NMI": [row["nmi"] for row in each]}
     return record | {
         "groups": len(ge.CoreGroups().reduce(ensemble).weights),
+        "largest": float(np.unique(found.y, return_counts=True)[1].max() / len(found.y)),
         "base": {score: (max(values), float(np.mean(values)), min(values)) for score, values in base.items()},
     }
 
