@@ -31,7 +31,6 @@ import catree_sets
 import catree_tables as paper
 import cce_methods
 import common
-import gpu_ensembles
 import numpy as np
 
 import gpuens as ge
@@ -45,6 +44,8 @@ ORDERS = ("given", "coarse", "fine")
 WEIGHTS = ("size", "unit")
 RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # (τ, γ)
 MORE = 5  # times as many runs for the defaults: what differs little is to be told apart
+FEW_ENOUGH = 50_000  # nodes for EAC on a million objects
+CLUSTERS = 25  # of that
 SIZE_V = 10  # base clusterings of Table V and of the image
 SETTINGS = {"A": None, "B": (0.0, 1.0), "C": (0.2, 1.0), "D": (0.2, 0.9)}  # (τ, γ)
 
@@ -56,7 +57,7 @@ class Setting:
         self.names = ("Spherical5", "Half-rings") if quick else tuple(paper.DATA_SETS)
         self.shrink = 5 if quick else 1
         self.images = ("landscape 48",) if quick else ("china", "landscape 480")
-        self.mixture = "TINY" if quick else "MILLION"
+        self.many = ("tiny",) if quick else ("3 dimensions", "16 dimensions", "unrelated")
         # data set, objects, methods, settings; the last row is the paper's remark on larger sets
         methods = ("EAC", "CSPA", "HBGF", "MCLA")
         self.timed = [("Spherical5", 200, methods, "ABCD")] if quick else [
@@ -175,8 +176,9 @@ def image(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
 
 
 def million(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
-    if setting.mixture not in rows:
-        found(setting.mixture, in_child("grow", mixture=setting.mixture))
+    for name in setting.many:
+        if name not in rows:
+            found(name, in_child("grow", name=name))
 
 
 PARTS = {
@@ -222,9 +224,12 @@ def count(name: str, data: str | None, runs: int, seed: int, sizes: Iterable[int
 
 
 def score(name: str, data: str | None, runs: int, seed: int, n_objects: int) -> common.Record:
-    """Score EAC on cuts at every τ; lists are [run][τ]. Orders other than that given are for curves over nodes."""
+    """Return means and standard deviations over runs of EAC's accuracy and the number of nodes, one for each τ.
+
+    Orders other than that given are for curves over nodes.
+    """
     k = paper.DATA_SETS[name].n_clusters
-    cells: dict[str, dict[str, list[list[float]]]] = {}
+    cells: dict[str, dict[str, Any]] = {}
     exact: list[list[int]] = []
     for number in range(runs):
         ensemble, y = catree_sets.run(name, n_objects, data, seed, number)
@@ -239,7 +244,10 @@ def score(name: str, data: str | None, runs: int, seed: int, n_objects: int) -> 
                 cell = cells.setdefault(f"{order} {gamma:g}", {key: [] for key in found})
                 for key, row in found.items():
                     cell[key].append(row)
-    return {"n_objects": n_objects, "k": k, "runs": runs, "cells": cells, "exact": exact}
+    for cell in cells.values():
+        for key, found in cell.items():
+            cell[key] = {"mean": np.mean(found, axis=0).tolist(), "std": np.std(found, axis=0, ddof=1).tolist()}
+    return {"n_objects": n_objects, "k": k, "runs": runs, "cells": cells, "exact": np.mean(exact, axis=0).tolist()}
 
 
 def choose(name: str, data: str | None, runs: int, seed: int, n_objects: int) -> common.Record:
@@ -360,9 +368,9 @@ def segment(name: str, seed: int, picture: str | None) -> common.Record:
     return record
 
 
-def grow(mixture: str) -> common.Record:
-    made = getattr(gpu_ensembles, mixture)
-    ensemble = ge.Ensemble(gpu_ensembles.labels_of(made, "cpu"))
+def grow(name: str) -> common.Record:
+    """Measure the tree, two cuts, and EAC on those that are not too many nodes to be worth it."""
+    ensemble = ge.Ensemble(catree_sets.many(name))
     before = common.peak_memory()
     tree, growing = common.measured(lambda: ge.CATree().grow(ensemble))
     record = {
@@ -376,15 +384,12 @@ def grow(mixture: str) -> common.Record:
     }
     for tau, gamma in RECOMMENDED:
         reduced, cutting = common.measured(lambda tau=tau, gamma=gamma: tree.reduce(tau, gamma))
-        _, fitting = common.measured(
-            lambda reduced=reduced: ge.EAC(gpu_ensembles.K, reduction=Given(reduced)).fit(ensemble)
-        )
-        record["cuts"][f"{tau:g} {gamma:g}"] = {
-            "rows": len(reduced.weights),
-            "taken": len(tree.cut(tau)),
-            "reduce": cutting,
-            "eac": fitting,
-        }
+        cut = record["cuts"][f"{tau:g} {gamma:g}"] = {"rows": len(reduced.weights), "reduce": cutting}
+        if len(reduced.weights) <= FEW_ENOUGH:
+            k = min(CLUSTERS, len(reduced.weights))
+            cut["eac"] = common.measured(
+                lambda reduced=reduced, k=k: ge.EAC(k, reduction=Given(reduced)).fit(ensemble), later=1
+            )[1]
     return record
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import catree_tables as paper
+import gpu_ensembles
 import numpy as np
 
 import gpuens as ge
@@ -87,6 +88,18 @@ def ellipsoids(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 
 MADE_UP: dict[str, Callable] = {"Spherical5": spheres, "Half-rings": half_rings, "3-rings": rings}
+
+
+def many(name: str) -> np.ndarray:
+    """Return labels of a million points: of a mixture in few or many dimensions, or with nothing in common."""
+    if name == "unrelated":
+        rng = np.random.default_rng(0)
+        ks = rng.integers(7, 100, size=SIZE, endpoint=True)
+        return np.stack([rng.integers(k, size=1_000_000, dtype=np.uint8) for k in ks], axis=1)
+    if name == "tiny":
+        return gpu_ensembles.labels_of(gpu_ensembles.TINY, "cpu")
+    return gpu_ensembles.labels_of(gpu_ensembles.MILLION._replace(dimensions=int(name.split()[0])), "cpu")
+
 
 # --- images -----------------------------------------------------------------------------------------------------------
 
