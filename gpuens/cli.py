@@ -116,6 +116,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
     run.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
     run.add_argument("-o", "--output", help="npy, npz, csv, tsv or parquet (beside the input: <LABELS>.<METHOD>.npy)")
+    run.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="work in chunks on a Dask cluster: its address, local (--workers processes) or cuda (all GPUs here); "
+        "threads: in chunks without a cluster. LABELS is then npy, zarr or parquet",
+    )
+    run.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
+    run.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
     for option, parameter, kind, meaning in METHOD_OPTIONS:
         run.add_argument(option, dest=parameter, type=kind, default=argparse.SUPPRESS, metavar="VALUE", help=meaning)
 
@@ -209,15 +217,18 @@ def _run(args: argparse.Namespace) -> None:
 
     estimator = _estimator(args, methods())
     device = devices.resolve(estimator.device)
-    output = args.output or _beside(args.labels, args.method, io.TABLES + io.ARRAYS + io.ANNOTATED)
+    output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
     _check_output(output, args.labels)
-    with clock.phase("read"):
-        ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
-    with clock.phase("fit"):
-        estimator.fit(ensemble)
-    with clock.phase("write"):
-        io.write_labels(output, estimator.labels_)
-    sizes = [int(size) for size in _counts(estimator.labels_)]
+    if args.scheduler is None:
+        with clock.phase("read"):
+            ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
+        with clock.phase("fit"):
+            estimator.fit(ensemble)
+        with clock.phase("write"):
+            io.write_labels(output, estimator.labels_)
+        sizes = [int(size) for size in _counts(estimator.labels_)]
+    else:
+        ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
     groups = len(estimator.reduction_.weights)
     _write_record(
         args,
@@ -228,7 +239,7 @@ def _run(args: argparse.Namespace) -> None:
         device=device,
         input=args.labels,
         output=output,
-        n_objects=ensemble.n_objects,
+        n_objects=sum(sizes),
         n_clusterings=ensemble.n_clusterings,
         n_clusters=ensemble.n_clusters,
         n_core_groups=groups,
@@ -239,11 +250,32 @@ def _run(args: argparse.Namespace) -> None:
     if not args.quiet:
         largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
         print(
-            f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings with "
+            f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with "
             f"{ensemble.n_clusters:,} clusters, {groups:,} distinct label rows"
         )
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
         _say_written(clock, output, "" if args.output else " (beside the input, as there is no -o)")
+
+
+def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: "_Clock") -> tuple[Any, list[int]]:
+    """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
+    from gpuens import distributed, validation
+
+    validation.chunk_options(args.scheduler, args.workers)
+    scheduler = None if args.scheduler == "threads" else args.scheduler
+    with distributed.connected(scheduler, args.workers) as client:
+        with clock.phase("plan"):
+            labels = distributed.read_labels(args.labels, chunk_rows=args.chunk_rows)
+            if args.columns is not None:
+                labels = labels[:, validation.chosen_columns(args.columns, list(range(labels.shape[1])))]
+            plan = distributed.plan(labels, estimator, client=client)
+        if not args.quiet:
+            print(f"plan: {plan}", flush=True)
+        with clock.phase("fit"):
+            distributed.fit(estimator, labels, client=client)
+        with clock.phase("write"):
+            counts = distributed.write_labels(output, estimator.labels_, client=client)
+    return estimator.reduction_.ensemble, [int(size) for size in counts]
 
 
 def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:

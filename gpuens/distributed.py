@@ -10,22 +10,27 @@ The client is the caller's: ``client=``, or the one that is active; without any 
 """
 
 import copy
+import os
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from gpuens import contingency, progress, validation
+from gpuens import contingency, io, progress, validation
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble, _dtype_for, _encode, _encode_column, _missing_everywhere
+from gpuens.io import ARRAYS, TABLES, reading
 from gpuens.reduction import Reduction, Sample, core_groups, reducer
 
 FAN_IN = 8  # chunks merged by one task
+TIMEOUT = 20  # seconds that a scheduler has to answer
 SMALL = 1_000_000  # bytes that may travel inside a graph; more are sent to the workers first
 
 
@@ -96,6 +101,188 @@ def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> A
     return chunks.compute([chunks.tree(parts, _add, "intersections")], "intersections")[0]
 
 
+# --- before a run -----------------------------------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """What a run over chunks is going to hold, from one chunk looked at; ``str(plan)`` says it in words."""
+
+    n_objects: int
+    n_clusterings: int
+    n_chunks: int
+    pilot_objects: int
+    pilot_groups: int
+    expected_groups: int
+    expected_bytes: int  # of the core groups and what the method holds beside them, here
+    suggestion: str | None  # the reduction that would fit, where that does not
+
+    def __str__(self) -> str:
+        size = validation.human_bytes(self.expected_bytes)
+        return (
+            f"{self.n_objects:,} objects in {self.n_chunks} chunks; {self.pilot_groups:,} distinct label rows in "
+            f"{self.pilot_objects:,} of them, so about {self.expected_groups:,} in all: {size}"
+            + (f"; --reduce {self.suggestion} would fit" if self.suggestion else "")
+        )
+
+
+def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
+    """Return what fitting is going to hold: the distinct rows of one chunk and of its first half tell how they grow.
+
+    Distinct rows are taken to grow as a power of the number of objects. Methods that hold all pairs of rows are
+    counted with what they hold: METIS 28 bytes a pair, ROCK 8, complete linkage 8.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import gpuens as ge
+    >>> from gpuens import distributed
+    >>> labels = da.zeros((1000, 3), dtype=int, chunks=(100, 3))
+    >>> print(distributed.plan(labels))
+    1,000 objects in 10 chunks; 1 distinct label rows in 100 of them, so about 1 in all: 64 bytes
+    """
+    labels, _ = _by_rows(labels)
+    n_objects, n_clusterings = labels.shape
+    sizes = labels.chunks[0]
+    largest = int(np.argmax(sizes))
+    block = _blocks(labels)[largest]
+    client = _active(client)
+    import dask
+
+    task = dask.delayed(_growth, pure=False)(block)
+    groups, of_half = client.compute(task).result() if client else dask.compute(task, scheduler="threads")[0]
+    power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
+    expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
+    needed = expected * (4 * n_clusterings + 52)
+    needed += int(PAIRS.get(type(estimator).__name__, 0)) * expected**2
+    suggestion = None
+    if needed > devices.memory_budget() and (estimator is None or estimator.reduction is None):
+        suggestion = "sample:10000"
+    return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion)
+
+
+PAIRS = {"OCIa": 28, "OCH": 8}  # bytes that a method holds for each pair of rows
+
+
+def _growth(block: Any) -> tuple[int, int]:
+    """Return the number of distinct rows of a chunk, and of its first half."""
+    half = max(1, len(block) // 2)
+    return len(_own_groups(block).weights), len(_own_groups(block[:half]).weights)
+
+
+# --- files and clusters -----------------------------------------------------------------------------------------------
+
+
+def read_labels(path: Any, *, chunk_rows: int = 1_000_000) -> Any:
+    """Return the labels of a file as a Dask array in chunks of rows, which the workers read when they come to them.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.npy`` (n_objects, n_clusterings), ``.zarr`` or ``.parquet`` (needs dask[dataframe]), where all workers see
+        it.
+    chunk_rows : int
+        Rows of a chunk at most; the chunks of a parquet file are its own.
+    """
+    import dask
+    import dask.array as da
+
+    kind = validation.file_kind(path, (".npy", ".zarr", ".parquet"))
+    chunk_rows = validation.integer(chunk_rows, "chunk_rows", minimum=1)
+    if kind != ".zarr":  # which is a directory
+        validation.readable_path(path)
+    path = os.path.abspath(path)  # workers may have been started elsewhere
+    if kind == ".zarr":
+        found = da.from_zarr(path)
+        return found.rechunk({0: chunk_rows, 1: -1})
+    if kind == ".parquet":
+        import dask.dataframe as dd
+
+        return dd.read_parquet(path)
+    with reading(path):
+        whole = np.load(path, mmap_mode="r", allow_pickle=False)
+        validation.label_matrix_shape(whole.shape, columns_are_clusterings=False)
+    bounds = [*range(0, len(whole), chunk_rows), len(whole)]
+    read = dask.delayed(_rows_of_file, pure=False)
+    chunks = [read(path, start, stop, dask_key_name=_key("read")) for start, stop in pairwise(bounds)]
+    return _array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
+
+
+def _rows_of_file(path: str, start: int, stop: int) -> np.ndarray:
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
+
+
+def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
+    """Write labels in chunks to a file, a few chunks at a time, and return how many objects have each label.
+
+    ``.npy`` is written chunk by chunk; other kinds (`gpuens.io.write_labels`) hold all labels at once. A file takes its
+    name when it is complete.
+    """
+    client = _active(client)
+    if validation.file_kind(path, ARRAYS + TABLES) != ".npy":
+        whole = labels.compute()
+        io.write_labels(path, whole)
+        return np.bincount(whole)
+    counts = np.zeros(0, dtype=np.int64)
+    with io.replacing(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(labels.dtype), "fortran_order": False, "shape": labels.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in _in_order(labels, client):
+            host = devices.to_host(chunk)
+            file.write(np.ascontiguousarray(host).tobytes())
+            found = np.bincount(host, minlength=len(counts))
+            found[: len(counts)] += counts
+            counts = found
+    return counts
+
+
+def _in_order(labels: Any, client: Any) -> Iterator[Any]:
+    """Yield the chunks of an array one after the other, with a few of the next ones under way."""
+    import dask
+
+    blocks = deque(labels.to_delayed(optimize_graph=False).ravel().tolist())
+    ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    under_way: deque = deque()
+    with _sentences("labels of objects"), progress.bar(len(blocks), "labels of objects") as bar:
+        while blocks or under_way:
+            while blocks and len(under_way) < ahead:
+                block = blocks.popleft()
+                under_way.append(block if client is None else client.compute(block))
+            first = under_way.popleft()
+            yield dask.compute(first, scheduler="threads")[0] if client is None else first.result()
+            bar.update(1)
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any]:
+    """Join a scheduler by its address, or make a cluster of this machine; yield the client, None for threads.
+
+    ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
+    """
+    if scheduler is None:
+        yield None
+        return
+    from distributed import Client, LocalCluster
+
+    if scheduler == "local":
+        cluster: Any = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+    elif scheduler == "cuda":
+        try:
+            from dask_cuda import LocalCUDACluster
+        except ImportError as error:
+            raise validation.no_dask_cuda() from error
+        cluster = LocalCUDACluster(n_workers=workers)
+    else:
+        cluster = None
+    try:
+        with _sentences("the connection"):
+            client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
+        with client:
+            yield client
+    finally:
+        if cluster is not None:
+            cluster.close()
+
+
 # --- labels in chunks -------------------------------------------------------------------------------------------------
 
 
@@ -127,10 +314,10 @@ class Chunks:
 
     def __init__(self, labels: Any, client: Any = None) -> None:
         self.client = _active(client)
-        with self._sentences("labels"):
+        with _sentences("labels"):
             self.labels, self.names = _by_rows(labels)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
-        blocks = self.labels.to_delayed().ravel().tolist()
+        blocks = _blocks(self.labels)
         self.parts = self.persist(
             [
                 self.task(_part, block, start, phase="core groups", chunk=i)
@@ -193,7 +380,7 @@ class Chunks:
         """Return the distinct rows of objects drawn from all chunks; the others stay there."""
         drawn = np.sort(sample.draw(self.starts[-1]))
         of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
-        blocks = self.labels.to_delayed().ravel().tolist()
+        blocks = _blocks(self.labels)
         taken = [
             self.task(_take, block, self.numbering.dtype, own, some - start, phase="sample", chunk=i)
             for i, (block, own, some, start) in enumerate(
@@ -224,20 +411,11 @@ class Chunks:
 
     def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
         """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk."""
-        import dask.array as da
-
-        blocks = self.labels.to_delayed().ravel().tolist()
         found = [
-            da.from_delayed(
-                self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i),
-                (stop - start, *width),
-                dtype=dtype,
-            )
-            for i, (block, own, start, stop) in enumerate(
-                zip(blocks, self.tables, self.starts[:-1], self.starts[1:], strict=True)
-            )
+            self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
+            for i, (block, own) in enumerate(zip(_blocks(self.labels), self.tables, strict=True))
         ]
-        return da.concatenate(found)
+        return _array(found, np.diff(self.starts), dtype, width)
 
     def look_up(self, values: np.ndarray) -> Any:
         """Return ``values`` (groups, …) of the core group of each object, in chunks."""
@@ -275,7 +453,7 @@ class Chunks:
         """Return tasks whose results stay where they were worked out, all of them done."""
         import dask
 
-        with self._sentences(what):
+        with _sentences(what):
             if self.client is None:
                 return list(dask.persist(*tasks, scheduler="threads"))
             tasks = self.client.persist(tasks)
@@ -288,7 +466,7 @@ class Chunks:
         """Return the results of tasks, here."""
         import dask
 
-        with self._sentences(what):
+        with _sentences(what):
             if self.client is None:
                 return list(dask.compute(*tasks, scheduler="threads"))
             futures = self.client.compute(tasks)
@@ -305,17 +483,6 @@ class Chunks:
                     self.client.cancel(futures)
                     raise error
                 bar.update(1)
-
-    @contextmanager
-    def _sentences(self, what: str) -> Iterator[None]:
-        """Turn what Dask says of dead workers and schedulers into one sentence."""
-        try:
-            yield
-        except Exception as error:
-            raised = _sentence(error, what)
-            if raised is None:
-                raise
-            raise raised from error
 
 
 @dataclass(frozen=True)
@@ -393,6 +560,11 @@ def _encoded(block: Any) -> Ensemble:
     return Ensemble.of_codes(codes, categories, names, kind)
 
 
+def _own_groups(block: Any) -> Reduction:
+    ensemble = _encoded(block)
+    return core_groups(ensemble, device=ensemble.device_kind)
+
+
 def _part(block: Any, start: int) -> Part:
     ensemble = _encoded(block)
     validation.objects_are_labelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
@@ -439,8 +611,7 @@ def _find(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: Rows) -
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
-    ensemble = _encoded(block)
-    own = core_groups(ensemble, device=ensemble.device_kind)
+    own = _own_groups(block)
     return _renumbered(own.ensemble.codes, dtype, tables), devices.to_host(own.membership)
 
 
@@ -540,8 +711,69 @@ def _by_rows(labels: Any) -> tuple[Any, list]:
     return labels, list(range(labels.shape[1])) if names is None else names
 
 
+def _blocks(array: Any) -> list:
+    """Return the chunks of an array as delayed values, each with all that leads to it in one task.
+
+    Whoever computes the same array fuses its tasks as it likes, under the same keys, and a scheduler that is told
+    different things of a key gets stuck: so these keys are nobody else's. Chunks that are in the workers' memory
+    already are taken as they are.
+    """
+    import dask
+    from dask.core import flatten
+    from dask.optimization import cull
+
+    if any(type(value).__name__ == "Future" for value in dict(array.__dask_graph__()).values()):
+        return array.to_delayed(optimize_graph=False).ravel().tolist()
+    (array,) = dask.optimize(array)
+    graph = dict(array.__dask_graph__())
+    make = dask.delayed(_made, pure=False)
+    return [
+        make(_Lineage(cull(graph, key)[0], key), dask_key_name=_key("chunk")) for key in flatten(array.__dask_keys__())
+    ]
+
+
+class _Lineage:
+    """The tasks that lead to a chunk, which Dask is not to look into."""
+
+    def __init__(self, graph: Any, key: Any) -> None:
+        self.graph, self.key = graph, key
+
+
+def _made(lineage: _Lineage) -> Any:
+    import dask
+
+    return dask.get(lineage.graph, lineage.key)
+
+
+def _array(delayed: list, sizes: Any, dtype: Any, width: tuple = ()) -> Any:
+    """Return delayed chunks of rows as one lazy array."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    name, zeros = _key("array"), (0,) * len(width)
+    graph: dict[Any, Any] = {(name, i, *zeros): (_same, chunk.key) for i, chunk in enumerate(delayed)}
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=delayed)
+    return da.Array(layers, name, (tuple(int(n) for n in sizes), *((n,) for n in width)), dtype=dtype)
+
+
+def _same(chunk: Any) -> Any:
+    return chunk
+
+
 def _key(name: str) -> str:
     return f"gpuens-{name}-{uuid.uuid4().hex}"
+
+
+@contextmanager
+def _sentences(what: str) -> Iterator[None]:
+    """Turn what Dask says of dead workers and schedulers into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        raised = _sentence(error, what)
+        if raised is None:
+            raise
+        raise raised from error
 
 
 def _sentence(error: Exception, what: str) -> Exception | None:
@@ -555,6 +787,11 @@ def _sentence(error: Exception, what: str) -> Exception | None:
             f"workers died again and again over {where}, most likely for want of memory; use smaller chunks "
             "(labels.rechunk) or workers with more memory."
         )
+    if "lost dependencies" in str(error):
+        return ConnectionError(
+            f"workers that held what {what or 'labels'} need are gone, and nothing tells how to make it again; call "
+            "fit again."
+        )
     if kind in (
         "ClosedClientError",
         "CommClosedError",
@@ -562,7 +799,7 @@ def _sentence(error: Exception, what: str) -> Exception | None:
         "FutureCancelledError",
         "TimeoutError",
         "SchedulerClosedError",
-    ) or (isinstance(error, OSError) and "scheduler" in str(error).lower()):
+    ) or (isinstance(error, OSError) and "connect" in str(error).lower()):
         return ConnectionError(
             f"the Dask scheduler went away while working on {what or 'labels'}; start it again and repeat the call."
         )

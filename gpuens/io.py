@@ -189,6 +189,8 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
         with open(beside, "xb") as file:
             yield file
         os.replace(beside, target)
+    except ConnectionError:  # where the contents come from, not where they go
+        raise
     except OSError as error:
         raise validation.unwritable(path, error) from error
     finally:

@@ -377,6 +377,21 @@ def package_missing(kind: str, package: str) -> ImportError:
     return ImportError(f"path: {kind} files need {package}, which is not installed: pip install 'gpuens[io]'.")
 
 
+def no_dask_cuda() -> ImportError:
+    """Return the refusal of a cluster of GPUs without dask-cuda."""
+    return ImportError(
+        "scheduler 'cuda' needs dask-cuda, which is not installed: pip install dask-cuda, or take 'local'."
+    )
+
+
+def chunk_options(scheduler: str | None, workers: int | None) -> None:
+    """Refuse a number of workers where no cluster of this machine is made."""
+    if workers is not None and scheduler not in ("local", "cuda"):
+        raise ValueError(
+            f"--workers={workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it out."
+        )
+
+
 def key_fits(key: Any, suffix: str) -> None:
     """Refuse keys for files that have none."""
     if key is not None and suffix != ".npz":

@@ -14,14 +14,12 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 from gpuens import distributed as in_chunks  # noqa: E402
+from gpuens.cli import main  # noqa: E402
 
 METHODS = sorted(ge.methods())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:only . of . clusters came out", "ignore:n_clusters=. merges among"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +103,18 @@ def test_labels_that_only_some_chunks_have():
     np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
 
 
+def test_labels_in_the_workers_memory_and_labels_computed_before(client, labels):
+    expected = ge.LWEA(4).fit_predict(labels)
+    lazy = chunks_of(labels).map_blocks(np.copy)
+    lazy.compute()
+    for given in (lazy, lazy.persist()):
+        est = ge.LWEA(4).fit(given)
+        given.sum().compute()
+        for _ in range(2):
+            np.testing.assert_array_equal(est.labels_.compute(), expected)
+        np.testing.assert_array_equal((est.labels_ + 1).persist().compute(), expected + 1)
+
+
 def test_what_else_estimators_find(labels):
     whole, chunked = (ge.CrCIa(4).fit(given) for given in (labels, chunks_of(labels)))
     np.testing.assert_array_equal(chunked.meta_clusters_, whole.meta_clusters_)
@@ -134,6 +144,81 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
     few = np.tile(labels[:20], (50, 1))
     ge.LWEA(3).fit(chunks_of(few))
     assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
+
+
+# --- files and the command line ---------------------------------------------------------------------------------------
+
+
+def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
+    np.save(tmp_path / "labels.npy", labels)
+    read = in_chunks.read_labels(tmp_path / "labels.npy", chunk_rows=300)
+    assert read.chunks == ((300, 300, 300, 100), (6,))
+    np.testing.assert_array_equal(read.compute(), labels)
+    est = ge.LWEA(4).fit(read)
+    expected = ge.LWEA(4).fit_predict(labels)
+    for client_or_none in (client, None):
+        counts = in_chunks.write_labels(tmp_path / "out.npy", est.labels_, client=client_or_none)
+        np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+        np.testing.assert_array_equal(counts, np.bincount(expected))
+    in_chunks.write_labels(tmp_path / "out.csv", est.labels_)
+    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == [str(label) for label in expected]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.npy", "out.csv", "out.npy"]
+
+
+def test_zarr_and_parquet(tmp_path, labels):
+    zarr = pytest.importorskip("zarr")
+    zarr.save(str(tmp_path / "labels.zarr"), labels)
+    found = ge.EAC(4).fit(in_chunks.read_labels(tmp_path / "labels.zarr", chunk_rows=400)).labels_
+    np.testing.assert_array_equal(found.compute(), ge.EAC(4).fit_predict(labels))
+
+
+def fails(block, block_info=None):
+    if block_info and block_info[0]["chunk-location"][0] == 2:
+        raise ValueError("no more.")
+    return np.maximum(block, 0)
+
+
+def test_nothing_is_left_of_a_file_that_fails(tmp_path, labels):
+    lazy = chunks_of(labels)[:, 0].map_blocks(fails, dtype=labels.dtype, meta=labels[:0, 0])
+    with pytest.raises(ValueError, match="no more"):
+        in_chunks.write_labels(tmp_path / "out.npy", lazy)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["threads", "local --workers 1", "ADDRESS"])
+def test_the_command_line(tmp_path, monkeypatch, labels, where, cluster, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", labels)
+    scheduler = where.replace("ADDRESS", cluster.scheduler_address)
+    command = f"run labels.npy --method lwgp -k 4 -o out.npy --chunk-rows 300 --scheduler {scheduler}"
+    assert main(command.split()) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), ge.LWGP(4).fit_predict(labels))
+    assert capsys.readouterr().out.startswith("plan: 1,000 objects in 4 chunks; ")
+
+
+def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(in_chunks, "TIMEOUT", 2)
+    np.save("labels.npy", labels)
+    for more, said in [
+        ("--scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
+        ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),
+        ("--scheduler cuda", "needs dask-cuda"),
+        ("--scheduler tcp://127.0.0.1:9", "scheduler went away"),
+    ]:
+        assert main(f"run labels.npy -k 4 -o out.npy {more}".split()) != 0
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "out.npy").exists()
+
+
+def test_a_plan_says_what_will_be_held(labels, monkeypatch):
+    plan = in_chunks.plan(chunks_of(labels, 500), ge.OCH(4))
+    half = len(np.unique(labels[:500], axis=0)), len(np.unique(labels[:250], axis=0))
+    assert (plan.n_objects, plan.n_chunks, plan.pilot_objects, plan.pilot_groups) == (1000, 2, 500, half[0])
+    assert plan.expected_groups == int(np.ceil(half[0] * 2 ** min(1, np.log2(half[0] / half[1]))))
+    assert plan.suggestion is None
+    monkeypatch.setenv("GPUENS_MEMORY", "100kB")
+    assert "--reduce sample:" in str(in_chunks.plan(chunks_of(labels, 500), ge.OCH(4)))
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
