@@ -259,22 +259,23 @@ def _run(args: argparse.Namespace) -> None:
 
 def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: "_Clock") -> tuple[Any, list[int]]:
     """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
-    from gpuens import distributed, validation
+    from gpuens import validation
+    from gpuens.distributed import connected, fit, plan, read_labels, write_labels
 
     validation.chunk_options(args.scheduler, args.workers)
     scheduler = None if args.scheduler == "threads" else args.scheduler
-    with distributed.connected(scheduler, args.workers) as client:
+    with connected(scheduler, args.workers) as client:
         with clock.phase("plan"):
-            labels = distributed.read_labels(args.labels, chunk_rows=args.chunk_rows)
+            labels = read_labels(args.labels, chunk_rows=args.chunk_rows)
             if args.columns is not None:
                 labels = labels[:, validation.chosen_columns(args.columns, list(range(labels.shape[1])))]
-            plan = distributed.plan(labels, estimator, client=client)
+            expected = plan(labels, estimator, client=client)
         if not args.quiet:
-            print(f"plan: {plan}", flush=True)
+            print(f"plan: {expected}", flush=True)
         with clock.phase("fit"):
-            distributed.fit(estimator, labels, client=client)
+            fit(estimator, labels, client=client)
         with clock.phase("write"):
-            counts = distributed.write_labels(output, estimator.labels_, client=client)
+            counts = write_labels(output, estimator.labels_, client=client)
     return estimator.reduction_.ensemble, [int(size) for size in counts]
 
 
