@@ -269,6 +269,7 @@ def ca_tree(
     >>> ge.plotting.ca_tree(tree, tau=0.4).get_title()
     'CA-tree of 8 objects: 2 nodes at τ = 0.4'
     """
+    validation.grown_tree(tree)
     from matplotlib.collections import LineCollection
 
     n_clusterings = len(tree.clusterings)

@@ -668,6 +668,12 @@ def linkage_method(estimator: Any) -> Any:
     return estimator.dendrogram_
 
 
+def grown_tree(tree: Any) -> None:
+    """Refuse what is no CA-tree."""
+    if not hasattr(tree, "radii"):
+        raise TypeError(f"tree must be what CATree().grow(labels) returns, not {type(tree).__name__}.")
+
+
 def no_matplotlib() -> ImportError:
     """Return the refusal of pictures where nothing can draw them."""
     return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")

@@ -30,7 +30,7 @@ __device__ inline i32 hamming(const CODE* rows, i64 a, i64 b, i64 n_clusterings)
 
 // Members of Z'(z) start as the children of z; the largest, of equal ones that with the first leaf, gives way to its
 // children until there are n_des or only leaves. n_des = 0: all leaves, whose distances are exact. room: members that a
-// block's scratch holds. keys (blocks): scratch for the best (radius, representative).
+// block's scratch holds. The best is the least of radius << 40 | representative: up to 2^24 clusterings and 2^40 rows.
 extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, const i64* children, const i64* first_leaf,
                                          const i64* last_leaf, i64* representatives, i32* radii, i64* members,
                                          i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
@@ -70,12 +70,12 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
                                        radii[other]);
             }
             reach = min(reach, (i32)n_clusterings);
-            atomicMin(&best, (u64)reach << 48 | (u64)representatives[one]);
+            atomicMin(&best, (u64)reach << 40 | (u64)representatives[one]);
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            radii[z] = (i32)(best >> 48);
-            representatives[z] = (i64)(best & 0xffffffffffffull);
+            radii[z] = (i32)(best >> 40);
+            representatives[z] = (i64)(best & 0xffffffffffull);
         }  // which alone begins the next node
     }
 }

@@ -6,6 +6,7 @@
 
 extern "C" __global__ void neighbor_sums(const u64* bits, const i64* values, u64* out, i64 n_rows, i64 n_words,
                                          i64 n_cols, i64 width) {
+    if (width == 0) return;
     i64 lanes = min(width, (i64)blockDim.x), stride = blockDim.x / lanes;
     i64 first = threadIdx.x / lanes;
     if (first == stride) return;

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import structured_labels
+from conftest import refused, structured_labels
 
 from gpuens import Ensemble, plotting
 from gpuens.methods import EAC, HBGF, LWEA
@@ -314,3 +314,7 @@ def test_without_matplotlib_one_sentence_says_what_to_install(draw, monkeypatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pictures need matplotlib.*pip install 'gpuens\[plot\]'"):
         draw()
+
+
+def test_what_is_no_tree_is_refused():
+    refused(lambda: plotting.ca_tree(CATree()), TypeError, "tree must be", "CATree")

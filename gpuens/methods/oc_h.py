@@ -19,7 +19,8 @@ class OCH(NeighborhoodConsensus):
         link(A, B) / ((n_A + n_B)^(1 + 2f) - n_A^(1 + 2f) - n_B^(1 + 2f)),   f = (1 - θ) / (1 + θ)
 
     merge, where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of
-    distinct rows are held: beyond some twenty thousand rows pass ``reduction=Sample(…)``.
+    distinct rows are held: beyond some twenty thousand rows pass ``reduction=Sample(…)``. Where clusters are not well
+    apart it tends to one large cluster and a few small ones, as the goodness has it.
 
     Parameters
     ----------

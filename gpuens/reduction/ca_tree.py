@@ -45,6 +45,14 @@ class CATree:
     ValueError, TypeError
         In one sentence, for settings out of range.
 
+    Notes
+    -----
+    Measured on the paper's six data sets (100 ensembles each, EAC): counting each node as 1 loses .03 of the accuracy
+    at τ = .4, γ = 1 (.05 and .11 on digits) and nothing at τ = .2, γ = .9. Coarse clusterings first gain .01 at the
+    former, all of it on rings, and nothing at the latter; fine ones first gain at most .01 and take a fifth more nodes.
+    At equal numbers of nodes the orders are within .01 of each other on average. Rings ask for more nodes than digits:
+    look at `Tree.kept_share` before leaving nodes out.
+
     Examples
     --------
     >>> import gpuens as ge
