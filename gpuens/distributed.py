@@ -13,7 +13,7 @@ import copy
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -281,6 +281,54 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
     finally:
         if cluster is not None:
             cluster.close()
+
+
+# --- work on features -------------------------------------------------------------------------------------------------
+
+
+def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
+    """Yield ``function(shared, item)`` of each item in order, a task each; every worker gets ``shared`` once."""
+    there = client.scatter(shared, broadcast=True, hash=False)
+    futures = [client.submit(function, there, item, pure=False) for item in items]
+    with _sentences("features"):
+        for future in futures:
+            yield future.result()
+
+
+def by_chunks(
+    X: Any, chosen: Sequence[np.ndarray], learn: Sequence[Callable], apply: Callable, dtype: Any, client: Any = None
+) -> Any:
+    """Learn from some objects of all chunks, and apply what was learned to every chunk.
+
+    ``learn[i]`` makes something of the rows ``chosen[i]`` (ascending) of X, ``apply(chunk, made)`` gives (rows,
+    len(learn)) of a chunk; they come as a lazy array with the chunks of X.
+    """
+    import dask
+
+    client = _active(client)
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    starts = np.cumsum([0, *X.chunks[0]])
+    blocks = _blocks(X)
+    take, make, label = (dask.delayed(function, pure=False) for function in (_at, _learned, apply))
+    made = []
+    for rows, function in zip(chosen, learn, strict=True):
+        of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+        drawn = [take(block, some - start) for block, some, start in zip(blocks, of_chunks, starts[:-1], strict=True)]
+        made.append(make(function, drawn, dask_key_name=_key("learn")))
+    together = dask.delayed(list, pure=False)(made, dask_key_name=_key("learned"))
+    with _sentences("features"):
+        (learned,) = client.persist([together]) if client else dask.persist(together, scheduler="threads")
+    found = [label(block, learned, dask_key_name=_key("apply")) for block in blocks]
+    return _array(found, X.chunks[0], dtype, (len(learn),))
+
+
+def _at(block: Any, rows: np.ndarray) -> Any:
+    return block[rows]
+
+
+def _learned(function: Callable, drawn: list) -> Any:
+    return function(np.concatenate(drawn))
 
 
 # --- labels in chunks -------------------------------------------------------------------------------------------------

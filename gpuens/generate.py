@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ def kmeans_ensemble(
     names: Sequence | None = None,
     progress: bool | str = "auto",
     device: str = "auto",
-) -> Ensemble:
+    client: Any = None,
+) -> Any:
     """Cluster the objects many times by k-means and return the base clusterings as an ensemble.
 
     Clustering m depends on ``random_state`` and m alone: not on how many others there are, nor on the number of
@@ -41,7 +43,7 @@ def kmeans_ensemble(
 
     Parameters
     ----------
-    X : array, DataFrame or SciPy sparse matrix (n_objects, n_features)
+    X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
         The features, as they are: nothing is scaled. float32 and float64 are kept; integers become float32 where that
         is exact (below 2**24 in size), else float64.
     n_clusterings : int
@@ -75,10 +77,15 @@ def kmeans_ensemble(
         can tip an object between two centroids; and with float32, where scikit-learn adds up k-means++'s probabilities
         in float32, it can tip the choice of a first centroid, after which that clustering is another one. Labels of
         features in GPU memory count as labels in GPU memory, wherever they were computed.
+    client : distributed.Client, optional
+        Workers that make the clusterings, one a task; they need not have the objects in common with this process. A
+        Dask array in chunks of rows is worked on by the client given, or the one that is active: each k-means is fitted
+        to objects drawn from all chunks, and each chunk is labelled where it is, so ``objects`` must say how many.
 
     Returns
     -------
     Ensemble (n_objects, n_clusterings)
+        For a Dask array, a Dask array of labels with its chunks; the same labels, whoever made them.
 
     Raises
     ------
@@ -103,10 +110,14 @@ def kmeans_ensemble(
     >>> ens.n_objects, ens.n_clusterings
     (150, 5)
     """
-    where = kind_of(X)
-    device = resolve(device, where)
-    X = as_features(X, device)
-    n_objects, n_features = X.shape
+    if hasattr(X, "__dask_graph__"):
+        n_objects, n_features = (int(n) for n in X.shape)
+        validation.drawn_from_chunks(objects, n_objects)
+    else:
+        where = kind_of(X)
+        device = resolve(device, where)
+        X = as_features(X, device)
+        n_objects, n_features = X.shape
     n_clusterings = validation.integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = validation.share(objects, n_objects, "objects")
     n_seen = validation.share(features, n_features, "features")
@@ -127,10 +138,18 @@ def kmeans_ensemble(
 
     draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
     tasks = [Task(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
+    if hasattr(X, "__dask_graph__"):
+        return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
     with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
         if device == "cpu":
-            for m, column in enumerate(_label(X, tasks, draws, algorithm, settings)):
+            made = _label(X, tasks, draws, algorithm, settings)
+            if client is not None:
+                from gpuens.distributed import on_workers
+
+                one = partial(_label_one, draws=draws, algorithm=algorithm, settings=settings)
+                made = on_workers(one, X, tasks, client)
+            for m, column in enumerate(made):
                 labels[:, m] = column
                 shown.update(1)
         else:
@@ -189,38 +208,79 @@ def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
 
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
     """Yield the nearest centroid of every object for each task in order: scikit-learn's k-means, one to a thread."""
-    fit = _full if algorithm == "full" else _mini_batches
     needed, budget = _copies(X, draws, algorithm), memory_budget()
     validation.fits(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
 
     def cluster(task: Task) -> np.ndarray:
         rows, columns, directions = draws.of(task.rng)
-        points = X
-        if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
-            points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
-        if directions is not None:
-            points = points @ directions.astype(X.dtype)
-        return fit(points, rows, task.k, task.rng, **settings)
+        points = _seen(X, columns, directions)
+        model = _fit(points, rows, task, algorithm, settings)
+        return model.labels_ if algorithm == "full" and rows is None else _nearest(model, points)
 
     with _in_threads(threads) as pool:
         yield from pool.map(cluster, tasks)
 
 
+def _label_one(X: Any, task: Task, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:
+    return next(_label(X, [task], draws, algorithm, settings))
+
+
+def _label_chunks(
+    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
+) -> Any:
+    """Return the labels of features in chunks: each k-means is fitted to objects from all chunks, on a worker."""
+    from gpuens.distributed import by_chunks
+
+    drawn = [draws.of(task.rng) for task in tasks]
+    learn = [
+        partial(_fit_view, view=view, task=task, algorithm=algorithm, settings=settings)
+        for task, (_, *view) in zip(tasks, drawn, strict=True)
+    ]
+    return by_chunks(X, [rows for rows, *_ in drawn], learn, partial(_label_chunk, dtype=dtype), dtype, client)
+
+
+def _fit_view(points: Any, view: list, task: Task, algorithm: str, settings: dict[str, Any]) -> tuple[Any, list]:
+    return _fit(_seen(as_features(points), *view), None, task, algorithm, settings), view
+
+
+def _label_chunk(block: Any, models: list[tuple[Any, list]], dtype: Any) -> np.ndarray:
+    X = as_features(block)
+    return np.stack([_nearest(model, _seen(X, *view)) for model, view in models], axis=1).astype(dtype)
+
+
+def _seen(X: Any, columns: Any, directions: Any) -> Any:
+    """Return what a clustering sees of the features: some columns, projected."""
+    points = X
+    if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
+        points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
+    return points if directions is None else points @ directions.astype(X.dtype)
+
+
+def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
+    """Return scikit-learn's k-means, fitted to some rows of the points (None: all)."""
+    with _one_thread():
+        return (_full if algorithm == "full" else _mini_batches)(points, rows, task.k, task.rng, **settings)
+
+
+def _nearest(model: Any, points: Any) -> np.ndarray:
+    """Return the nearest centroid of every point."""
+    with _one_thread():
+        return model.predict(points)
+
+
 def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
-    """Fit Lloyd's k-means to some rows (None: all) and return the nearest centroid of every row."""
+    """Fit Lloyd's k-means."""
     from sklearn.cluster import KMeans
 
     model = KMeans(k, n_init=n_init, max_iter=max_iter, init=init, random_state=_seed(rng))
-    with _one_thread():
-        model.fit(points if rows is None else points[rows])
-        return model.labels_ if rows is None else model.predict(points)
+    return model.fit(points if rows is None else points[rows])
 
 
 def _mini_batches(
     points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str
 ) -> Any:
-    """Do the same with mini-batches (Sculley 2010), drawn here and stopped by the rule of scikit-learn's ``fit``.
+    """Fit k-means by mini-batches (Sculley 2010), drawn here and stopped by the rule of scikit-learn's ``fit``.
 
     That method's own draws cost a pass over all objects for every batch in some versions of scikit-learn.
     """
@@ -233,22 +293,21 @@ def _mini_batches(
 
     size = min(n, BATCH)
     first = at(rng.choice(n, min(n, 3 * max(BATCH, k)), replace=False))
-    with _one_thread():
-        starts = [MiniBatchKMeans(k, init=init, random_state=_seed(rng), compute_labels=False) for _ in range(n_init)]
-        model = max((start.partial_fit(first) for start in starts), key=lambda start: start.score(first))
-        smoothing = min(1.0, 2 * size / (n + 1))
-        smoothed = best = np.inf
-        since_best = 0
-        for _ in range(max_iter * n // size):
-            batch = at(rng.integers(n, size=size))
-            inertia = -model.score(batch)  # before the centroids have seen the batch
-            model.partial_fit(batch)
-            smoothed = inertia if smoothed == np.inf else smoothed + smoothing * (inertia - smoothed)
-            since_best = 0 if smoothed < best else since_best + 1
-            best = min(best, smoothed)
-            if since_best == PATIENCE:
-                break
-        return model.predict(points)
+    starts = [MiniBatchKMeans(k, init=init, random_state=_seed(rng), compute_labels=False) for _ in range(n_init)]
+    model = max((start.partial_fit(first) for start in starts), key=lambda start: start.score(first))
+    smoothing = min(1.0, 2 * size / (n + 1))
+    smoothed = best = np.inf
+    since_best = 0
+    for _ in range(max_iter * n // size):
+        batch = at(rng.integers(n, size=size))
+        inertia = -model.score(batch)  # before the centroids have seen the batch
+        model.partial_fit(batch)
+        smoothed = inertia if smoothed == np.inf else smoothed + smoothing * (inertia - smoothed)
+        since_best = 0 if smoothed < best else since_best + 1
+        best = min(best, smoothed)
+        if since_best == PATIENCE:
+            break
+    return model
 
 
 def _seed(rng: np.random.Generator) -> int:

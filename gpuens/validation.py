@@ -392,6 +392,15 @@ def chunk_options(scheduler: str | None, workers: int | None) -> None:
         )
 
 
+def drawn_from_chunks(objects: Any, n_objects: int) -> None:
+    """Refuse to fit each k-means to all objects of a Dask array."""
+    if share(objects, n_objects, "objects") == n_objects:
+        raise ValueError(
+            "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
+            "objects=100_000."
+        )
+
+
 def key_fits(key: Any, suffix: str) -> None:
     """Refuse keys for files that have none."""
     if key is not None and suffix != ".npz":

@@ -146,6 +146,37 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
     assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
 
 
+# --- base clusterings -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"features": 0.5, "objects": 300}, {"projection": 3, "algorithm": "minibatch"}]
+)
+def test_clusterings_made_by_workers_are_those_made_here(client, settings):
+    X = np.random.default_rng(0).normal(size=(700, 8))
+    expected = ge.generate.kmeans_ensemble(X, 5, (2, 9), random_state=3, **settings)
+    found = ge.generate.kmeans_ensemble(X, 5, (2, 9), random_state=3, client=client, **settings)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+@pytest.mark.parametrize("settings", [{}, {"features": 0.5}, {"projection": 3, "algorithm": "minibatch"}])
+def test_features_in_chunks_are_labelled_where_they_are(client, settings):
+    X = np.random.default_rng(0).normal(size=(700, 8))
+    expected = ge.generate.kmeans_ensemble(X, 5, (2, 9), objects=200, random_state=3, **settings)
+    found = ge.generate.kmeans_ensemble(
+        da.from_array(X, chunks=(150, 5)), 5, (2, 9), objects=200, random_state=3, **settings
+    )
+    assert found.chunks == ((150, 150, 150, 150, 100), (5,))
+    np.testing.assert_array_equal(ge.Ensemble(found.compute()).codes, expected.codes)
+    consensus = ge.LWEA(3).fit(found).labels_.compute()
+    np.testing.assert_array_equal(consensus, ge.LWEA(3).fit_predict(expected))
+
+
+def test_features_in_chunks_need_a_number_of_objects():
+    X = da.from_array(np.eye(20), chunks=5)
+    refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2), ValueError, "objects=")
+
+
 # --- files and the command line ---------------------------------------------------------------------------------------
 
 
