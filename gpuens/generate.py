@@ -237,7 +237,9 @@ def _label_chunks(
         partial(_fit_view, view=view, task=task, algorithm=algorithm, settings=settings)
         for task, (_, *view) in zip(tasks, drawn, strict=True)
     ]
-    return by_chunks(X, [rows for rows, *_ in drawn], learn, partial(_label_chunk, dtype=dtype), dtype, client)
+    return by_chunks(
+        X, [rows for rows, *_ in drawn if rows is not None], learn, partial(_label_chunk, dtype=dtype), dtype, client
+    )
 
 
 def _fit_view(points: Any, view: list, task: Task, algorithm: str, settings: dict[str, Any]) -> tuple[Any, list]:
