@@ -89,6 +89,24 @@ def test_every_part_of_the_ca_tree_script_runs_on_made_up_data(tmp_path):
     assert (tmp_path / "found_landscape.png").stat().st_size > 0
 
 
+def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
+    pytest.importorskip("distributed")
+    printed = run("chunks.py", "--quick", "--scratch", tmp_path, "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"same", "scaling", "ten", "hundred"}
+    assert "failed" not in json.dumps(parts)
+    compared = [row for row in parts["same"]["rows"].values() if "same" in row]
+    assert len(compared) == 4
+    assert all(row["same"] for row in compared)
+    assert sum(row.get("killed", False) for row in compared) == 2
+    for part in parts.values():
+        for row in part["rows"].values():
+            assert row["peak"] > 2**20
+            assert row.get("ari", 1.0) > 0.5
+    assert (tmp_path / "found.md").read_text() == printed
+    assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.md", "found.png"}
+
+
 # --- bench/gpu.py -----------------------------------------------------------------------------------------------------
 
 

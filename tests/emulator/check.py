@@ -35,7 +35,8 @@ def sanitized(mode: str, marked: str) -> tuple[bool, str]:
         return False, reason
     collect = [sys.executable, *PYTEST, "--collect-only", "-q", "-m", f"{marked} and not gpu", "tests"]
     collected = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=False)
-    tests = [line for line in collected.stdout.splitlines() if "::" in line]
+    # on the stand-in for CuPy the same kernels would be given the same arguments once more, and none on the CPU
+    tests = [line for line in collected.stdout.splitlines() if "::" in line and not re.search("stand-in|cpu", line)]
     if collected.returncode or not tests:
         print(collected.stdout if collected.returncode != 5 else "", end="")
         return False, f"no test marked {marked!r} was collected"
