@@ -1,0 +1,439 @@
+"""Label matrices on disk, in chunks of rows: seconds by phase, memory of all processes, groups, and the same labels.
+
+    python bench/chunks.py [--only PART ...] [--scratch DIR] [--output bench/results/chunks.json]
+    python bench/chunks.py --quick
+
+The parts:
+
+    same     1,000,000 objects × 10: the labels of one piece, bit for bit, by threads, by one worker and by two, in
+             other chunks, and where a worker is killed in the middle
+    scaling  100,000, 1,000,000 and 10,000,000 objects × 10: how LWGP's cost grows
+    ten      10,000,000 objects × 20: LWGP, and LWEA on the nodes of a CA-tree
+    hundred  100,000,000 objects × 10, a file of 1 GB: intersections, and LWGP, its labels written to a file
+
+About ten minutes on two cores, and 2 GB in --scratch, which are freed at the end. Objects are points of a mixture of
+Gaussians; a clustering gives each the nearest of its own k centers. They are made by pieces, each with a seed of its
+own, so that small sets are the first objects of the large ones. Results are written after each row, and a part that is
+of the same machine, versions and commit goes on where it was stopped.
+"""
+
+import argparse
+import hashlib
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import chunks_report
+import common
+import numpy as np
+import psutil
+from numba import njit
+
+PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
+K = 8  # components of the mixture, and clusters wanted
+DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
+CENTERS = {10: (7, 40), 20: (5, 10)}  # bounds of k, by number of clusterings: core groups are 1 … 10 % of N
+PIECE = 250_000  # objects made at once
+TREE = "catree:tau=0.2,gamma=0.9"
+INTERVAL = 0.1  # seconds between looks at the memory
+WAYS: dict[str, common.Record] = {  # of the part "same"; rows of a chunk as a share of N
+    "threads": {"workers": 0},
+    "1 worker": {"workers": 1},
+    "2 workers": {"workers": 2},
+    "2 workers, chunks of another size": {"workers": 2, "share": 0.13},
+    "2 workers, one killed over core groups": {"workers": 2, "kill": "core-groups"},
+    "2 workers, one killed over labels": {"workers": 2, "kill": "look-up"},
+}
+QUICK = ("threads", "2 workers, one killed over labels")
+
+
+class Setting:
+    """What the parts work on."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        less = 500 if options.quick else 1
+        self.same = 1_000_000 // less
+        self.scaling = [n // less for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
+        self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
+        self.chunk_rows = options.chunk_rows // less
+        self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
+        self.ways = {way: WAYS[way] for way in QUICK} if options.quick else WAYS
+        self.seed = options.seed
+        self.scratch = options.scratch
+
+
+def main() -> None:
+    options = parse()
+    what = {"bench": "chunks", "seed": options.seed, "quick": options.quick}
+    record = common.begin(options.output, what)
+    parts = record.setdefault("parts", {})
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        options.scratch = Path(scratch)
+        for name in options.only:
+            setting = {"chunk_rows": options.chunk_rows}
+            about = common.about(PACKAGES)
+            part = parts.get(name, {})
+            if {key: part.get(key) for key in (*about, "setting")} != about | {"setting": setting}:
+                part = parts[name] = {"setting": setting, **about, "date": common.today(), "rows": {}}
+            part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
+
+            def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
+                part["rows"][key] = row
+                said = row.get("failed") or f"{common.seconds(row['seconds'])} s, {common.size(row['peak'])}"
+                print(f"    {name}: {key}: {said}", file=sys.stderr, flush=True)
+                common.save(options.output, record, chunks_report.markdown(record))
+
+            PARTS[name](Setting(options), part["rows"], found)
+            record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
+    record = common.rounded(record)
+    print(chunks_report.markdown(record))
+    if options.output:
+        common.save(options.output, record, chunks_report.markdown(record))
+        chunks_report.plot(record, options.output.with_suffix(".png"))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="which parts")
+    parser.add_argument("--scratch", type=Path, metavar="DIR", help="where label files are made: 2 GB (system's own)")
+    parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
+    parser.add_argument("--quick", action="store_true", help="a five hundredth of the objects")
+    parser.add_argument("--seed", type=int, default=0, help="of the mixtures")
+    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
+    options = parser.parse_args()
+    if options.output is None and not options.quick:
+        options.output = common.RESULTS / "chunks.json"
+    return options
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+Found = Callable[[str, common.Record], None]
+
+
+def same(setting: Setting, rows: common.Record, found: Found) -> None:
+    with mixture(setting, setting.same, 10) as files:
+        for method, reduce in (("lwgp", None), ("lwea", TREE)):
+            of = {"method": method, "reduce": reduce, **files}
+            key = f"{method.upper()}{' on CA-tree nodes' if reduce else ''}: "
+            if key + "one piece" not in rows:
+                found(key + "one piece", observed("whole", scratch=setting.scratch, **of))
+            for way, how in setting.ways.items():
+                if key + way in rows:
+                    continue
+                how = dict(how)
+                chunk_rows = int(setting.same * how.pop("share", 0.05))
+                row = observed("fit", scratch=setting.scratch, chunk_rows=chunk_rows, **how, **of)
+                row["same"] = row.get("digest") == rows[key + "one piece"].get("digest")
+                found(key + way, row)
+
+
+def scaling(setting: Setting, rows: common.Record, found: Found) -> None:
+    for n in setting.scaling:
+        if str(n) not in rows:
+            with mixture(setting, n, 10) as files:
+                found(str(n), fitted(setting, files))
+
+
+def ten(setting: Setting, rows: common.Record, found: Found) -> None:
+    if {"LWGP", "LWEA on CA-tree nodes"} <= set(rows):
+        return
+    with mixture(setting, setting.ten, 20) as files:
+        if "LWGP" not in rows:
+            found("LWGP", fitted(setting, files))
+        if "LWEA on CA-tree nodes" not in rows:
+            found("LWEA on CA-tree nodes", fitted(setting, files, method="lwea", reduce=TREE))
+
+
+def hundred(setting: Setting, rows: common.Record, found: Found) -> None:
+    if {"intersections", "LWGP"} <= set(rows):
+        return
+    with mixture(setting, setting.hundred, 10) as files:
+        how = {"chunk_rows": setting.chunk_rows, "workers": setting.workers}
+        if "intersections" not in rows:
+            found("intersections", observed("count", labels=files["labels"], **how))
+        if "LWGP" not in rows:
+            found("LWGP", fitted(setting, files))
+
+
+PARTS: dict[str, Callable[[Setting, common.Record, Found], None]] = {
+    "same": same,
+    "scaling": scaling,
+    "ten": ten,
+    "hundred": hundred,
+}
+
+
+def fitted(setting: Setting, files: common.Record, **how: Any) -> common.Record:
+    how = {"method": "lwgp", "reduce": None, "workers": setting.workers, "chunk_rows": setting.chunk_rows, **how}
+    return observed("fit", scratch=setting.scratch, **how, **files)
+
+
+@contextmanager
+def mixture(setting: Setting, n_objects: int, n_clusterings: int) -> Iterator[common.Record]:
+    """Make the label file of a mixture and that of its components, for as long as they are needed."""
+    files = {"labels": setting.scratch / "labels.npy", "truth": setting.scratch / "truth.npy"}
+    try:
+        generate(files["labels"], files["truth"], (n_objects, n_clusterings), setting.seed)
+        yield files
+    finally:
+        for path in files.values():
+            path.unlink(missing_ok=True)
+
+
+# --- the label files --------------------------------------------------------------------------------------------------
+
+
+def generate(labels: Path, truth: Path, shape: tuple[int, int], seed: int) -> None:
+    """Write the label matrix of a mixture (n_objects, n_clusterings), and the component of each object, both uint8."""
+    n_objects, n_clusterings = shape
+    rng = np.random.default_rng(seed)
+    means = (SPREAD * rng.standard_normal((K, DIMENSIONS))).astype(np.float32)
+    low, high = CENTERS[n_clusterings]
+    centers = [objects_of(means, rng, rng.integers(low, high + 1))[0] for _ in range(n_clusterings)]
+
+    def piece(i: int) -> tuple[np.ndarray, np.ndarray]:
+        X, components = objects_of(means, np.random.default_rng([seed, i]), PIECE)
+        codes = np.empty((PIECE, n_clusterings), dtype=np.uint8)
+        for m, own in enumerate(centers):
+            nearest(X, own, codes, m)
+        return codes, components
+
+    n_pieces = -(-n_objects // PIECE)
+    with labels.open("wb") as codes_file, truth.open("wb") as truth_file, ThreadPoolExecutor() as pool:
+        header(codes_file, shape)
+        header(truth_file, (n_objects,))
+        for first in range(0, n_pieces, 8):  # few at a time: results wait for their turn in memory
+            some = range(first, min(first + 8, n_pieces))
+            for i, (codes, components) in zip(some, pool.map(piece, some), strict=True):
+                codes_file.write(codes[: n_objects - i * PIECE].tobytes())
+                truth_file.write(components[: n_objects - i * PIECE].tobytes())
+
+
+def header(file: BinaryIO, shape: tuple[int, ...]) -> None:
+    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+
+
+def objects_of(means: np.ndarray, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    components = rng.integers(len(means), size=n, dtype=np.uint8)
+    return rng.standard_normal((n, means.shape[1]), dtype=np.float32) + means[components], components
+
+
+@njit(cache=True, nogil=True)
+def nearest(X, centers, codes, m):
+    """Write down the nearest center of each object, the first of those that are equally near."""
+    for i in range(len(X)):
+        least = np.float32(np.inf)
+        for c in range(len(centers)):
+            distance = np.float32(0)
+            for d in range(X.shape[1]):
+                distance += (X[i, d] - centers[c, d]) ** 2
+            if distance < least:
+                least = distance
+                codes[i, m] = c
+
+
+# --- memory, and what is in a file of labels --------------------------------------------------------------------------
+
+
+def observed(task: str, **arguments: Any) -> common.Record:
+    """Run a task in a process of its own and add the peak of the memory of that process and all that it starts."""
+    over, peak = threading.Event(), [0]
+
+    def watch() -> None:
+        own = psutil.Process()
+        while not over.wait(INTERVAL):
+            peak[0] = max(peak[0], sum(map(resident, own.children(recursive=True))))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        row = common.in_child(__file__, task, **arguments)
+    finally:
+        over.set()
+        watcher.join()
+    if "failed" not in row and task != "count":
+        row |= score(arguments["scratch"] / "consensus.npy", arguments["truth"])
+    return row | {"peak": peak[0]}
+
+
+def resident(process: psutil.Process) -> int:
+    try:
+        return process.memory_info().rss
+    except psutil.Error:  # it ended meanwhile
+        return 0
+
+
+def score(path: Path, truth: Path) -> common.Record:
+    """Return the adjusted Rand index of the labels in a file with the components, and a digest of the labels."""
+    from gpuens.contingency import ari_of
+
+    labels, components = np.load(path, mmap_mode="r"), np.load(truth, mmap_mode="r")
+    table = np.zeros(K * K, dtype=np.int64)
+    digest = hashlib.sha256(f"{labels.dtype} {labels.shape}".encode())
+    for start in range(0, len(labels), 2**20):
+        some = np.array(labels[start : start + 2**20])
+        digest.update(some.tobytes())
+        table += np.bincount(some * K + components[start : start + 2**20], minlength=K * K)
+    return {"ari": ari_of(table.reshape(K, K)), "digest": digest.hexdigest()}
+
+
+# --- in a process of its own ------------------------------------------------------------------------------------------
+
+
+def whole(labels: str, truth: str, method: str, reduce: str | None, scratch: str) -> common.Record:
+    """Fit the label matrix in one piece, in memory."""
+    import gpuens as ge
+
+    matrix = np.load(labels)
+    start = time.perf_counter()
+    estimator = ge.methods()[method](K, reduction=reduce).fit(matrix)
+    seconds = time.perf_counter() - start
+    np.save(Path(scratch) / "consensus.npy", estimator.labels_)
+    return {"n_objects": len(matrix), "seconds": seconds, "load": common.load()}
+
+
+def fit(
+    labels: str,
+    truth: str,
+    method: str,
+    reduce: str | None,
+    scratch: str,
+    workers: int,
+    chunk_rows: int,
+    kill: str | None = None,
+) -> common.Record:
+    """Do what ``gpuens run --scheduler`` does, with a clock on each phase."""
+    import gpuens as ge
+    from gpuens import distributed
+
+    estimator = ge.methods()[method](K, reduction=reduce)
+    clock = Clock()
+    with cluster(workers, clock) as client:
+        matrix = distributed.read_labels(labels, chunk_rows=chunk_rows)
+        n_chunks = matrix.numblocks[0]
+        killer = threading.Thread(target=kill_a_worker, args=(client, kill, n_chunks // 2))
+        if kill:
+            killer.start()
+        with clock.inside(distributed.Chunks), clock.phase("method"):
+            distributed.fit(estimator, matrix, client=client)
+        with clock.phase("labels"):
+            distributed.write_labels(Path(scratch) / "consensus.npy", estimator.labels_, client=client)
+        if kill:
+            killer.join(timeout=0)
+    groups = estimator.reduction_.chunks.groups
+    return {
+        "n_objects": matrix.shape[0],
+        "n_clusterings": matrix.shape[1],
+        "n_chunks": n_chunks,
+        "groups": len(groups.weights),
+        "rows": len(estimator.reduction_.weights),
+        "seconds": clock.total(),
+        "phases": clock.seconds,
+        "load": common.load(),
+        **({"killed": not killer.is_alive()} if kill else {}),
+    }
+
+
+def count(labels: str, workers: int, chunk_rows: int) -> common.Record:
+    """Count the objects that each two clusters share."""
+    from gpuens import distributed
+
+    clock = Clock()
+    with cluster(workers, clock) as client:
+        matrix = distributed.read_labels(labels, chunk_rows=chunk_rows)
+        with clock.inside(distributed.Chunks), clock.phase("method"):
+            found = distributed.intersections(matrix, client=client)
+    n_objects, n_clusterings = matrix.shape
+    assert np.trace(found) == n_objects * n_clusterings
+    return {
+        "n_objects": n_objects,
+        "n_clusterings": n_clusterings,
+        "n_chunks": matrix.numblocks[0],
+        "clusters": len(found),
+        "seconds": clock.total(),
+        "phases": clock.seconds,
+        "load": common.load(),
+    }
+
+
+@contextmanager
+def cluster(workers: int, clock: "Clock") -> Iterator[Any]:
+    """Start worker processes, of which none leaves the threads of this one; all that follows is work."""
+    from gpuens import distributed
+
+    start = time.perf_counter()
+    with distributed.connected("local" if workers else None, workers or None) as client:
+        clock.seconds["start"] = time.perf_counter() - start
+        yield client
+
+
+class Clock:
+    """Seconds of each phase; those of a phase inside another are not the other's."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start, before = time.perf_counter(), self.total()
+        yield
+        self.seconds[name] += time.perf_counter() - start - (self.total() - before)
+
+    @contextmanager
+    def inside(self, kind: type) -> Iterator[None]:
+        """Take the time of each kind of work that `gpuens.distributed.Chunks` waits for."""
+        waits = {name: getattr(kind, name) for name in ("persist", "compute")}
+
+        def timed(wait: Callable) -> Callable:
+            def waited(chunks: Any, tasks: list, what: str) -> list:
+                with self.phase(PHASES[what]):
+                    return wait(chunks, tasks, what)
+
+            return waited
+
+        for name, wait in waits.items():
+            setattr(kind, name, timed(wait))
+        yield
+        for name, wait in waits.items():
+            setattr(kind, name, wait)
+
+    def total(self) -> float:
+        """Return the seconds of work: a cluster may have been there before."""
+        return sum(seconds for name, seconds in self.seconds.items() if name != "start")
+
+
+PHASES = {  # what is waited for, and what the table calls it
+    "core groups of chunks": "chunks",
+    "labels": "numbering",
+    "core groups": "merge",
+    "intersections": "counts",
+}
+
+
+def kill_a_worker(client: Any, phase: str, after: int) -> None:
+    """Kill a worker process when so many chunks have been through a phase."""
+    import os
+    import signal
+
+    pids = client.run(os.getpid)
+    name = f"gpuens-{phase}-chunk-"
+    seen: set[str] = set()
+    while len(seen) < after:
+        seen |= {str(key) for key, workers in client.who_has().items() if str(key).startswith(name) and workers}
+        time.sleep(0.01)
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    common.serve({"whole": whole, "fit": fit, "count": count})
+    main()
