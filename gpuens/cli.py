@@ -42,7 +42,7 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
     ("--max-iter", "max_iter", int, "iterations of a final k-means at most"),
     ("--imbalance", "imbalance", float, "by how much of the average METIS may make a part heavier"),
     ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
-    ("--reduce", "reduction", str, "work on fewer objects: sample:SIZE or sample:size=SIZE,by=sum,random_state=1"),
+    ("--reduce", "reduction", str, "work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …"),
     ("--device", "device", str, "where to work: auto, cpu or cuda"),
 ]
 
