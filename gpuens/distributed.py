@@ -396,6 +396,7 @@ class Chunks:
         """The core groups of all chunks, here; where each object belongs stays in chunks."""
         if not hasattr(self, "_groups"):
             (self._merged,) = self.persist([self.tree(self.rows(), _merge, "merge", self.bare())], "core groups")
+            self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
             (n_groups,) = self.compute([self.task(_n_rows, self._merged, phase="size")], "core groups")
             validation.fits(
                 n_groups * (len(self.names) * self.numbering.dtype.itemsize + 40),
@@ -426,6 +427,7 @@ class Chunks:
 
     def sample(self, sample: Sample, estimator: Any) -> Reduction:
         """Return the distinct rows of objects drawn from all chunks; the others stay there."""
+        self.parts = []  # their clusters were all that is needed of them
         drawn = np.sort(sample.draw(self.starts[-1]))
         of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
         blocks = _blocks(self.labels)

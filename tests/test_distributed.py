@@ -177,6 +177,18 @@ def test_features_in_chunks_need_a_number_of_objects():
     refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2), ValueError, "objects=")
 
 
+@pytest.mark.parametrize("reduction", [None, "sample:150"])
+def test_core_groups_of_chunks_are_let_go_when_they_are_merged(client, labels, reduction):
+    est = ge.LWGP(4, reduction=reduction).fit(chunks_of(labels))
+    for _ in range(100):  # workers are told a little later
+        held = [str(key) for key, workers in client.who_has().items() if workers]
+        if not any("core-groups-chunk" in key for key in held):
+            break
+        time.sleep(0.05)
+    assert len(held) == (reduction is None), held
+    np.testing.assert_array_equal(est.labels_.compute(), ge.LWGP(4, reduction=reduction).fit_predict(labels))
+
+
 # --- files and the command line ---------------------------------------------------------------------------------------
 
 
