@@ -60,11 +60,12 @@ def same(rows: common.Record) -> str:
         equal = "–" if "same" not in row else "yes" if row["same"] else "**no**"
         killed = {True: "yes", False: "**too late**", None: "–"}[row.get("killed")]
         cells = [*key.split(": "), f"{row['n_chunks']}" if "n_chunks" in row else "–", killed, equal]
-        lines.append([*cells, common.seconds(row["seconds"]), common.size(row["peak"]), common.number(row["ari"])])
+        cells += [common.seconds(row["seconds"]), common.size(row["peak"]), common.number(row["ari"])]
+        lines.append([*cells, common.number(row["load"], 1)])
     compared = [row for row in rows.values() if "same" in row]
     equal_ones = sum(row["same"] for row in compared)
     n_objects = next(iter(rows.values()))["n_objects"]
-    header = ["method", "how", "chunks", "worker killed", "labels of one piece", "seconds", "peak", "ARI"]
+    header = ["method", "how", "chunks", "worker killed", "labels of one piece", "seconds", "peak", "ARI", "load"]
     return (
         f"{n_objects:,} objects × 10. Of {len(compared)} label files, {equal_ones} are bit for bit those of one "
         "piece.\n\n" + common.table(header, lines)
