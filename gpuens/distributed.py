@@ -239,7 +239,7 @@ def _in_order(labels: Any, client: Any) -> Iterator[Any]:
     """Yield the chunks of an array one after the other, with a few of the next ones under way."""
     import dask
 
-    blocks = deque(labels.to_delayed(optimize_graph=False).ravel().tolist())
+    blocks = deque(_apart(labels))
     ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way: deque = deque()
     with _sentences("labels of objects"), progress.bar(len(blocks), "labels of objects") as bar:
@@ -780,6 +780,19 @@ def _blocks(array: Any) -> list:
     return [
         make(_Lineage(cull(graph, key)[0], key), dask_key_name=_key("chunk")) for key in flatten(array.__dask_keys__())
     ]
+
+
+def _apart(array: Any) -> list:
+    """Return the chunks of an array as delayed values, each with no tasks but its own, under the keys that they have.
+
+    Delayed values of Dask's own making carry the tasks of all chunks, which would be sent again with every chunk.
+    """
+    from dask.core import flatten
+    from dask.delayed import Delayed
+    from dask.optimization import cull
+
+    graph = dict(array.__dask_graph__())
+    return [Delayed(key, cull(graph, key)[0]) for key in flatten(array.__dask_keys__())]
 
 
 class _Lineage:

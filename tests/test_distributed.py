@@ -208,6 +208,11 @@ def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.npy", "out.csv", "out.npy"]
 
 
+def test_a_chunk_is_asked_for_without_the_tasks_of_all_others(labels):
+    est = ge.LWEA(4).fit(chunks_of(labels, 10))
+    assert max(len(block.__dask_graph__()) for block in in_chunks._apart(est.labels_)) < 10
+
+
 def test_zarr_and_parquet(tmp_path, labels):
     zarr = pytest.importorskip("zarr")
     zarr.save(str(tmp_path / "labels.zarr"), labels)
