@@ -212,9 +212,10 @@ def _share(text: str) -> float | int:
 def _run(args: argparse.Namespace) -> None:
     clock = _Clock()
     from gpuens import device as devices
-    from gpuens import io
+    from gpuens import io, validation
     from gpuens.methods import methods
 
+    validation.chunk_options(args.scheduler, args.workers)
     estimator = _estimator(args, methods())
     device = devices.resolve(estimator.device)
     output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
@@ -230,6 +231,7 @@ def _run(args: argparse.Namespace) -> None:
     else:
         ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
     groups = len(estimator.reduction_.weights)
+    exact = estimator.reduction in (None, "core-groups")
     _write_record(
         args,
         clock,
@@ -242,7 +244,7 @@ def _run(args: argparse.Namespace) -> None:
         n_objects=sum(sizes),
         n_clusterings=ensemble.n_clusterings,
         n_clusters=ensemble.n_clusters,
-        n_core_groups=groups,
+        **{"n_core_groups" if exact else "n_rows": groups},
         n_clusters_=estimator.n_clusters_,
         cluster_sizes=sizes,
         **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
@@ -251,7 +253,7 @@ def _run(args: argparse.Namespace) -> None:
         largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
         print(
             f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with "
-            f"{ensemble.n_clusters:,} clusters, {groups:,} distinct label rows"
+            f"{ensemble.n_clusters:,} clusters, {groups:,} {'distinct label rows' if exact else 'rows worked on'}"
         )
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
         _say_written(clock, output, "" if args.output else " (beside the input, as there is no -o)")
@@ -262,13 +264,15 @@ def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock:
     from gpuens import validation
     from gpuens.distributed import connected, fit, plan, read_labels, write_labels
 
-    validation.chunk_options(args.scheduler, args.workers)
     scheduler = None if args.scheduler == "threads" else args.scheduler
     with connected(scheduler, args.workers) as client:
         with clock.phase("plan"):
             labels = read_labels(args.labels, chunk_rows=args.chunk_rows)
             if args.columns is not None:
-                labels = labels[:, validation.chosen_columns(args.columns, list(range(labels.shape[1])))]
+                frame = hasattr(labels, "columns")
+                names = list(labels.columns) if frame else list(range(labels.shape[1]))
+                chosen = validation.chosen_columns(args.columns, names)
+                labels = labels[[names[m] for m in chosen]] if frame else labels[:, chosen]
             expected = plan(labels, estimator, client=client)
         if not args.quiet:
             print(f"plan: {expected}", flush=True)

@@ -10,6 +10,7 @@ The client is the caller's: ``client=``, or the one that is active; without any 
 """
 
 import copy
+import math
 import os
 import uuid
 from collections import deque
@@ -129,7 +130,8 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     """Return what fitting is going to hold: the distinct rows of one chunk and of its first half tell how they grow.
 
     Distinct rows are taken to grow as a power of the number of objects. Methods that hold all pairs of rows are
-    counted with what they hold: METIS 28 bytes a pair, ROCK 8, complete linkage 8.
+    counted with what they hold, unless the estimator is given a reduction: METIS 28 bytes an ordered pair, ROCK 4,
+    complete linkage 8.
 
     Examples
     --------
@@ -153,14 +155,18 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
     expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
     needed = expected * (4 * n_clusterings + 52)
-    needed += int(PAIRS.get(type(estimator).__name__, 0)) * expected**2
-    suggestion = None
-    if needed > devices.memory_budget() and (estimator is None or estimator.reduction is None):
-        suggestion = "sample:10000"
+    each_pair, suggestion, budget = PAIRS.get(type(estimator).__name__, 0), None, devices.memory_budget()
+    if getattr(estimator, "linkage", None) == "complete":
+        each_pair = 8
+    if estimator is None or estimator.reduction is None:
+        needed += each_pair * expected**2
+        if needed > budget:
+            fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
+            suggestion = f"sample:{max(1, min(10_000, fits))}"
     return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion)
 
 
-PAIRS = {"OCIa": 28, "OCH": 8}  # bytes that a method holds for each pair of rows
+PAIRS = {"OCIa": 28, "OCH": 4}  # bytes that a method holds for each ordered pair of rows
 
 
 def _growth(block: Any) -> tuple[int, int]:
@@ -219,7 +225,7 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     """
     client = _active(client)
     if validation.file_kind(path, ARRAYS + TABLES) != ".npy":
-        whole = labels.compute()
+        whole = devices.to_host(client.compute(labels, sync=True) if client else labels.compute())
         io.write_labels(path, whole)
         return np.bincount(whole)
     counts = np.zeros(0, dtype=np.int64)
@@ -406,7 +412,7 @@ class Chunks:
             )
             (rows,) = self.compute([self._merged], "core groups")
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
-            self._groups = ChunkedReduction(ensemble, rows.counts, self._membership(), chunks=self)
+            self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
         return self._groups
 
     def reduce(self, reduction: Any) -> Reduction:
@@ -414,16 +420,9 @@ class Chunks:
         groups = self.groups
         if reduction is None:
             return groups
-        of_groups = reduction.reduce(groups.ensemble, groups.weights)
-        return ChunkedReduction(
-            of_groups.ensemble,
-            of_groups.weights,
-            groups.membership,
-            of_groups.others,
-            of_groups.label_by,
-            chunks=self,
-            of_groups=devices.to_host(of_groups.membership),
-        )
+        validation.counts_taken(reduction)
+        rows = reduction.reduce(groups.ensemble, groups.weights)
+        return ChunkedReduction(rows, self, devices.to_host(rows.membership))
 
     def sample(self, sample: Sample, estimator: Any) -> Reduction:
         """Return the distinct rows of objects drawn from all chunks; the others stay there."""
@@ -454,10 +453,6 @@ class Chunks:
     def bare(self) -> Numbering:
         """Return the numbering without label values, which merging does not need."""
         return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
-
-    def _membership(self) -> Any:
-        """Return the core group of each object, (n_objects,) int64, in chunks."""
-        return self.of_chunks(_find, self._merged, dtype=np.int64)
 
     def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
         """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk."""
@@ -535,12 +530,19 @@ class Chunks:
                 bar.update(1)
 
 
-@dataclass(frozen=True)
 class ChunkedReduction(Reduction):
     """A reduction whose objects are in chunks; ``of_groups`` (groups,) is the row that each core group belongs to."""
 
-    chunks: Any = None
-    of_groups: np.ndarray | None = None
+    chunks: Chunks
+    of_groups: np.ndarray | None
+
+    def __init__(self, rows: Reduction, chunks: Chunks, of_groups: np.ndarray | None = None) -> None:
+        state = {"ensemble": rows.ensemble, "weights": rows.weights, "others": rows.others, "label_by": rows.label_by}
+        self.__dict__.update(state, chunks=chunks, of_groups=of_groups)
+
+    @property
+    def membership(self) -> Any:  # a field of the reductions that hold it
+        return self.look_up(np.arange(self.n_rows))
 
     def look_up(self, values: Any) -> Any:
         values = devices.to_host(values)
@@ -553,6 +555,10 @@ class SampledChunks(Reduction):
 
     chunks: Any = None
     estimator: Any = None
+
+    @property
+    def covers_all(self) -> bool:
+        return int(self.weights.sum()) == self.chunks.starts[-1]
 
     def expand(self, labels: Any) -> Any:
         labels = devices.to_host(labels)
@@ -750,10 +756,11 @@ def _by_rows(labels: Any) -> tuple[Any, list]:
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
         names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
+    validation.in_chunks(labels)
     validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
     if any(np.isnan(size) for sizes in labels.chunks for size in sizes):
         labels = labels.compute_chunk_sizes()
-    validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
+    validation.label_matrix_shape(labels.shape, columns_are_clusterings=names is not None)
     if len(labels.chunks[1]) > 1:
         labels = labels.rechunk({1: -1})
     if not all(labels.chunks[0]):

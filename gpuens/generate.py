@@ -111,6 +111,8 @@ def kmeans_ensemble(
     (150, 5)
     """
     if hasattr(X, "__dask_graph__"):
+        X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        validation.features_shape(tuple(X.shape))
         n_objects, n_features = (int(n) for n in X.shape)
         validation.drawn_from_chunks(objects, n_objects)
     else:
@@ -232,22 +234,26 @@ def _label_chunks(
     """Return the labels of features in chunks: each k-means is fitted to objects from all chunks, on a worker."""
     from gpuens.distributed import by_chunks
 
+    exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or bool((abs(X) < 2**24).all().compute())
+    real = _float_for(X.dtype, np.empty(0)) if exact else np.float64  # one for all chunks
     drawn = [draws.of(task.rng) for task in tasks]
     learn = [
-        partial(_fit_view, view=view, task=task, algorithm=algorithm, settings=settings)
+        partial(_fit_view, view=view, real=real, task=task, algorithm=algorithm, settings=settings)
         for task, (_, *view) in zip(tasks, drawn, strict=True)
     ]
-    return by_chunks(
-        X, [rows for rows, *_ in drawn if rows is not None], learn, partial(_label_chunk, dtype=dtype), dtype, client
-    )
+    apply = partial(_label_chunk, real=real, dtype=dtype)
+    return by_chunks(X, [rows for rows, *_ in drawn if rows is not None], learn, apply, dtype, client)
 
 
-def _fit_view(points: Any, view: list, task: Task, algorithm: str, settings: dict[str, Any]) -> tuple[Any, list]:
-    return _fit(_seen(as_features(points), *view), None, task, algorithm, settings), view
+def _fit_view(
+    points: Any, view: list, real: Any, task: Task, algorithm: str, settings: dict[str, Any]
+) -> tuple[Any, list]:
+    points = as_features(points).astype(real, copy=False)
+    return _fit(_seen(points, *view), None, task, algorithm, settings), view
 
 
-def _label_chunk(block: Any, models: list[tuple[Any, list]], dtype: Any) -> np.ndarray:
-    X = as_features(block)
+def _label_chunk(block: Any, models: list[tuple[Any, list]], real: Any, dtype: Any) -> np.ndarray:
+    X = as_features(block).astype(real, copy=False)
     return np.stack([_nearest(model, _seen(X, *view)) for model, view in models], axis=1).astype(dtype)
 
 

@@ -4,6 +4,7 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 ``TypeError``; right kinds with wrong values raise ``ValueError``.
 """
 
+import inspect
 import math
 import numbers
 import os
@@ -386,9 +387,26 @@ def no_dask_cuda() -> ImportError:
 
 def chunk_options(scheduler: str | None, workers: int | None) -> None:
     """Refuse a number of workers where no cluster of this machine is made."""
+    if workers is not None:
+        integer(workers, "--workers", minimum=1)
     if workers is not None and scheduler not in ("local", "cuda"):
         raise ValueError(
             f"--workers={workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it out."
+        )
+
+
+def in_chunks(labels: Any) -> None:
+    """Refuse labels that are no Dask array."""
+    if not hasattr(labels, "__dask_graph__"):
+        raise TypeError(f"labels must be a Dask array or DataFrame, not {type(labels).__name__}; fit takes both kinds.")
+
+
+def counts_taken(reduction: Any) -> None:
+    """Refuse reductions that cannot be told how many objects each row stands for."""
+    if len(inspect.signature(reduction.reduce).parameters) < 2:
+        raise TypeError(
+            f"reduction {type(reduction).__name__} has reduce(ensemble), and labels in chunks need "
+            "reduce(ensemble, counts), where row g stands for counts[g] objects."
         )
 
 
@@ -881,9 +899,10 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
             f"{array.dtype}."
         )
     array = array.astype(np.float64)
-    if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(array) < 2:
+    scaled = array / array.max() if array.size and np.isfinite(array).all() and array.max() > 0 else array
+    if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(scaled) < 2:
         raise ValueError("weights must be finite and 0 or more, and at least 2 of them positive.")
-    return array / array.max()
+    return scaled
 
 
 def between(value: Any, name: str, low: float, high: float) -> float:

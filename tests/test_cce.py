@@ -120,6 +120,36 @@ def test_a_sample_is_as_good_as_all_where_structure_is_clear(where):
         assert ge.metrics.ari(truth, found) > 0.8, method
 
 
+class Weighted:
+    """A reduction to given rows that stand for given numbers of objects."""
+
+    def __init__(self, weights):
+        self.weights = np.array(weights)
+
+    def reduce(self, ensemble):
+        return ge.Reduction(ensemble, self.weights, np.arange(len(ensemble)))
+
+
+def test_links_of_any_number_of_objects_are_added_up_rightly():
+    """Sums of links of 14 million objects pass int64 many times over."""
+    rows = [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 1], [0, 2, 1, 2, 2]]
+    weights = np.array([4045, 4115, 1826, 2501, 1933])
+    few, many = (ge.OCH(2, theta=0.1, reduction=Weighted(weights * factor)).fit(rows) for factor in (1, 1000))
+    np.testing.assert_array_equal(few.labels_, many.labels_)
+    assert (many.merges_.goodness > 0).all()
+
+
+def test_clusters_without_objects_take_no_part():
+    """A sample leaves most clusters empty; those that it has are parted as if there were no others."""
+    labels = np.column_stack([np.repeat(np.arange(4), 30) * 3 + np.random.default_rng(m).integers(0, 3, 120)
+                              for m in range(4)])  # fmt: skip
+    for seed in range(10):
+        drawn = np.random.default_rng(seed).choice(120, 8, replace=False)
+        est = ge.CrCIa(4, reduction=ge.Sample(8, random_state=seed)).fit(labels)
+        alone = ge.CrCIa(4).fit(labels[drawn])
+        assert same_partition(est.labels_[drawn], alone.labels_)
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 

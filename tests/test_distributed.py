@@ -125,6 +125,26 @@ def test_what_else_estimators_find(labels):
     np.testing.assert_array_equal(chunked.children_, whole.children_)
 
 
+def test_the_tree_of_all_objects(labels):
+    for reduction in (None, ge.CATree(0.3)):
+        whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
+        np.testing.assert_array_equal(chunked.distances_, whole.distances_)
+        np.testing.assert_array_equal(chunked.reduction_.membership.compute(), whole.reduction_.membership)
+    sampled = ge.EAC(4, reduction=ge.Sample(150)).fit(chunks_of(labels))
+    refused(lambda: sampled.children_, AttributeError, "children_", "sample")
+
+
+def test_what_is_not_in_chunks_or_the_wrong_way_round(labels):
+    refused(lambda: in_chunks.plan(labels), TypeError, "Dask array", "ndarray")
+    refused(lambda: ge.EAC(2).fit(da.from_array(labels[:300].T)), ValueError, "transposed")
+
+    class Whole:
+        def reduce(self, ensemble):
+            return ge.CoreGroups().reduce(ensemble)
+
+    refused(lambda: ge.EAC(2, reduction=Whole()).fit(chunks_of(labels)), TypeError, "reduce(ensemble, counts)")
+
+
 def test_intersections_are_counted_chunk_by_chunk(client, labels):
     expected = ge.contingency.intersections(labels)
     np.testing.assert_array_equal(in_chunks.intersections(chunks_of(labels)), expected)
@@ -170,6 +190,14 @@ def test_features_in_chunks_are_labelled_where_they_are(client, settings):
     np.testing.assert_array_equal(ge.Ensemble(found.compute()).codes, expected.codes)
     consensus = ge.LWEA(3).fit(found).labels_.compute()
     np.testing.assert_array_equal(consensus, ge.LWEA(3).fit_predict(expected))
+
+
+def test_features_of_wide_integers_are_alike_in_all_chunks():
+    X = np.random.default_rng(0).integers(0, 100, (400, 4))
+    for largest in (99, 2**25):
+        X[-1] = largest
+        found = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 4)), 3, 5, objects=100).compute()
+        np.testing.assert_array_equal(ge.Ensemble(found).codes, ge.generate.kmeans_ensemble(X, 3, 5, objects=100).codes)
 
 
 def test_features_in_chunks_need_a_number_of_objects():
@@ -249,6 +277,8 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
     monkeypatch.setattr(in_chunks, "TIMEOUT", 2)
     np.save("labels.npy", labels)
     for more, said in [
+        ("--scheduler local --workers 0", "--workers must be at least 1"),
+        ("--workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),
         ("--scheduler cuda", "needs dask-cuda"),

@@ -1,6 +1,7 @@
 """What all estimators share: labels in, a reduction, a partition of its rows, labels of all objects out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,18 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
         """Return the cluster that each of the other rows is most similar to; the largest of those that tie."""
+        assert reduced.others is not None
         members = np.bincount(labels, weights=reduced.weights)
         largest_first = np.argsort(-members, kind="stable")
-        sums = self._similarity_sums(reduced, labels, device)[:, largest_first]
-        if reduced.label_by == "mean":
-            sums /= members[largest_first]
-        return largest_first[sums.argmax(axis=1)]
+        found = []
+        step = max(4096, devices.scratch(device) // (32 * len(members)))
+        for start in range(0, len(reduced.others), step):
+            some = replace(reduced, others=reduced.others.take(slice(start, start + step)))
+            sums = self._similarity_sums(some, labels, device)[:, largest_first]
+            if reduced.label_by == "mean":
+                sums /= members[largest_first]
+            found.append(largest_first[sums.argmax(axis=1)])
+        return np.concatenate(found)
 
     def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
         """Return the sum of each other row's similarities to the members of each cluster, (others, k), host.
@@ -192,7 +199,7 @@ class LinkageConsensus(Consensus):
 
     def _object_dendrogram(self, name: str) -> Dendrogram:
         dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
-        validation.all_objects_in_tree(self.reduction_.others is None, name)
+        validation.all_objects_in_tree(self.reduction_.covers_all, name)
         if self._objects is None:
             self._objects = dendrogram.expand(devices.to_host(self.reduction_.membership), self._self_similarities)
         return self._objects

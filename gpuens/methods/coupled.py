@@ -87,7 +87,8 @@ class MetaClusterConsensus(Consensus):
         The meta-cluster, and so the label, of each cluster of the ensemble; -1 of one without objects (in a sample).
     membership_ : array (n_objects, k), float64
         How much each object is associated with each of the k meta-clusters that were asked for: the share of the
-        meta-cluster's clusters that hold it, scaled to sum 1. A row's largest entry says how sure its label is. It is
+        meta-cluster's clusters that hold it, scaled to sum 1. A row's largest entry says how sure its label is (of
+        objects outside a sample too, though similarity gave them theirs). It is
         where `labels_` are.
     """
 

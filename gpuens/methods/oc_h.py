@@ -1,14 +1,18 @@
 """OC-H: ROCK merging on common neighbours."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gpuens import validation
 from gpuens.methods.coupled import NeighborhoodConsensus
 from gpuens.partition import rock
 from gpuens.reduction import Reduction
 from gpuens.similarity.neighborhood import Neighborhoods
+
+LARGEST_THETA = 0.999999  # that `rock` takes
 
 
 class OCH(NeighborhoodConsensus):
@@ -26,7 +30,7 @@ class OCH(NeighborhoodConsensus):
     ----------
     n_clusters : int
         Clusters wanted, at most the number of distinct label rows.
-    theta : float in [0, 1], optional
+    theta : float from 0 to .999999, optional
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling; equal if not given.
@@ -76,27 +80,42 @@ class OCH(NeighborhoodConsensus):
         self.reduction = reduction
         self.device = device
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.theta is not None:
+            validation.rock_theta(self.theta)
+
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
         near = self._neighborhoods(reduced, self._couple(reduced, device), device)
-        self.merges_ = rock(common_links(near), reduced.weights, self.n_clusters, self.theta_)
+        if self.theta is None:
+            self.theta_ = min(self.theta_, LARGEST_THETA)
+        links_of, unit = common_links(near)
+        found = rock(links_of, reduced.weights, self.n_clusters, self.theta_)
+        self.merges_ = found._replace(goodness=found.goodness * unit)
         return self.merges_.labels
 
     def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
         return self._common_neighbor_sums(reduced, labels, device)
 
 
-def common_links(near: Neighborhoods) -> Callable[[int, int], np.ndarray]:
-    """Return what gives the sums of common neighbours over all pairs of objects of two rows, as `rock` takes them."""
+def common_links(near: Neighborhoods) -> tuple[Callable[[int, int], np.ndarray], float]:
+    """Return what gives the sums of common neighbours over all pairs of objects of two rows, as `rock` takes them.
+
+    They are multiples of a unit, which comes second: 1 up to two million objects, whose links int64 can add up.
+    """
     bits, planes = near.all_bits()
     counts = near.counts
+    unit = 2.0 ** max(0, math.ceil(3 * math.log2(near.n_objects) - 1) - 62)
 
     def links_of(start: int, stop: int) -> np.ndarray:
         rows, cols = np.arange(start, stop), np.arange(start, len(counts))
         common = near.common(rows, bits[start:stop], cols, planes[start:])
         np.fill_diagonal(common, 0)  # which is nothing where a row has one object, and of no use
+        if unit > 1:
+            return np.rint(common * (counts[rows][:, None] / unit) * counts[cols]).astype(np.int64)
         common *= counts[rows][:, None]
         common *= counts[cols]
         return common
 
-    return links_of
+    return links_of, unit

@@ -80,9 +80,23 @@ def meta_clustering(
     """
     objects_in = devices.to_host(cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes, device=device))
     validation.n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
-    # clusters without objects go somewhere, and count nowhere
-    meta = metis(similarities, np.maximum(objects_in, 1), n_clusters, imbalance=imbalance, random_state=random_state)
-    meta[objects_in == 0] = -1
+    there = np.flatnonzero(objects_in)
+
+    def among_them(start: int, stop: int) -> np.ndarray:
+        if callable(similarities):
+            rows = [similarities(c, c + 1)[0] for c in there[start:stop].tolist()]
+            return np.array(rows)[:, there]
+        return similarities[there[start:stop]][:, there]
+
+    meta = np.full(len(objects_in), -1, dtype=np.int64)
+    everywhere = len(there) == len(objects_in)
+    meta[there] = metis(
+        similarities if everywhere else among_them,
+        objects_in[there],
+        n_clusters,
+        imbalance=imbalance,
+        random_state=random_state,
+    )
     associated = association(ensemble, meta, n_clusters, device=device)
     first_choice = associated.argmax(axis=1)
     chosen, first = np.unique(first_choice, return_index=True)

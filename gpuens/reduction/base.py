@@ -37,6 +37,11 @@ class Reduction:
     label_by: str = "mean"
 
     @property
+    def covers_all(self) -> bool:
+        """Whether every object has a representative."""
+        return self.others is None
+
+    @property
     def n_rows(self) -> int:
         """Representatives and others together."""
         return len(self.weights) + (0 if self.others is None else len(self.others))

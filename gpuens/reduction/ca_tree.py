@@ -174,6 +174,7 @@ class Tree:
 
     def reduce(self, tau: float, gamma: float = 1.0, *, weights: str = "size") -> Reduction:
         """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
+        validation.choice(weights, "weights", ("size", "unit"))
         nodes, kept = self.cut(tau), self.kept(tau, gamma)
         ends = nodes.copy()
         left_out = np.flatnonzero(~np.isin(nodes, kept))

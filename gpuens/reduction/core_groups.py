@@ -29,6 +29,7 @@ class CoreGroups:
 
         ``counts`` (N,) int64: how many objects each row of the ensemble stands for, 1 if not given.
         """
+        ensemble = Ensemble(ensemble)
         return core_groups(ensemble, counts, device=devices.resolve("auto", ensemble.device_kind))
 
     def __repr__(self) -> str:

@@ -61,6 +61,7 @@ class Sample:
 
     def reduce(self, ensemble: Ensemble) -> Reduction:
         """Return the distinct rows of the objects drawn, how many were drawn of each, and the rows not drawn."""
+        ensemble = Ensemble(ensemble)
         device = devices.resolve("auto", ensemble.device_kind)
         xp, groups = devices.namespace(device), core_groups(ensemble, device=device)
         drawn = self.draw(ensemble.n_objects)
