@@ -346,3 +346,9 @@ def test_bad_indices_are_refused(function, side, indices, kind):
 def test_a_block_beyond_the_budget_is_refused_before_it_is_made(function, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1kB")
     refused(lambda: function(oracles.TABLE_TWO), MemoryError, "12 × 12", "1.2 kB", "1.0 kB may be used")
+
+
+def test_coupling_beyond_the_budget_is_refused_before_it_starts(monkeypatch):
+    labels = random_labels(2000, 2, 900, seed=1)
+    monkeypatch.setenv("GPUENS_MEMORY", "20MB")
+    refused(lambda: ge.similarity.coupled_clusters(labels), MemoryError, "coupled similarity", "fewer clusters")

@@ -116,6 +116,7 @@ class MetaClusterConsensus(Consensus):
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
+        validation.n_meta_clusters(self.n_clusters, int(np.count_nonzero(reduced.ensemble.sizes)))
         found = meta_clustering(
             reduced.ensemble,
             self._similarity_of_clusters(reduced, device),

@@ -84,6 +84,13 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -> Blocks:
     """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects."""
     shares_of = validation.clustering_weights(weights, ens.n_clusterings)
+    k = np.diff(ens.offsets)
+    validation.fits(
+        8 * int((k * k).sum() + 4 * k.max() ** 2 + 3 * ens.n_clusters * k.max()),
+        devices.memory_budget(),
+        f"the coupled similarity of clusterings of up to {k.max()} clusters",
+        "take clusterings of fewer clusters",
+    )
     shared = contingency.intersections(ens, counts, device=device)
     sizes = shared.diagonal().astype(np.float64)
     matrices = []
@@ -308,7 +315,7 @@ def between_clusters(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, devic
     without objects.
     """
     validation.fits(
-        24 * ens.n_clusters**2,
+        40 * ens.n_clusters**2,
         devices.memory_budget(),
         f"the similarity of all {ens.n_clusters} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
