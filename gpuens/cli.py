@@ -286,7 +286,6 @@ def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock:
 def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     """Return the estimator that the options describe, or refuse them, before anything takes long."""
     from gpuens import validation
-    from gpuens.reduction import reducer
 
     kind = methods[validation.choice(args.method, "method", sorted(methods))]
     given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
@@ -299,9 +298,7 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     )
     validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
     estimator = kind(args.n_clusters, **given)
-    estimator._check_parameters()
-    if estimator.reduction is not None:
-        reducer(estimator.reduction)
+    estimator._checked()
     return estimator
 
 

@@ -30,6 +30,11 @@ def kind_of(array: Any) -> str:
     return "cpu"
 
 
+def chunked(array: Any) -> bool:
+    """Return whether an array is one of Dask's."""
+    return hasattr(array, "__dask_graph__")
+
+
 def common_kind(arrays: list) -> str:
     """Return the device that all arrays share; mixing devices is a TypeError."""
     kinds = {kind_of(array) for array in arrays}

@@ -28,7 +28,7 @@ from gpuens import contingency, io, progress, validation
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble, _dtype_for, _encode, _encode_column, _missing_everywhere
 from gpuens.io import ARRAYS, TABLES, reading
-from gpuens.reduction import Reduction, Sample, core_groups, reducer
+from gpuens.reduction import Reduction, Sample, core_groups
 
 FAN_IN = 8  # chunks merged by one task
 TIMEOUT = 20  # seconds that a scheduler has to answer
@@ -69,8 +69,7 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     >>> est.labels_.chunks, est.labels_.compute().tolist()
     (((2, 2, 2),), [0, 0, 0, 1, 1, 1])
     """
-    estimator._check_parameters()
-    reduce = None if estimator.reduction is None else reducer(estimator.reduction)
+    reduce = estimator._checked()
     chunks = Chunks(labels, client)
     if isinstance(reduce, Sample):
         reduced = chunks.sample(reduce, estimator)

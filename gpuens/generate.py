@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuens import kmeans, validation
 from gpuens import progress as progress_bars
-from gpuens.device import kind_of, memory_budget, n_threads, namespace, native, resolve, to_host
+from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, native, resolve, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
@@ -110,7 +110,7 @@ def kmeans_ensemble(
     >>> ens.n_objects, ens.n_clusterings
     (150, 5)
     """
-    if hasattr(X, "__dask_graph__"):
+    if chunked(X):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         validation.features_shape(tuple(X.shape))
         n_objects, n_features = (int(n) for n in X.shape)
@@ -140,7 +140,7 @@ def kmeans_ensemble(
 
     draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
     tasks = [Task(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
-    if hasattr(X, "__dask_graph__"):
+    if chunked(X):
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
     with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:

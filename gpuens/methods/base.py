@@ -1,8 +1,7 @@
 """What all estimators share: labels in, a reduction, a partition of its rows, labels of all objects out."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -16,10 +15,7 @@ from gpuens.partition.label_kmeans import label_histograms
 from gpuens.reduction import Reduction, core_groups, reducer
 from gpuens.similarity.coassociation import self_similarities
 
-
-def chunked(array: Any) -> bool:
-    """Return whether an array is one of Dask's."""
-    return hasattr(array, "__dask_graph__")
+SimilaritySums: TypeAlias = Callable[[Ensemble], np.ndarray]
 
 
 class Consensus(ClusterMixin, BaseEstimator):
@@ -44,21 +40,22 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         A Dask array is worked on in its chunks, see `gpuens.distributed`, and so are `labels_`.
         """
-        if chunked(X):
+        if devices.chunked(X):
             from gpuens.distributed import fit
 
             return fit(self, X)
         ensemble = Ensemble(X)
-        self._check_parameters()
-        if self.reduction is not None:
-            reducer(self.reduction)
+        reduction = self._checked()
 
         def reduce(device: str) -> Reduction:
-            if self.reduction is None:
-                return core_groups(ensemble, device=device)
-            return reducer(self.reduction).reduce(ensemble)
+            return core_groups(ensemble, device=device) if reduction is None else reduction.reduce(ensemble)
 
         return self._fit(ensemble, reduce)
+
+    def _checked(self) -> Any:
+        """Return what reduces the ensemble, None for core groups; refuse what no data could make right."""
+        self._check_parameters()
+        return None if self.reduction is None else reducer(self.reduction)
 
     def _fit(self, ensemble: Ensemble, reduce: Callable[[str], Reduction]) -> "Consensus":
         """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
@@ -73,7 +70,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             if self.reduction_.others is not None:
                 labels = np.concatenate([labels, self._label_others(self.reduction_, labels, device)])
             found = self.reduction_.expand(labels)
-            self.labels_ = found if chunked(found) else devices.move(found, ensemble.device_kind)
+            self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
 
         devices.within_memory(
             work,
@@ -101,18 +98,18 @@ class Consensus(ClusterMixin, BaseEstimator):
         assert reduced.others is not None
         members = np.bincount(labels, weights=reduced.weights)
         largest_first = np.argsort(-members, kind="stable")
+        sums_of = self._similarity_sums(reduced, labels, device)
         found = []
         step = max(4096, devices.scratch(device) // (32 * len(members)))
         for start in range(0, len(reduced.others), step):
-            some = replace(reduced, others=reduced.others.take(slice(start, start + step)))
-            sums = self._similarity_sums(some, labels, device)[:, largest_first]
+            sums = sums_of(reduced.others.take(slice(start, start + step)))[:, largest_first]
             if reduced.label_by == "mean":
                 sums /= members[largest_first]
             found.append(largest_first[sums.argmax(axis=1)])
         return np.concatenate(found)
 
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        """Return the sum of each other row's similarities to the members of each cluster, (others, k), host.
+    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
+        """Return what sums the similarities of any rows to the members of each cluster, (rows, k), host.
 
         The sum over the members is S H, looked up by the row's labels, where H[c, t] of the members of t are in cluster
         c: no member is visited.
@@ -121,8 +118,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         xp = devices.namespace(device)
         held = label_histograms(codes, offsets, xp.asarray(reduced.weights), xp.asarray(labels), k, device=device)
         table = self._times_similarity(devices.to_host(held).astype(np.float64), reduced, device)
-        assert reduced.others is not None
-        return devices.to_host(row_lookups(reduced.others.codes_on(device), offsets, table, device=device))
+        return lambda rows: devices.to_host(row_lookups(rows.codes_on(device), offsets, table, device=device))
 
     def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
         """Return S H, but for a common factor, for the method's cluster similarity S; co-association has S = I."""

@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import validation
 from gpuens.ensemble import Ensemble
-from gpuens.methods.base import Consensus, chunked
+from gpuens.methods.base import Consensus, SimilaritySums
 from gpuens.partition.meta_clustering import association, meta_clustering, shares
 from gpuens.reduction import Reduction
 from gpuens.similarity.coupled import Blocks, coupling
@@ -57,13 +57,12 @@ class NeighborhoodConsensus(CoupledConsensus):
         self.theta_ = near.theta
         return near
 
-    def _common_neighbor_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        """Return the sum of each other row's CCOSO to the members of each cluster, (others, k), host.
+    def _common_neighbor_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
+        """Return what sums the CCOSO of any rows to the members of each cluster, (rows, k), host.
 
         Neighbours are those in the sample: a member y and the object share those neighbours z of y that are the
         object's too, so the sum runs over the object's neighbours z and the number of members that each neighbours.
         """
-        assert reduced.others is not None
         near = Neighborhoods(reduced.ensemble, reduced.weights, Blocks.of(self.coupling_), self.theta_, device=device)
         k = int(labels.max()) + 1
         codes = devices.namespace(device).asarray(labels.astype(np.uint32))[:, None]
@@ -71,11 +70,12 @@ class NeighborhoodConsensus(CoupledConsensus):
         for rows, bits in near.pieces(bytes_each=16 * k):
             members[rows] = devices.to_host(near.counts_in(rows, bits, codes, np.array([0, k])))
         members *= reduced.weights[:, None]
-        sums = [
-            devices.to_host(near.sums(bits, members))
-            for _, bits in near.pieces(reduced.others.codes_on(device), bytes_each=16 * k)
-        ]
-        return np.concatenate(sums) / near.n_objects
+
+        def sums_of(rows: Ensemble) -> np.ndarray:
+            pieces = near.pieces(rows.codes_on(device), bytes_each=16 * k)
+            return np.concatenate([devices.to_host(near.sums(bits, members)) for _, bits in pieces]) / near.n_objects
+
+        return sums_of
 
 
 class MetaClusterConsensus(Consensus):
@@ -137,7 +137,7 @@ class MetaClusterConsensus(Consensus):
     def membership_(self) -> Any:
         reduction = self.reduction_  # AttributeError before fit, as scikit-learn expects
         of_objects = reduction.of_rows(partial(_membership, self.meta_clusters_, self.n_clusters, self._device))
-        return of_objects if chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
 
 
 def _membership(meta_clusters: np.ndarray, n_clusters: Any, device: str, rows: Ensemble) -> np.ndarray:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import MetaClusterConsensus, NeighborhoodConsensus
 from gpuens.reduction import Reduction
 from gpuens.similarity import neighborhood
@@ -74,5 +75,5 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         near = self._neighborhoods(reduced, self._couple(reduced, device), device)
         return neighborhood.between_clusters(near)
 
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
         return self._common_neighbor_sums(reduced, labels, device)

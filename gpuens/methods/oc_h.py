@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import validation
+from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import NeighborhoodConsensus
 from gpuens.partition import rock
 from gpuens.reduction import Reduction
@@ -95,7 +96,7 @@ class OCH(NeighborhoodConsensus):
         self.merges_ = found._replace(goodness=found.goodness * unit)
         return self.merges_.labels
 
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
+    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
         return self._common_neighbor_sums(reduced, labels, device)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import contingency, validation
+from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus, NeighborhoodConsensus
 from gpuens.reduction import Reduction
 from gpuens.similarity import coupled, neighborhood
@@ -89,9 +90,10 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         by_similarity = coupled.between_clusters(rows, counts, blocks, device=device)
         return self.mu_ * by_similarity + (1.0 - self.mu_) * neighborhood.between_clusters(near)
 
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        by_similarity = CoupledConsensus._similarity_sums(self, reduced, labels, device) / len(self.coupling_)
-        return self.mu_ * by_similarity + (1.0 - self.mu_) * self._common_neighbor_sums(reduced, labels, device)
+    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
+        similar = CoupledConsensus._similarity_sums(self, reduced, labels, device)
+        common, n_clusterings = self._common_neighbor_sums(reduced, labels, device), len(self.coupling_)
+        return lambda rows: self.mu_ * (similar(rows) / n_clusterings) + (1.0 - self.mu_) * common(rows)
 
 
 def consistency(reduced: Reduction, device: str) -> float:

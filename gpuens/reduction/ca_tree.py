@@ -157,8 +157,10 @@ class Tree:
 
     def kept(self, tau: float, gamma: float = 1.0) -> np.ndarray:
         """Return the largest nodes of a cut, as many as hold a share of the objects, in the order of their leaves."""
+        return self._largest(self.cut(tau), gamma)
+
+    def _largest(self, nodes: np.ndarray, gamma: float) -> np.ndarray:
         gamma = validation.real(gamma, "gamma", above=0.0, at_most=1.0)
-        nodes = self.cut(tau)
         largest = np.argsort(-self.counts[nodes], kind="stable")
         held = np.cumsum(self.counts[nodes][largest])
         n_kept = 1 + int(np.searchsorted(held, gamma * held[-1] * (1 - 1e-12)))
@@ -170,12 +172,14 @@ class Tree:
         The paper reads it as the shape of the clusters: compact ones leave small nodes between them, which are left
         out (.19 and .27 on digits), elongated ones do not (.56 and .67 on rings). Over all τ its minimum counts.
         """
-        return len(self.kept(tau, gamma)) / len(self.cut(tau))
+        nodes = self.cut(tau)
+        return len(self._largest(nodes, gamma)) / len(nodes)
 
     def reduce(self, tau: float, gamma: float = 1.0, *, weights: str = "size") -> Reduction:
         """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
         validation.choice(weights, "weights", ("size", "unit"))
-        nodes, kept = self.cut(tau), self.kept(tau, gamma)
+        nodes = self.cut(tau)
+        kept = self._largest(nodes, gamma)
         ends = nodes.copy()
         left_out = np.flatnonzero(~np.isin(nodes, kept))
         if len(left_out):
