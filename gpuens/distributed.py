@@ -1,10 +1,13 @@
 """Labels in chunks of rows, on a Dask cluster or in the threads of this process. The only module that imports Dask.
 
     chunk ─▶ its distinct rows, counted ─▶ merged, few at a time ─▶ core groups ─▶ method ─▶ chunk by chunk: labels
+                                                     └▶ too many for one process ─▶ sums over pieces ─▶ a rule ─┘
 
 Each chunk is reduced to its core groups where it is, by what reduces a whole ensemble elsewhere; only core groups come
-together, and of those only what the method works on comes to the caller. Labels of the objects are a lazy Dask array
-with the chunks of the input: whoever computes it looks each chunk's rows up again. Chunks may be NumPy's or CuPy's.
+together, and of those only what the method works on comes to the caller. Where not even these fit one process they
+stay in pieces, and methods that can do with sums over them (`gpuens.scattered`) go on. Labels of the objects are a lazy
+Dask array with the chunks of the input: whoever computes it looks each chunk's rows up again. Chunks may be NumPy's or
+CuPy's.
 
 The client is the caller's: ``client=``, or the one that is active; without any the threads of this process work.
 """
@@ -12,6 +15,7 @@ The client is the caller's: ``client=``, or the one that is active; without any 
 import copy
 import math
 import os
+import pickle
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +33,7 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble, _dtype_for, _encode, _encode_column, _missing_everywhere
 from gpuens.io import ARRAYS, TABLES, reading
 from gpuens.reduction import Reduction, Sample, core_groups
+from gpuens.scattered import Rule
 
 FAN_IN = 8  # chunks merged by one task
 TIMEOUT = 20  # seconds that a scheduler has to answer
@@ -74,7 +79,21 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     if isinstance(reduce, Sample):
         reduced = chunks.sample(reduce, estimator)
         return estimator._fit(reduced.ensemble, lambda device: reduced)
+    if reduce is None and not chunks.fit_here:
+        return _fit_in_pieces(estimator, chunks)
     return estimator._fit(chunks.groups.ensemble, lambda device: chunks.reduce(reduce))
+
+
+def _fit_in_pieces(estimator: Any, chunks: "Chunks") -> Any:
+    """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
+    rows = ChunkPieces(chunks, estimator.device)
+    validation.n_clusters(estimator.n_clusters, rows.n_rows)
+    rule = estimator._learn(rows)
+    estimator.reduction_ = ScatteredReduction(rows.numbering, np.empty(0, dtype=np.int64), None, chunks=chunks)
+    estimator.labels_ = estimator.reduction_.of_rows(_Ruled(rule, estimator.device))
+    estimator.n_clusters_ = rule.n_labels
+    estimator._note_names(rows.numbering)
+    return estimator
 
 
 def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Any:
@@ -397,22 +416,49 @@ class Chunks:
         return Numbering(categories, self.names, dtype), per_chunk
 
     @property
+    def fit_here(self) -> bool:
+        """Whether the core groups of all chunks fit one process."""
+        self._merge()
+        return len(self.pieces) == 1 and self.sizes[0] * self._row_bytes <= devices.memory_budget()
+
+    @property
     def groups(self) -> Reduction:
         """The core groups of all chunks, here; where each object belongs stays in chunks."""
         if not hasattr(self, "_groups"):
-            (self._merged,) = self.persist([self.tree(self.rows(), _merge, "merge", self.bare())], "core groups")
-            self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
-            (n_groups,) = self.compute([self.task(_n_rows, self._merged, phase="size")], "core groups")
-            validation.fits(
-                n_groups * (len(self.names) * self.numbering.dtype.itemsize + 40),
-                devices.memory_budget(),
-                f"the {n_groups} core groups",
-                "work on a sample, reduction=Sample(…), or on fewer clusterings",
-            )
-            (rows,) = self.compute([self._merged], "core groups")
+            if not self.fit_here:
+                raise validation.groups_too_many(sum(self.sizes), sum(self.sizes) * self._row_bytes)
+            (rows,) = self.compute(self.pieces, "core groups")
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
         return self._groups
+
+    @property
+    def _row_bytes(self) -> int:
+        return len(self.names) * self.numbering.dtype.itemsize + 40
+
+    def _merge(self) -> None:
+        """Merge the distinct rows of all chunks, few pieces at a time, until they are one or a merge would not fit."""
+        if hasattr(self, "pieces"):
+            return
+        self.pieces = self.persist(self.rows(), "core groups")
+        self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
+        self.sizes = self.compute([self.task(_n_rows, piece, phase="size") for piece in self.pieces], "core groups")
+        while len(self.pieces) > 1:
+            together = [slice(i, i + FAN_IN) for i in range(0, len(self.pieces), FAN_IN)]
+            if max(sum(self.sizes[some]) for some in together) * 3 * self._row_bytes > self._worker_budget():
+                return
+            merged = [self.task(_merge, self.pieces[some], self.bare(), phase="merge") for some in together]
+            self.pieces = self.persist(merged, "core groups")
+            self.sizes = self.compute([self.task(_n_rows, piece, phase="size") for piece in self.pieces], "core groups")
+
+    def _worker_budget(self) -> int:
+        """Return how many bytes a task may take."""
+        budget = devices.memory_budget()
+        if self.client is None:
+            return budget // devices.n_threads()
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] // (2 * worker["nthreads"]) for worker in workers if worker["memory_limit"]]
+        return min([budget, *limits])
 
     def reduce(self, reduction: Any) -> Reduction:
         """Return what a reduction makes of the core groups, with the objects in chunks; None is the core groups."""
@@ -453,6 +499,11 @@ class Chunks:
         """Return the numbering without label values, which merging does not need."""
         return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
 
+    def without_rows(self) -> Ensemble:
+        """Return the ensemble that all have in common: names and numbering."""
+        none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
+        return Ensemble.of_codes(none, self.numbering.categories, self.names)
+
     def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
         """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk."""
         found = [
@@ -464,7 +515,7 @@ class Chunks:
     def look_up(self, values: np.ndarray) -> Any:
         """Return ``values`` (groups, …) of the core group of each object, in chunks."""
         return self.of_chunks(
-            _look_up, self._merged, self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
+            _look_up, self.pieces[0], self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
         )
 
     # --- tasks ---
@@ -485,13 +536,14 @@ class Chunks:
             parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
         return parts[0]
 
-    def everywhere(self, array: np.ndarray) -> Any:
-        """Return an array as tasks can take it: sent to every worker if it is not small."""
-        if self.client is None or array.nbytes <= SMALL:
-            import dask
+    def everywhere(self, value: Any) -> Any:
+        """Return a value as tasks can take it: sent to every worker if it is not small."""
+        import dask
 
-            return dask.delayed(array)
-        return self.client.scatter(array, broadcast=True, hash=False)
+        if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
+            return dask.delayed(value, traverse=False)
+        with _sentences("what all workers need"):
+            return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     def persist(self, tasks: list, what: str) -> list:
         """Return tasks whose results stay where they were worked out, all of them done."""
@@ -529,6 +581,37 @@ class Chunks:
                 bar.update(1)
 
 
+class ChunkPieces:
+    """What is left of the merging of chunks, as `gpuens.scattered.Pieces`, worked on wherever the pieces are."""
+
+    def __init__(self, chunks: Chunks, device: str) -> None:
+        self.chunks, self.device = chunks, device
+        self.numbering = chunks.without_rows()
+        self.n_rows = sum(chunks.sizes)
+        self._bare = chunks.bare()
+        objects = [chunks.task(_n_objects, piece, phase="size") for piece in chunks.pieces]
+        self.n_objects = chunks.compute(objects, "objects of pieces")
+
+    def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
+        return self.chunks.compute(self._tasks(function, given, own), _phase(function))
+
+    def sum(self, function: Callable, *given: Any) -> Any:
+        parts = self._tasks(function, given, None)
+        return self.chunks.compute([self.chunks.tree(parts, _add, "sum")], _phase(function))[0]
+
+    def _tasks(self, function: Callable, given: tuple, own: Sequence | None) -> list:
+        given = tuple(self.chunks.everywhere(value) for value in given)
+        of_pieces = [()] * len(self.chunks.pieces) if own is None else [(value,) for value in own]
+        return [
+            self.chunks.task(_of_piece, function, self.device, piece, self._bare, *mine, *given, phase="sums")
+            for piece, mine in zip(self.chunks.pieces, of_pieces, strict=True)
+        ]
+
+
+def _phase(function: Callable) -> str:
+    return function.__name__.strip("_").replace("_", " ")
+
+
 class ChunkedReduction(Reduction):
     """A reduction whose objects are in chunks; ``of_groups`` (groups,) is the row that each core group belongs to."""
 
@@ -546,6 +629,29 @@ class ChunkedReduction(Reduction):
     def look_up(self, values: Any) -> Any:
         values = devices.to_host(values)
         return self.chunks.look_up(values if self.of_groups is None else values[self.of_groups])
+
+
+@dataclass(frozen=True)
+class ScatteredReduction(Reduction):
+    """Core groups that stay in pieces: ``ensemble`` has no rows but their numbering, ``weights`` is empty."""
+
+    chunks: Any = None
+
+    def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
+        like = function(self.ensemble)
+        given = self.chunks.everywhere(function), self.chunks.bare()
+        return self.chunks.of_chunks(_of_own_rows, *given, dtype=like.dtype, width=like.shape[1:])
+
+
+@dataclass(frozen=True)
+class _Ruled:
+    """A rule, where the estimator is told to work."""
+
+    rule: Rule
+    device: str
+
+    def __call__(self, rows: Ensemble) -> np.ndarray:
+        return self.rule(rows, device=devices.resolve(self.device, rows.device_kind))
 
 
 @dataclass(frozen=True)
@@ -578,9 +684,7 @@ class SampledChunks(Reduction):
         return Reduction(ensemble, self.weights, None, label_by=self.label_by)
 
     def _of_rows(self, values: np.ndarray, others: Callable[[Ensemble], np.ndarray]) -> Any:
-        import dask
-
-        given = dask.delayed(_Sampled(self.bare(), values, others))
+        given = self.chunks.everywhere(_Sampled(self.bare(), values, others))
         return self.chunks.of_chunks(_of_sampled, given, dtype=values.dtype, width=values.shape[1:])
 
 
@@ -633,6 +737,10 @@ def _categories(part: Part) -> list[np.ndarray]:
 
 def _n_rows(rows: Rows) -> int:
     return len(rows.codes)
+
+
+def _n_objects(rows: Rows) -> int:
+    return int(rows.counts.sum())
 
 
 def _renumbered(codes: Any, dtype: np.dtype, tables: list[np.ndarray]) -> Any:
@@ -696,6 +804,20 @@ def _of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: 
     if len(other):
         found[other] = sampled.others(Ensemble.of_codes(rows[other].copy(order="F"), known.categories, known.names))
     return devices.move(found[membership], devices.kind_of(block))
+
+
+def _of_own_rows(
+    block: Any, dtype: np.dtype, tables: list[np.ndarray], function: Callable[[Ensemble], np.ndarray], own: Numbering
+) -> Any:
+    """Return what a function makes of each object's row."""
+    rows, membership = _distinct(block, dtype, tables)
+    ensemble = Ensemble.of_codes(np.asfortranarray(rows), own.categories, own.names)
+    return devices.move(function(ensemble)[membership], devices.kind_of(block))
+
+
+def _of_piece(function: Callable, device: str, piece: Rows, numbering: Numbering, *given: Any) -> Any:
+    ensemble = Ensemble.of_codes(np.asfortranarray(piece.codes), numbering.categories, numbering.names)
+    return function(ensemble, piece.counts, *given, device=devices.resolve(device, "cpu"))
 
 
 def _label_others(estimator: Any, reduced: Reduction, labels: np.ndarray, device: str, others: Ensemble) -> np.ndarray:

@@ -947,6 +947,23 @@ def fits(needed: int, budget: int, what: str, instead: str) -> None:
         )
 
 
+def groups_too_many(n_rows: int, needed: int) -> MemoryError:
+    """Return what is raised for core groups of all chunks that do not fit one process and have to."""
+    return MemoryError(
+        f"the core groups of all chunks, up to {n_rows}, need {human_bytes(needed)}, which do not fit one process; "
+        "work on a sample, reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
+    )
+
+
+def rows_too_many(method: str, n_rows: int) -> MemoryError:
+    """Return what is raised for rows that fit no process, by methods that have to compare them with one another."""
+    return MemoryError(
+        f"{method} compares label rows with one another, and the {n_rows} that are left of all chunks do not fit one "
+        "process; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take rows in pieces "
+        "(GPUENS_MEMORY=… sets another limit)."
+    )
+
+
 def human_bytes(n: float) -> str:
     """Return a number of bytes as people write it: '1.6 GB'."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):

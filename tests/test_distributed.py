@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -15,6 +16,7 @@ distributed = pytest.importorskip("distributed")
 
 from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
+from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
 METHODS = sorted(ge.methods())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
@@ -164,6 +166,134 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
     few = np.tile(labels[:20], (50, 1))
     ge.LWEA(3).fit(chunks_of(few))
     assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
+
+
+# --- core groups that no process holds all of -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """No two chunks may be merged."""
+    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+
+
+IN_PIECES = ["cgc", "crc-ia", "hbgf", "lwgp"]
+
+
+def fitted(method, labels, k=4, **settings):
+    est = ge.methods()[method](k, **settings).fit(labels)
+    return est, est.labels_.compute() if hasattr(est.labels_, "compute") else est.labels_
+
+
+@pytest.mark.parametrize("method", IN_PIECES)
+def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
+    """The classes are clear, so that no draw of objects for the restarts of k-means matters."""
+    clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
+    for size in (137, 3000):
+        est, found = fitted(method, chunks_of(clear, size))
+        assert isinstance(est.reduction_, in_chunks.ScatteredReduction) == (size < 3000)
+        whole, expected = fitted(method, clear)
+        np.testing.assert_array_equal(found, expected)
+        assert est.labels_.dtype == expected.dtype
+        assert (est.n_clusters_, est.n_features_in_) == (whole.n_clusters_, whole.n_features_in_)
+
+
+@pytest.mark.parametrize("method", IN_PIECES)
+def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_pieces):
+    _, by_workers = fitted(method, chunks_of(labels))
+    np.testing.assert_array_equal(by_workers, fitted_in_threads(ge.methods()[method](4), labels))
+
+
+def fitted_in_threads(est, labels):
+    before = in_chunks._active
+    in_chunks._active = lambda client: None
+    try:
+        return est.fit(chunks_of(labels)).labels_.compute(scheduler="threads")
+    finally:
+        in_chunks._active = before
+
+
+def test_what_is_learned_of_pieces_is_what_one_piece_says(labels, in_pieces):
+    for method, name in [("lwgp", "eci_"), ("cgc", "coupling_"), ("crc-ia", "coupling_"), ("crc-ia", "meta_clusters_")]:
+        found, expected = (getattr(fitted(method, given)[0], name) for given in (chunks_of(labels), labels))
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    est, whole = (fitted("crc-ia", given)[0] for given in (chunks_of(labels), labels))
+    np.testing.assert_array_equal(est.membership_.compute(), whole.membership_)
+
+
+@pytest.mark.parametrize("size", [137, 20])
+def test_the_objective_in_pieces_is_that_of_the_labels(labels, size, in_pieces):
+    """A fixed point of Lloyd's iteration: every object is in the cluster whose mean is nearest to its features."""
+    noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
+    for given, k in ((labels, 4), (noise, 9)):
+        est, found = fitted("cgc", chunks_of(given, size), k)
+        ensemble = ge.Ensemble(list(given.T))
+        tables = [matrix - matrix.mean(axis=0) for matrix in est.coupling_]
+        X = np.column_stack([np.vstack([t, 0 * t[:1]])[c] for t, c in zip(tables, columns(ensemble), strict=True)])
+        means = np.array([X[found == label].mean(axis=0) for label in range(k)])
+        distances = ((X[:, None] - means) ** 2).sum(axis=2)
+        np.testing.assert_allclose(est.objective_, distances[np.arange(len(X)), found].sum(), rtol=1e-9)
+        assert est.converged_
+        assert (distances[np.arange(len(X)), found] <= distances.min(axis=1) + 1e-9).all()
+        assert est.objective_ <= 1.02 * ge.CgC(k).fit(given).objective_
+
+
+def columns(ensemble):
+    codes = ensemble.to_array()
+    return [np.where(column < 0, -1, column) for column in codes.T]
+
+
+def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, monkeypatch):
+    noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
+    for dense_up_to in (2000, 0):  # dense eigenvectors, and Lanczos by sums over the pieces
+        monkeypatch.setattr(sys.modules[transfer_cut.__module__], "DENSE_UP_TO", dense_up_to)
+        for given in (labels, noise):
+            ensemble = ge.Ensemble(list(given.T))
+            ones = np.ones(ensemble.n_clusters), np.ones(len(given), dtype=np.int64)
+            points, _ = embedding(ensemble, *ones, 4)
+
+            def inertia(found, points=points):
+                return sum(((points[found == c] - points[found == c].mean(axis=0)) ** 2).sum() for c in set(found))
+
+            _, found = fitted("hbgf", chunks_of(given))
+            assert inertia(found) <= 1.02 * inertia(transfer_cut(ensemble, *ones, 4))
+
+
+def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, monkeypatch):
+    monkeypatch.setattr(sys.modules[label_kmeans.__module__], "RESTARTS_ON", 5)
+    few = random_labels(900, 3, (3, 5), distinct=12, seed=2)
+    n_rows = len(np.unique(few, axis=0))
+    for k in (7, n_rows):
+        est, found = fitted("cgc", chunks_of(few, 100), k)
+        assert len(np.unique(found)) == est.n_clusters_ == k
+        order = np.lexsort(few.T[::-1])  # labels are numbered as they come up among the rows in order
+        _, first = np.unique(found[order], return_index=True)
+        assert (np.diff(first) > 0).all()
+    assert est.objective_ == pytest.approx(0, abs=1e-9)
+    with pytest.warns(UserWarning, match=f"only {n_rows} of {n_rows + 1} clusters came out"):
+        fitted("cgc", chunks_of(few, 100), n_rows + 1)
+
+
+def test_merging_goes_as_far_as_it_fits(labels, monkeypatch):
+    sizes = []
+    for budget in (0, 60_000, 10**9):
+        monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self, budget=budget: budget)
+        chunks = in_chunks.Chunks(chunks_of(labels, 20))
+        chunks._merge()
+        sizes.append(len(chunks.pieces))
+        assert sum(piece.counts.sum() for piece in chunks.compute(chunks.pieces, "pieces")) == len(labels)
+    assert sizes == [50, 7, 1]
+    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 60_000)
+    _, found = fitted("crc-ia", chunks_of(labels, 20))
+    np.testing.assert_array_equal(found, ge.CrCIa(4).fit_predict(labels))
+
+
+def test_a_small_budget_keeps_rows_in_pieces(labels, monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "60kB")
+    est, found = fitted("hbgf", chunks_of(labels))
+    assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
+    assert found.max() == 3
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------
@@ -319,7 +449,9 @@ def test_what_no_chunk_could_make_right_is_refused_first(labels):
 
 def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
-    refused(lambda: ge.EAC(3).fit(chunks_of(labels)), MemoryError, "core groups", "Sample(")
+    refused(lambda: ge.EAC(3).fit(chunks_of(labels)), MemoryError, "label rows", "Sample(", "LWGP")
+    tree = ge.EAC(3, reduction="catree")
+    refused(lambda: tree.fit(chunks_of(labels)), MemoryError, "core groups", "Sample(")
 
 
 class Deadly:
@@ -339,8 +471,14 @@ def slow(labels, seconds=0.15):
     return da.map_blocks(Deadly(labels, seconds), chunks=like.chunks, dtype=labels.dtype, meta=labels[:0])
 
 
-@pytest.mark.parametrize("phase", ["core groups of chunks", "labels", "core groups", "look up"])
-def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch):
+@pytest.mark.parametrize(
+    "phase", ["core groups of chunks", "labels", "core groups", "look up", "gram", "sums of points", "count"]
+)
+def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch, request):
+    if phase in ("gram", "sums of points", "count"):
+        request.getfixturevalue("in_pieces")
+    est = {"gram": ge.LWGP(4), "sums of points": ge.LWGP(4), "count": ge.CgC(4)}.get(phase, ge.LWEA(4))
+    expected = fitted_in_threads(est, labels)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
@@ -364,14 +502,14 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch
             return wait(self, futures, what)
 
         monkeypatch.setattr(in_chunks.Chunks, "_wait", waited)
-        est = ge.LWEA(4).fit(slow(labels))
+        est.fit(slow(labels))
         future = client.compute(est.labels_)
         if phase == "look up":
             time.sleep(0.3)
             kill()
         found = future.result(timeout=120)
         assert killed
-    np.testing.assert_array_equal(found, ge.LWEA(4).fit_predict(labels))
+    np.testing.assert_array_equal(found, expected)
 
 
 def die(block, block_info=None):

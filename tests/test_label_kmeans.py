@@ -183,13 +183,15 @@ def test_squared_euclidean(kind):
     ens = ge.Ensemble(LABELS["33 rows"]())
     tables, weights, labels = tables_of(ens, kind), counts_for(33), np.arange(33) % 4
     X = features(ens, tables)
-    found = rows_of(ens, tables, weights).of(labels, 4)
+    rows = rows_of(ens, tables, weights)
+    found = rows.of(labels, *rows.count(labels, 4))
     expected = distances(X, means(X, weights, labels))
     for row, from_centers in zip(ens.to_array(), expected, strict=True):
         own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
         np.testing.assert_allclose(own, from_centers, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.objective, objective(X, weights, labels), rtol=1e-12)
-    to_some = rows_of(ens, tables, weights).distances_to([5, 5, 20])
+    rows = rows_of(ens, tables, weights)
+    to_some = rows.distances_to(rows.rows_at([5, 5, 20]))
     np.testing.assert_allclose(to_some, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
     assert (to_some[[5, 20], [0, 2]] == 0).all()
 
@@ -207,7 +209,7 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
     X = features(ens, tables)
     rows = rows_of(ens, tables, weights, where)
     start = np.random.default_rng(5).choice(len(labels), k, replace=False)
-    found, _, converged = _lloyd(rows, *rows.divergence(rows.shares_of(start)), k, 100)
+    found, _, converged = _lloyd(rows, *rows.centroids_at(start), k, 100)
     expected = lloyd(X, weights, X[start], k)
     np.testing.assert_array_equal(devices.to_host(found.labels), expected)
     np.testing.assert_allclose(found.objective, objective(X, weights, expected), rtol=1e-10, atol=1e-10)
@@ -223,7 +225,7 @@ def test_the_objective_never_rises(kind, where):
     tables, weights = tables_of(ens, kind), counts_for(400)
     rows = rows_of(ens, tables, weights, where)
     X = features(ens, tables)
-    found = rows.clusters(*rows.divergence(rows.shares_of(np.arange(9))), 9)
+    found = rows.clusters(*rows.centroids_at(np.arange(9)), 9)
     for _ in range(20):
         then = rows.clusters(found.cost, found.const, 9)
         assert then.objective <= found.objective * (1 + 1e-14)
@@ -238,7 +240,7 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
     tables, weights = tables_of(ens), counts_for(len(labels))
     X = features(ens, tables)
     rows = rows_of(ens, tables, weights, where)
-    cost, const = rows.divergence(rows.shares_of([3, 3, 40, 3, 40]))
+    cost, const = rows.centroids_at([3, 3, 40, 3, 40])
     const[4] += 1e6
     found = rows.clusters(cost, const, 5)
     np.testing.assert_array_equal(devices.to_host(found.labels), step(X, weights, X[[3, 3, 40]], 5))

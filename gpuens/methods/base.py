@@ -13,6 +13,7 @@ from gpuens.incidence import row_lookups
 from gpuens.partition import Dendrogram, Work
 from gpuens.partition.label_kmeans import label_histograms
 from gpuens.reduction import Reduction, core_groups, reducer
+from gpuens.scattered import Numbered, Pieces
 from gpuens.similarity.coassociation import self_similarities
 
 SimilaritySums: TypeAlias = Callable[[Ensemble], np.ndarray]
@@ -77,12 +78,16 @@ class Consensus(ClusterMixin, BaseEstimator):
             f"{type(self).__name__} of {ensemble.n_objects} objects and {ensemble.n_clusterings} clusterings",
             "use device='cpu', or reduce the objects first",
         )
+        self._note_names(ensemble)
+        return self
+
+    def _note_names(self, ensemble: Ensemble) -> None:
+        """Remember the clusterings as scikit-learn remembers features."""
         self.n_features_in_ = ensemble.n_clusterings
         if all(isinstance(name, str) for name in ensemble.names):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return self
 
     _chooses_n_clusters = False
 
@@ -92,6 +97,13 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         """Return the label of each row of the reduction, 0 … k - 1 with none left out."""
         raise NotImplementedError
+
+    def _learn(self, rows: Pieces) -> Numbered:
+        """Return a rule that labels any rows, learned of rows that no process holds all of.
+
+        Only for methods that compare rows with clusters and not with one another.
+        """
+        raise validation.rows_too_many(type(self).__name__, rows.n_rows)
 
     def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
         """Return the cluster that each of the other rows is most similar to; the largest of those that tie."""

@@ -6,8 +6,10 @@ import numpy as np
 
 from gpuens import validation
 from gpuens.methods.coupled import CoupledConsensus
-from gpuens.partition import label_kmeans, squared_euclidean
+from gpuens.partition import LabelKMeans, label_kmeans, learn_label_kmeans, squared_euclidean
+from gpuens.partition.label_kmeans import Divergence
 from gpuens.reduction import Reduction
+from gpuens.scattered import Numbered, Pieces
 
 
 class CgC(CoupledConsensus):
@@ -78,17 +80,28 @@ class CgC(CoupledConsensus):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
         self._couple(reduced, device)
+        codes, offsets = reduced.ensemble.codes_on(device), reduced.ensemble.offsets
         found = label_kmeans(
-            reduced.ensemble.codes_on(device),
-            reduced.ensemble.offsets,
-            reduced.weights,
-            squared_euclidean([matrix - matrix.mean(axis=0) for matrix in self.coupling_]),
-            self.n_clusters,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            rng=validation.generator(self.random_state),
-            device=device,
+            codes, offsets, reduced.weights, self._divergence(), self.n_clusters, **self._settings(), device=device
         )
-        self.objective_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
-        validation.clusters_came_out(len(found.const), self.n_clusters)
+        self._note(found)
         return found.labels
+
+    def _learn(self, rows: Pieces) -> Numbered:
+        assert self.n_clusters is not None  # refused before
+        self._couple_in_pieces(rows)
+        found = learn_label_kmeans(rows, self._divergence(), self.n_clusters, **self._settings())
+        self._note(found)
+        return found.labels
+
+    def _divergence(self) -> Divergence:
+        return squared_euclidean([matrix - matrix.mean(axis=0) for matrix in self.coupling_])
+
+    def _settings(self) -> dict[str, Any]:
+        rng = validation.generator(self.random_state)
+        return {"n_init": self.n_init, "max_iter": self.max_iter, "rng": rng}
+
+    def _note(self, found: LabelKMeans) -> None:
+        self.objective_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
+        assert self.n_clusters is not None
+        validation.clusters_came_out(len(found.const), self.n_clusters)

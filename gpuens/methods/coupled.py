@@ -11,7 +11,8 @@ from gpuens.ensemble import Ensemble
 from gpuens.methods.base import Consensus, SimilaritySums
 from gpuens.partition.meta_clustering import association, meta_clustering, shares
 from gpuens.reduction import Reduction
-from gpuens.similarity.coupled import Blocks, coupling
+from gpuens.scattered import Pieces, intersections
+from gpuens.similarity.coupled import Blocks, coupling, coupling_of
 from gpuens.similarity.neighborhood import Neighborhoods
 
 
@@ -30,6 +31,13 @@ class CoupledConsensus(Consensus):
         blocks = coupling(reduced.ensemble, reduced.weights, self.weights, device=device)
         self.coupling_ = blocks.matrices()
         return blocks
+
+    def _couple_in_pieces(self, rows: Pieces, layout: str = "auto") -> tuple[Blocks, Any]:
+        """Return the coupling, and the cluster intersections that it was worked out from."""
+        shared = intersections(rows, layout=layout)
+        blocks = coupling_of(shared, rows.numbering.offsets, self.weights)
+        self.coupling_ = blocks.matrices()
+        return blocks, shared
 
     def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
         ends = reduced.ensemble.offsets[1:-1]

@@ -3,7 +3,9 @@
 import numpy as np
 
 from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus
+from gpuens.partition import learn_meta_clustering
 from gpuens.reduction import Reduction
+from gpuens.scattered import Numbered, Pieces
 from gpuens.similarity import coupled
 
 
@@ -48,3 +50,17 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
     def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
         blocks = self._couple(reduced, device)
         return coupled.between_clusters(reduced.ensemble, reduced.weights, blocks, device=device)
+
+    def _learn(self, rows: Pieces) -> Numbered:
+        assert self.n_clusters is not None  # refused before
+        blocks, shared = self._couple_in_pieces(rows, layout="dense")
+        rule, self.meta_clusters_ = learn_meta_clustering(
+            rows,
+            coupled.between_clusters_of(shared, blocks),
+            shared.diagonal(),
+            self.n_clusters,
+            imbalance=self.imbalance,
+            random_state=self.random_state,
+        )
+        self._device = "cpu"
+        return rule

@@ -6,8 +6,9 @@ import numpy as np
 
 from gpuens import validation
 from gpuens.methods.base import Consensus
-from gpuens.partition import transfer_cut
+from gpuens.partition import learn_transfer_cut, transfer_cut
 from gpuens.reduction import Reduction
+from gpuens.scattered import Numbered, Pieces
 
 
 class HBGF(Consensus):
@@ -74,5 +75,13 @@ class HBGF(Consensus):
             device=device,
         )
 
+    def _learn(self, rows: Pieces) -> Numbered:
+        assert self.n_clusters is not None  # refused before
+        weights = self._edge_weights_in_pieces(rows)
+        return learn_transfer_cut(rows, weights, self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+
     def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         return np.ones(reduced.ensemble.n_clusters)
+
+    def _edge_weights_in_pieces(self, rows: Pieces) -> np.ndarray:
+        return np.ones(rows.numbering.n_clusters)

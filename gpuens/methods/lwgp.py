@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from gpuens import validation
+from gpuens.contingency import entropy_of
 from gpuens.methods.hbgf import HBGF
 from gpuens.reduction import Reduction
-from gpuens.similarity.coassociation import eci
+from gpuens.scattered import Pieces, intersections
+from gpuens.similarity.coassociation import eci, eci_from_entropy
 
 
 class LWGP(HBGF):
@@ -67,6 +69,11 @@ class LWGP(HBGF):
 
     def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         self.eci_ = eci(reduced.ensemble, self.theta, reduced.weights, device=device)
+        return self.eci_
+
+    def _edge_weights_in_pieces(self, rows: Pieces) -> np.ndarray:
+        h = entropy_of(intersections(rows), rows.numbering.offsets)
+        self.eci_ = eci_from_entropy(h, self.theta, rows.numbering.n_clusterings)
         return self.eci_
 
     def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:

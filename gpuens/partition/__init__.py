@@ -3,12 +3,12 @@
 from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
-from gpuens.partition.meta_clustering import MetaClustering, meta_clustering
+from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, learn_label_kmeans, squared_euclidean
+from gpuens.partition.meta_clustering import MetaClustering, learn_meta_clustering, meta_clustering
 from gpuens.partition.metis import metis
 from gpuens.partition.rock import Rock, rock
 from gpuens.partition.single import single_linkage
-from gpuens.partition.transfer_cut import embedding, transfer_cut
+from gpuens.partition.transfer_cut import embedding, learn_transfer_cut, transfer_cut
 from gpuens.partition.work import Work
 
 __all__ = [
@@ -21,6 +21,9 @@ __all__ = [
     "complete_linkage",
     "embedding",
     "label_kmeans",
+    "learn_label_kmeans",
+    "learn_meta_clustering",
+    "learn_transfer_cut",
     "meta_clustering",
     "metis",
     "rock",

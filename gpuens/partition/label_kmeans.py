@@ -14,13 +14,15 @@ similarities CgC, and the utilities of KCC differ in nothing but cost and const.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 
 from gpuens import device as devices
-from gpuens import kernels
+from gpuens import kernels, scattered
+from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_lookups
 
 Divergence: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -33,7 +35,7 @@ BLOCK_SUMS = 2**12  # distances that a CPU thread works on at a time
 class LabelKMeans(NamedTuple):
     """What `label_kmeans` found: K clusters of G rows, and the centroids, by which other rows can be labelled."""
 
-    labels: np.ndarray  # (G,) int64, 0 … K - 1 in the order of the clusters' first rows, in host memory
+    labels: Any  # (G,) int64, 0 … K - 1 in the order of the clusters' first rows, in host memory; or a rule
     objective: float  # the sum of the distances of all objects to the centroids of their clusters
     n_iter: int  # passes over all rows
     converged: bool
@@ -105,6 +107,33 @@ def label_kmeans(
     return LabelKMeans(
         np.argsort(order)[labels], best.objective, n_iter, converged, best.cost[:, order], best.const[order]
     )
+
+
+def learn_label_kmeans(
+    rows: scattered.Pieces,
+    divergence: Divergence,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    max_iter: int = 100,
+    rng: np.random.Generator,
+) -> LabelKMeans:
+    """Do what `label_kmeans` does of rows in pieces; ``labels`` is a rule that labels any rows.
+
+    Restarts see 20,000 objects drawn from all pieces, and every further iteration is a sum of whole numbers over the
+    pieces: it does not matter how the rows are divided among them, but for the draw.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        ensemble, counts = scattered.draw(rows, RESTARTS_ON, rng)
+        some = _Rows(ensemble.codes, ensemble.offsets, counts, divergence, "cpu")
+        starts = (_lloyd(some, *some.plus_plus(n_clusters, rng), n_clusters, max_iter) for _ in range(n_init))
+        best, _, _ = min(starts, key=lambda found: found[0].objective)
+        best, n_iter, converged = _lloyd(_RowsInPieces(rows, divergence), best.cost, best.const, n_clusters, max_iter)
+    rule = scattered.numbered(best.labels, len(best.const), rows)
+    order = np.argsort(rule.number)
+    return LabelKMeans(rule, best.objective, n_iter, converged, best.cost[:, order], best.const[order])
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
@@ -187,54 +216,80 @@ class _Rows:
         """
         n_trials = 2 + int(np.log(n_clusters))
         chosen = [int(_drawn(self.weights, rng.random(1))[0])]
-        nearest = self.distances_to(chosen)
+        nearest = self.distances_to(self.rows_at(chosen))
         while len(chosen) < n_clusters and nearest.any():
             picks = _drawn(self.weights * nearest[:, 0], rng.random(n_trials))
-            then = np.minimum(nearest, self.distances_to(picks))
+            then = np.minimum(nearest, self.distances_to(self.rows_at(picks)))
             best = (self.weights[:, None] * then).sum(axis=0).argmin()
             chosen.append(int(picks[best]))
             nearest = then[:, best : best + 1]
-        return self.divergence(self.shares_of(chosen))
+        return self.centroids_at(chosen)
 
     def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
         """Return the clusters of the rows nearest to each of some centroids, with new ones in place of empty ones."""
-        labels, _ = nearest_centroids(self.codes, self.offsets, cost, const, device=self.device)
-        held = devices.to_host(np.bincount(labels, minlength=len(const))) > 0
-        k = int(np.count_nonzero(held))
-        if k < len(const):
-            labels = self.xp.asarray(np.cumsum(held) - 1)[labels]
+        labels = self.nearest(cost, const)
+        counted, n_objects = self.count(labels, len(const))
+        held = np.flatnonzero(n_objects)
+        if len(held) < len(const):
+            labels = self.leave_out(labels, np.cumsum(n_objects > 0) - 1)
+            counted, n_objects = np.ascontiguousarray(counted[:, held]), n_objects[held]
         while True:
-            found = self.of(labels, k)
+            found = self.of(labels, counted, n_objects)
+            k = len(n_objects)
             if k == n_clusters:
                 return found
-            _, distances = nearest_centroids(self.codes, self.offsets, found.cost, found.const, device=self.device)
-            distances = devices.to_host(distances)
-            farthest = int(distances.argmax())
-            if distances[farthest] <= self.rounding(found.cost, found.const):
+            row, distance = self.farthest(found.cost, found.const)
+            if distance <= self.rounding(found.cost, found.const):
                 return found
             # no cluster loses all its rows to the new one: the mean of such rows alone would be at distance 0
-            alike = self.distances_to([farthest])[:, 0] == 0
-            labels = np.where(self.xp.asarray(alike), k, labels)
-            k += 1
+            labels = self.set_apart(labels, row, k)
+            counted, n_objects = self.count(labels, k + 1)
 
-    def of(self, labels: Any, k: int) -> _Clusters:
+    def of(self, labels: Any, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
         """Return the clusters that labels say, with their centroids and the sum of the distances to them."""
-        counted = label_histograms(self.codes, self.offsets, self.counts, labels, k, device=self.device)
-        counted = devices.to_host(counted)
-        n_objects = devices.to_host(np.bincount(labels, weights=self.counts, minlength=k))
         cost, const = self.divergence(counted / n_objects)
         objective = float((n_objects * const).sum() + (counted * cost).sum())
         return _Clusters(labels, cost, const, max(objective, 0.0))
 
-    def distances_to(self, chosen: Any) -> np.ndarray:
-        """Return the distances (G, n) of all rows to some, in host memory; exactly 0 to those that are alike."""
+    def nearest(self, cost: np.ndarray, const: np.ndarray) -> Any:
+        """Return the centroid that each row is nearest to."""
+        return nearest_centroids(self.codes, self.offsets, cost, const, device=self.device)[0]
+
+    def count(self, labels: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many objects of each label each cluster of the ensemble holds, and all (host)."""
+        counted = label_histograms(self.codes, self.offsets, self.counts, labels, k, device=self.device)
+        n_objects = np.bincount(labels, weights=self.counts, minlength=k)
+        return devices.to_host(counted), devices.to_host(n_objects)
+
+    def leave_out(self, labels: Any, number: np.ndarray) -> Any:
+        """Return labels numbered anew."""
+        return self.xp.asarray(number)[labels]
+
+    def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the row that is farthest from its nearest centroid, of equal ones the first, and how far it is."""
+        return _farthest(self.codes, self.offsets, cost, const, self.device)
+
+    def set_apart(self, labels: Any, row: np.ndarray, k: int) -> Any:
+        """Return labels with k for the rows of the same features as one."""
+        return np.where(self.xp.asarray(self.distances_to(row[None])[:, 0] == 0), k, labels)
+
+    def distances_to(self, chosen: np.ndarray) -> np.ndarray:
+        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 to those that are alike."""
         cost, const = self.divergence(self.shares_of(chosen))
         distances = devices.to_host(row_lookups(self.codes, self.offsets, cost, device=self.device)) + const
         return np.where(distances > self.rounding(cost, const), distances, 0.0)
 
-    def shares_of(self, chosen: Any) -> np.ndarray:
-        """Return P (N_c, n) of clusters of one row each."""
-        codes = devices.to_host(self.codes[self.xp.asarray(np.asarray(chosen))])
+    def centroids_at(self, places: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return some rows as centroids."""
+        return self.divergence(self.shares_of(self.rows_at(places)))
+
+    def rows_at(self, places: Any) -> np.ndarray:
+        """Return the codes of some rows, in host memory."""
+        codes: np.ndarray = devices.to_host(self.codes[self.xp.asarray(np.asarray(places))])
+        return codes
+
+    def shares_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return P (N_c, n) of clusters of one row (n, M) each."""
         t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
         shares = np.zeros((int(self.offsets[-1]), len(codes)))
         shares[self.offsets[m] + codes[t, m], t] = 1.0
@@ -244,6 +299,75 @@ class _Rows:
         """Return up to what a distance may be nothing but rounding."""
         largest = np.maximum.reduceat(np.abs(cost).max(axis=1), self.offsets[:-1]).sum() + np.abs(const).max()
         return ROUNDING * float(largest)
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """A rule: each row goes to its nearest centroid, but for rows with the features of one that is set apart."""
+
+    cost: np.ndarray
+    const: np.ndarray
+    number: np.ndarray  # of each centroid
+    apart: tuple  # (cost, const, what is nothing but rounding, label) of each row set apart; the last counts
+
+    def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
+        codes, offsets = ensemble.codes_on(device), ensemble.offsets
+        nearest, _ = nearest_centroids(codes, offsets, self.cost, self.const, device=device)
+        labels: np.ndarray = self.number[devices.to_host(nearest)]
+        for cost, const, rounding, label in self.apart:
+            distances = devices.to_host(row_lookups(codes, offsets, cost, device=device))[:, 0] + const
+            labels[distances <= rounding] = label
+        return labels
+
+
+class _RowsInPieces(_Rows):
+    """Rows that are in pieces; instead of their labels there is a rule."""
+
+    def __init__(self, rows: scattered.Pieces, divergence: Divergence) -> None:
+        self.rows, self.divergence, self.offsets = rows, divergence, rows.numbering.offsets
+
+    def nearest(self, cost: np.ndarray, const: np.ndarray) -> _Nearest:
+        return _Nearest(cost, const, np.arange(len(const)), ())
+
+    def count(self, labels: _Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
+        counted = self.rows.sum(_count, labels, k)
+        return counted[:-1], counted[-1].astype(np.float64)
+
+    def leave_out(self, labels: _Nearest, number: np.ndarray) -> _Nearest:
+        return replace(labels, number=number)
+
+    def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
+        found = self.rows.each(_farthest_of, cost, const)
+        row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
+        return row, distance
+
+    def set_apart(self, labels: _Nearest, row: np.ndarray, k: int) -> _Nearest:
+        cost, const = self.divergence(self.shares_of(row[None]))
+        return replace(labels, apart=(*labels.apart, (cost, const, self.rounding(cost, const), k)))
+
+
+def _count(ensemble: Ensemble, counts: np.ndarray, rule: _Nearest, k: int, *, device: str) -> np.ndarray:
+    """Return how many objects of each label each cluster holds (N_c, k), and in a row more all."""
+    xp, labels = devices.namespace(device), rule(ensemble, device=device)
+    given = (ensemble.codes_on(device), ensemble.offsets, xp.asarray(counts), xp.asarray(labels))
+    counted = devices.to_host(label_histograms(*given, k, device=device))
+    n_objects = np.bincount(labels, weights=counts, minlength=k).astype(np.int64)
+    return np.concatenate([counted, n_objects[None]])
+
+
+def _farthest_of(
+    ensemble: Ensemble, counts: np.ndarray, cost: np.ndarray, const: np.ndarray, *, device: str
+) -> tuple[np.ndarray, float]:
+    return _farthest(ensemble.codes_on(device), ensemble.offsets, cost, const, device)
+
+
+def _farthest(
+    codes: Any, offsets: np.ndarray, cost: np.ndarray, const: np.ndarray, device: str
+) -> tuple[np.ndarray, float]:
+    _, distances = nearest_centroids(codes, offsets, cost, const, device=device)
+    distances = devices.to_host(distances)
+    farthest = int(distances.argmax())
+    return devices.to_host(codes[farthest]), float(distances[farthest])
 
 
 def _drawn(masses: np.ndarray, uniform: np.ndarray) -> np.ndarray:

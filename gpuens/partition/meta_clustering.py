@@ -7,12 +7,13 @@ clusters. With h_c the indicator of cluster c, an object x is associated with th
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuens import device as devices
-from gpuens import validation
+from gpuens import scattered, validation
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups
 from gpuens.partition.metis import metis
@@ -79,6 +80,55 @@ def meta_clustering(
     ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
     """
     objects_in = devices.to_host(cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes, device=device))
+    meta = _meta_clusters(similarities, objects_in, n_clusters, imbalance, random_state)
+    associated = association(ensemble, meta, n_clusters, device=device)
+    first_choice = associated.argmax(axis=1)
+    chosen, first = np.unique(first_choice, return_index=True)
+    validation.all_chosen(len(chosen), n_clusters)
+    number = scattered.in_order(FirstChoice(meta, n_clusters), chosen[np.argsort(first)], n_clusters).number
+    return MetaClustering(
+        number[first_choice], shares(associated[:, np.argsort(number)]), np.where(meta < 0, -1, number[meta])
+    )
+
+
+def learn_meta_clustering(
+    rows: scattered.Pieces,
+    similarities: np.ndarray,
+    objects_in: np.ndarray,
+    n_clusters: int,
+    *,
+    imbalance: float = 0.03,
+    random_state: int | np.random.Generator | None = 0,
+) -> tuple[scattered.Numbered, np.ndarray]:
+    """Do what `meta_clustering` does of rows in pieces, of which clusters hold ``objects_in`` (N_c,) objects.
+
+    Return a rule that labels any rows, and the meta-cluster of each cluster: the same as of all rows together.
+    """
+    meta = _meta_clusters(similarities, objects_in, n_clusters, imbalance, random_state)
+    rule = scattered.numbered(FirstChoice(meta, n_clusters), n_clusters, rows)
+    validation.all_chosen(rule.n_labels, n_clusters)
+    return rule, np.where(meta < 0, -1, rule.number[meta])
+
+
+@dataclass(frozen=True)
+class FirstChoice:
+    """A rule: each row goes to the meta-cluster that it is most associated with."""
+
+    clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
+    n_clusters: int
+
+    def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
+        return association(ensemble, self.clusters, self.n_clusters, device=device).argmax(axis=1)
+
+
+def _meta_clusters(
+    similarities: np.ndarray | Callable[[int, int], np.ndarray],
+    objects_in: np.ndarray,
+    n_clusters: int,
+    imbalance: float,
+    random_state: int | np.random.Generator | None,
+) -> np.ndarray:
+    """Return the meta-cluster of each cluster (N_c,), -1 of one without objects."""
     validation.n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
     there = np.flatnonzero(objects_in)
 
@@ -97,13 +147,7 @@ def meta_clustering(
         imbalance=imbalance,
         random_state=random_state,
     )
-    associated = association(ensemble, meta, n_clusters, device=device)
-    first_choice = associated.argmax(axis=1)
-    chosen, first = np.unique(first_choice, return_index=True)
-    validation.all_chosen(len(chosen), n_clusters)
-    order = np.concatenate([chosen[np.argsort(first)], np.setdiff1d(np.arange(n_clusters), chosen)])
-    number = np.argsort(order)
-    return MetaClustering(number[first_choice], shares(associated[:, order]), np.where(meta < 0, -1, number[meta]))
+    return meta
 
 
 def association(ensemble: Ensemble, clusters: np.ndarray, n_clusters: int, *, device: str = "cpu") -> np.ndarray:

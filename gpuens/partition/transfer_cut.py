@@ -11,17 +11,20 @@ label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is 
 """
 
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gpuens import contingency, kernels, validation
+from gpuens import contingency, kernels, scattered, validation
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
+STEP_BYTES = 2**26  # of points and distances that are worked out at once
 
 
 def transfer_cut(
@@ -61,27 +64,65 @@ def embedding(
     There are fewer dimensions than asked for when there are fewer clusters.
     """
     codes, offsets = ensemble.codes_on(device), ensemble.offsets
-    degree = devices.to_host(row_sums(codes, offsets, cluster_weights, device=device))  # D_X
-    share = sizes / degree
-    objects_in = devices.to_host(cluster_sums(codes, offsets, sizes.astype(np.float64), device=device))
-    cluster_degree = cluster_weights * objects_in  # D; 0 for clusters without objects
-    scale = np.zeros(ensemble.n_clusters)
-    np.divide(cluster_weights, np.sqrt(cluster_degree), out=scale, where=cluster_degree > 0)
-    n_dimensions = min(n_dimensions, int(np.count_nonzero(cluster_degree)))
-    if ensemble.n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions):
-        values, vectors = _dense_eigenvectors(ensemble, share, scale, n_dimensions, device)
+    share = _shares(ensemble, sizes, cluster_weights, device=device)
+    on_device = devices.namespace(device).asarray(share)
+    table, values = _leading(
+        objects_in(ensemble, sizes, device=device),
+        cluster_weights,
+        n_dimensions,
+        lambda: contingency.intersections(ensemble, share, layout="dense", device=device),
+        lambda v: _there_and_back(codes, offsets, on_device, v, device),
+    )
+    return _points(codes, offsets, table, device), values
+
+
+def objects_in(ensemble: Ensemble, sizes: np.ndarray, *, device: str = "cpu") -> np.ndarray:
+    """Return the number of objects in each cluster (N_c,), float64, host."""
+    sums = cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes.astype(np.float64), device=device)
+    return devices.to_host(sums)
+
+
+def _shares(ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, *, device: str) -> np.ndarray:
+    """Return n_g / (D_X)_g of each row (G,), host."""
+    degree = devices.to_host(row_sums(ensemble.codes_on(device), ensemble.offsets, cluster_weights, device=device))
+    return sizes / degree
+
+
+def _leading(
+    objects: np.ndarray,
+    cluster_weights: np.ndarray,
+    n_dimensions: int,
+    gram: Callable[[], np.ndarray],
+    product: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return D^-½ V diag(w) (N_c, d) and the eigenvalues, from a Gram matrix of clusters or from products with it."""
+    degree = cluster_weights * objects  # D; 0 for clusters without objects
+    scale = np.zeros(len(degree))
+    np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
+    n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
+    if len(degree) <= max(DENSE_UP_TO, 4 * n_dimensions):
+        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions)
     else:
-        values, vectors = _lanczos(ensemble, share, scale, n_dimensions, device)
-    points = row_lookups(codes, offsets, scale[:, None] * vectors, device=device)
+        values, vectors = _lanczos(product, scale, n_dimensions)
+    return scale[:, None] * vectors, values
+
+
+def _points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
+    points = row_lookups(codes, offsets, table, device=device)
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     points /= np.where(length > 0, length, 1.0)
-    return points, values
+    return points
 
 
-def _dense_eigenvectors(ensemble, share, scale, n_dimensions, device):
+def _there_and_back(codes: Any, offsets: np.ndarray, share: Any, v: np.ndarray, device: str) -> np.ndarray:
+    """Return Bᵀ diag(share) B v (N_c,), host."""
+    on_rows = share * row_sums(codes, offsets, v, device=device)
+    return devices.to_host(cluster_sums(codes, offsets, on_rows, device=device))
+
+
+def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
-    gram = contingency.intersections(ensemble, share, layout="dense", device=device)
     gram *= scale[:, None]
     gram *= scale
     n = len(gram)
@@ -89,43 +130,42 @@ def _dense_eigenvectors(ensemble, share, scale, n_dimensions, device):
     return values[::-1], vectors[:, ::-1]
 
 
-def _lanczos(ensemble, share, scale, n_dimensions, device):
+def _lanczos(
+    product: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, n_dimensions: int
+) -> tuple[np.ndarray, np.ndarray]:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    codes, offsets = ensemble.codes_on(device), ensemble.offsets
-    share = devices.namespace(device).asarray(share)
-
-    def product(v: np.ndarray) -> np.ndarray:
-        on_rows = share * row_sums(codes, offsets, scale * v.ravel(), device=device)
-        return scale * devices.to_host(cluster_sums(codes, offsets, on_rows, device=device))
-
-    n = ensemble.n_clusters
+    n = len(scale)
     start = np.random.default_rng(0).standard_normal(n)  # fixed: the eigenvectors are no matter of chance
-    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    operator = LinearOperator((n, n), matvec=lambda v: scale * product(scale * v.ravel()), dtype=np.float64)
     values, vectors = eigsh(operator, k=n_dimensions, which="LA", v0=start, tol=1e-9)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
 
 
 def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
-    from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        restarts = KMeans(k, n_init=n_init, max_iter=100, random_state=seed)
         if len(points) <= RESTARTS_ON:
-            labels = restarts.fit(devices.to_host(points), sample_weight=sizes).labels_
+            labels = _restarts(devices.to_host(points), sizes, k, n_init, seed).labels_
         else:
             points = points.astype(np.float32)  # half the memory traffic; rows of length 1 lose nothing that matters
             sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
             chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
-            restarts.fit(chosen, sample_weight=sizes[sample])
-            labels = devices.to_host(lloyd(points, sizes, restarts.cluster_centers_, device=device))
+            best = _restarts(chosen, sizes[sample], k, n_init, seed)
+            labels = devices.to_host(lloyd(points, sizes, best.cluster_centers_, device=device))
     if any(issubclass(w.category, ConvergenceWarning) for w in caught):
         validation.clusters_came_out(len(np.unique(labels)), k)
     return labels
+
+
+def _restarts(points: np.ndarray, sizes: np.ndarray, k: int, n_init: int, seed: int) -> Any:
+    from sklearn.cluster import KMeans
+
+    return KMeans(k, n_init=n_init, max_iter=100, random_state=seed).fit(points, sample_weight=sizes)
 
 
 @kernels.primitive
@@ -167,3 +207,100 @@ def _(points: Any, sizes: Any, centers: Any, *, device: str) -> Any:
     for some in pieces:
         labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
     return labels
+
+
+# --- rows in pieces ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TransferCut:
+    """A rule: each row goes to the nearest of some centers, where the transfer cut embeds it."""
+
+    table: np.ndarray  # (N_c, d) float64: a row's point is the sum over its clusters, scaled to length 1
+    centers: np.ndarray  # (k, d) float32
+
+    def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
+        found = [devices.to_host(labels) for _, _, labels in self.nearest(ensemble, device)]
+        return np.concatenate(found)
+
+    def nearest(self, ensemble: Ensemble, device: str) -> Iterator[tuple[slice, Any, Any]]:
+        """Yield some rows after others, their points (float32) and the center that each is nearest to."""
+        codes, offsets = ensemble.codes_on(device), ensemble.offsets
+        xp = devices.namespace(device)
+        centers = xp.asarray(self.centers)
+        half_square = (centers * centers).sum(axis=1) / 2
+        at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(centers))))
+        for start in range(0, max(1, len(codes)), at_once):
+            some = slice(start, start + at_once)
+            points = _points(codes[some].copy(order="F"), offsets, self.table, device).astype(np.float32)
+            yield some, points, (points @ centers.T - half_square).argmax(axis=1)
+
+
+def learn_transfer_cut(
+    rows: scattered.Pieces,
+    cluster_weights: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    random_state: int | np.random.Generator | None = 0,
+) -> scattered.Numbered:
+    """Do what `transfer_cut` does of rows in pieces; return a rule that labels any rows.
+
+    The eigenvectors are the same. Restarts of k-means see 10,000 objects drawn from all pieces, and the iterations of
+    the best of them are sums over the pieces, whose points are worked out again every time rather than held.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(random_state)
+    table, _ = _leading(
+        rows.sum(objects_in),
+        cluster_weights,
+        n_clusters,
+        lambda: rows.sum(_gram, cluster_weights),
+        lambda v: rows.sum(_product, cluster_weights, v),
+    )
+    ensemble, counts = scattered.draw(rows, RESTARTS_ON, rng)
+    points = _points(ensemble.codes, ensemble.offsets, table, "cpu").astype(np.float32)
+    enough = 1e-4 * float(points.var(axis=0).mean())
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said below of all rows
+        k = min(n_clusters, len(points))
+        rule = TransferCut(table, _restarts(points, counts, k, n_init, int(rng.integers(2**31))).cluster_centers_)
+    for _ in range(100):
+        sums = rows.sum(_sums_of_points, rule)
+        total, weight = sums[:, :-1], sums[:, -1:]
+        moved = np.where(weight > 0, total / np.maximum(weight, 1.0), rule.centers).astype(np.float32)
+        shift = float(((moved - rule.centers) ** 2).sum())
+        rule = replace(rule, centers=moved)
+        if shift <= enough:
+            break
+    found = scattered.numbered(rule, len(rule.centers), rows)
+    validation.clusters_came_out(found.n_labels, n_clusters)
+    return found
+
+
+def _gram(ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, *, device: str) -> np.ndarray:
+    share = _shares(ensemble, sizes, cluster_weights, device=device)
+    gram: np.ndarray = contingency.intersections(ensemble, share, layout="dense", device=device)
+    return gram
+
+
+def _product(
+    ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, v: np.ndarray, *, device: str
+) -> np.ndarray:
+    share = devices.namespace(device).asarray(_shares(ensemble, sizes, cluster_weights, device=device))
+    return _there_and_back(ensemble.codes_on(device), ensemble.offsets, share, v, device)
+
+
+def _sums_of_points(ensemble: Ensemble, sizes: np.ndarray, rule: TransferCut, *, device: str) -> np.ndarray:
+    """Return the sum of the points nearest to each center (k, d), and in a column more how many objects they are."""
+    k, d = rule.centers.shape
+    sums = np.zeros((k, d + 1))
+    for some, points, labels in rule.nearest(ensemble, device):
+        xp, own = devices.namespace(device), sizes[some]
+        own = xp.asarray(own, dtype=np.float64)
+        for j in range(d):
+            sums[:, j] += devices.to_host(np.bincount(labels, weights=own * points[:, j], minlength=k))
+        sums[:, d] += devices.to_host(np.bincount(labels, weights=own, minlength=k))
+    return sums

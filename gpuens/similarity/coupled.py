@@ -7,6 +7,7 @@ Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data in
 Knowledge Discovery from Data 12 (2018).
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,28 +84,39 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 
 def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -> Blocks:
     """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects."""
-    shares_of = validation.clustering_weights(weights, ens.n_clusterings)
-    k = np.diff(ens.offsets)
-    validation.fits(
-        8 * int((k * k).sum() + 4 * k.max() ** 2 + 3 * ens.n_clusters * k.max()),
-        devices.memory_budget(),
-        f"the coupled similarity of clusterings of up to {k.max()} clusters",
-        "take clusterings of fewer clusters",
-    )
-    shared = contingency.intersections(ens, counts, device=device)
+    _coupling_fits(ens.offsets, weights)
+    return coupling_of(contingency.intersections(ens, counts, device=device), ens.offsets, weights, device=device)
+
+
+def coupling_of(shared: contingency.Table, offsets: np.ndarray, weights: Any, *, device: str = "cpu") -> Blocks:
+    """Return what `coupling` does, of cluster intersections counted before."""
+    shares_of = _coupling_fits(offsets, weights)
     sizes = shared.diagonal().astype(np.float64)
     matrices = []
-    for j, (first, last) in enumerate(zip(ens.offsets[:-1].tolist(), ens.offsets[1:].tolist(), strict=True)):
+    for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         own = sizes[first:last]
         table = shared[first:last]
         spread = (table if isinstance(table, np.ndarray) else table.toarray()) / np.maximum(own, 1)[:, None]
         others = shares_of.copy()
         others[j] = 0.0
-        inter = relative_similarities(spread.T.copy(), ens.offsets, others / others.sum(), device=device)
+        inter = relative_similarities(spread.T.copy(), offsets, others / others.sum(), device=device)
         product = own[:, None] * own
         intra = product / np.maximum(own[:, None] + own + product, 1)
         matrices.append(intra * devices.to_host(inter))
     return Blocks.of(matrices)
+
+
+def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
+    """Return λ, or refuse it, or clusterings whose coupling does not fit."""
+    shares_of: np.ndarray = validation.clustering_weights(weights, len(offsets) - 1)
+    k = np.diff(offsets)
+    validation.fits(
+        8 * int((k * k).sum() + 4 * k.max() ** 2 + 3 * k.sum() * k.max()),
+        devices.memory_budget(),
+        f"the coupled similarity of clusterings of up to {k.max()} clusters",
+        "take clusterings of fewer clusters",
+    )
+    return shares_of
 
 
 @kernels.primitive
@@ -314,21 +326,32 @@ def between_clusters(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, devic
     With p_c the shares of cluster c in all clusters it is p_cᵀ S p_d: no pair of objects is visited. 0 for clusters
     without objects.
     """
+    _all_clusters_fit(ens.n_clusters)
+    return between_clusters_of(contingency.intersections(ens, counts, layout="dense", device=device), blocks)
+
+
+def between_clusters_of(shared: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Return what `between_clusters` does, of dense cluster intersections counted before."""
+    _all_clusters_fit(len(shared))
+    shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
+    spread = np.empty_like(shares)
+    first, matrices = 0, blocks.matrices()
+    for matrix in matrices:
+        own = slice(first, first + len(matrix))
+        spread[:, own] = shares[:, own] @ matrix
+        first += len(matrix)
+    similarities: np.ndarray = spread @ shares.T
+    similarities /= len(matrices)
+    return (similarities + similarities.T) / 2  # the same number both ways
+
+
+def _all_clusters_fit(n_clusters: int) -> None:
     validation.fits(
-        40 * ens.n_clusters**2,
+        40 * n_clusters**2,
         devices.memory_budget(),
-        f"the similarity of all {ens.n_clusters} clusters",
+        f"the similarity of all {n_clusters} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
     )
-    shares = contingency.intersections(ens, counts, layout="dense", device=device)
-    shares = shares / np.maximum(shares.diagonal(), 1)[:, None]
-    spread = np.empty_like(shares)
-    for m, matrix in enumerate(blocks.matrices()):
-        own = slice(*ens.offsets[m : m + 2])
-        spread[:, own] = shares[:, own] @ matrix
-    similarities: np.ndarray = spread @ shares.T
-    similarities /= ens.n_clusterings
-    return (similarities + similarities.T) / 2  # the same number both ways
 
 
 def cluster_objects(ens: Ensemble, counts: np.ndarray, *, device: str = "cpu") -> np.ndarray:
