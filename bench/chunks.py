@@ -10,15 +10,18 @@ The parts:
     scaling  100,000, 1,000,000 and 10,000,000 objects × 10: how LWGP's cost grows
     ten      10,000,000 objects × 20: LWGP, and LWEA on the nodes of a CA-tree
     hundred  100,000,000 objects × 10, a file of 1 GB: intersections, and LWGP, its labels written to a file
+    pieces   10,000,000 objects × 20, whose rows are nearly all distinct: core groups together, and in pieces because
+             GPUENS_MEMORY says so, by one worker and by two
 
-About ten minutes on two cores, and 2 GB in --scratch, which are freed at the end. Objects are points of a mixture of
-Gaussians; a clustering gives each the nearest of its own k centers. They are made by pieces, each with a seed of its
+About a quarter of an hour on two cores, and 2 GB in --scratch, which are freed at the end. Objects are points of a
+mixture of Gaussians; a clustering gives each the nearest of its own k centers. They are made by pieces, each with a seed of its
 own, so that small sets are the first objects of the large ones. Results are written after each row, and a part that is
 of the same machine, versions and commit goes on where it was stopped.
 """
 
 import argparse
 import hashlib
+import os
 import sys
 import tempfile
 import threading
@@ -40,6 +43,8 @@ PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
 K = 8  # components of the mixture, and clusters wanted
 DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
 CENTERS = {10: (7, 40), 20: (5, 10)}  # bounds of k, by number of clusterings: core groups are 1 … 10 % of N
+MANY = (30, 60)  # of the part "pieces": rows are nearly all distinct
+LITTLE = "500MB"  # what is not to be gathered there
 PIECE = 250_000  # objects made at once
 TREE = "catree:tau=0.2,gamma=0.9"
 INTERVAL = 0.1  # seconds between looks at the memory
@@ -61,6 +66,7 @@ class Setting:
         less = 500 if options.quick else 1
         self.same = 1_000_000 // less
         self.scaling = [n // less for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
+        self.little = "7MB" if options.quick else LITTLE
         self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
         self.chunk_rows = options.chunk_rows // less
         self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
@@ -165,11 +171,31 @@ def hundred(setting: Setting, rows: common.Record, found: Found) -> None:
             found("LWGP", fitted(setting, files))
 
 
+def pieces(setting: Setting, rows: common.Record, found: Found) -> None:
+    together = {f"{method}, together": {"method": method.lower()} for method in ("LWGP", "CgC")}
+    apart = {
+        f"{method}, in pieces, {workers} worker(s)": {
+            "method": method.lower(),
+            "memory": setting.little,
+            "workers": workers,
+        }
+        for method in ("LWGP", "CgC")
+        for workers in ((0,) if setting.workers == 0 else (2, 1))
+    }
+    if set(rows) >= set(together | apart):
+        return
+    with mixture(setting, setting.ten, 20, MANY) as files:
+        for key, how in (together | apart).items():
+            if key not in rows:
+                found(key, fitted(setting, files, **how))
+
+
 PARTS: dict[str, Callable[[Setting, common.Record, Found], None]] = {
     "same": same,
     "scaling": scaling,
     "ten": ten,
     "hundred": hundred,
+    "pieces": pieces,
 }
 
 
@@ -179,11 +205,14 @@ def fitted(setting: Setting, files: common.Record, **how: Any) -> common.Record:
 
 
 @contextmanager
-def mixture(setting: Setting, n_objects: int, n_clusterings: int) -> Iterator[common.Record]:
+def mixture(
+    setting: Setting, n_objects: int, n_clusterings: int, centers: tuple[int, int] | None = None
+) -> Iterator[common.Record]:
     """Make the label file of a mixture and that of its components, for as long as they are needed."""
     files = {"labels": setting.scratch / "labels.npy", "truth": setting.scratch / "truth.npy"}
     try:
-        generate(files["labels"], files["truth"], (n_objects, n_clusterings), setting.seed)
+        centers = centers or CENTERS[n_clusterings]
+        generate(files["labels"], files["truth"], (n_objects, n_clusterings), centers, setting.seed)
         yield files
     finally:
         for path in files.values():
@@ -193,12 +222,12 @@ def mixture(setting: Setting, n_objects: int, n_clusterings: int) -> Iterator[co
 # --- the label files --------------------------------------------------------------------------------------------------
 
 
-def generate(labels: Path, truth: Path, shape: tuple[int, int], seed: int) -> None:
+def generate(labels: Path, truth: Path, shape: tuple[int, int], bounds: tuple[int, int], seed: int) -> None:
     """Write the label matrix of a mixture (n_objects, n_clusterings), and the component of each object, both uint8."""
     n_objects, n_clusterings = shape
     rng = np.random.default_rng(seed)
     means = (SPREAD * rng.standard_normal((K, DIMENSIONS))).astype(np.float32)
-    low, high = CENTERS[n_clusterings]
+    low, high = bounds
     centers = [objects_of(means, rng, rng.integers(low, high + 1))[0] for _ in range(n_clusterings)]
 
     def piece(i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -311,8 +340,11 @@ def fit(
     workers: int,
     chunk_rows: int,
     kill: str | None = None,
+    memory: str | None = None,
 ) -> common.Record:
     """Do what ``gpuens run --scheduler`` does, with a clock on each phase."""
+    if memory:
+        os.environ["GPUENS_MEMORY"] = memory
     import gpuens as ge
     from gpuens import distributed
 
@@ -330,13 +362,14 @@ def fit(
             distributed.write_labels(Path(scratch) / "consensus.npy", estimator.labels_, client=client)
         if kill:
             killer.join(timeout=0)
-    groups = estimator.reduction_.chunks.groups
+    chunks = estimator.reduction_.chunks
+    together = chunks.fit_here
     return {
         "n_objects": matrix.shape[0],
         "n_clusterings": matrix.shape[1],
         "n_chunks": n_chunks,
-        "groups": len(groups.weights),
-        "rows": len(estimator.reduction_.weights),
+        "groups" if together else "rows in pieces": sum(chunks.sizes),
+        "rows": len(estimator.reduction_.weights) if together else sum(chunks.sizes),
         "seconds": clock.total(),
         "phases": clock.seconds,
         "load": common.load(),
@@ -396,7 +429,7 @@ class Clock:
 
         def timed(wait: Callable) -> Callable:
             def waited(chunks: Any, tasks: list, what: str) -> list:
-                with self.phase(PHASES[what]):
+                with self.phase(PHASES.get(what, "method")):
                     return wait(chunks, tasks, what)
 
             return waited
@@ -422,7 +455,6 @@ PHASES = {  # what is waited for, and what the table calls it
 
 def kill_a_worker(client: Any, phase: str, after: int) -> None:
     """Kill a worker process when so many chunks have been through a phase."""
-    import os
     import signal
 
     pids = client.run(os.getpid)

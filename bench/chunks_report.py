@@ -13,6 +13,7 @@ TITLES = {
     "scaling": "Cost against the number of objects",
     "ten": "Ten million objects",
     "hundred": "A hundred million objects",
+    "pieces": "Rows that do not fit one process",
 }
 
 
@@ -35,6 +36,8 @@ def markdown(record: common.Record) -> str:
             lines.append(same(rows) if name == "same" else table(name, rows))
         if name == "scaling":
             lines.append(slopes(parts))
+        if name == "pieces":
+            lines.append(in_pieces(rows))
         if name == "ten" and rows and not record["quick"]:
             peak = max(row["peak"] for row in rows.values())
             lines.append(f"\nAt most {common.size(MEMORY)} for all processes: {common.held(peak <= MEMORY)}.")
@@ -69,6 +72,20 @@ def same(rows: common.Record) -> str:
     return (
         f"{n_objects:,} objects × 10. Of {len(compared)} label files, {equal_ones} are bit for bit those of one "
         "piece.\n\n" + common.table(header, lines)
+    )
+
+
+def in_pieces(rows: common.Record) -> str:
+    """Say whether the number of workers changes labels."""
+    digests: dict[str, set[str]] = {}
+    for key, row in rows.items():
+        method, _, how = key.partition(", ")
+        if how != "together":
+            digests.setdefault(method, set()).add(row["digest"])
+    said = [f"{method}: {'equal' if len(found) == 1 else '**not equal**'}" for method, found in digests.items()]
+    return (
+        "\nWhere rows stay in pieces, core groups are those of single chunks (*rows*), and *method* is all passes over "
+        f"them. Labels by one worker and by two: {', '.join(said)}."
     )
 
 
