@@ -215,7 +215,7 @@ def _run(args: argparse.Namespace) -> None:
     from gpuens import io, validation
     from gpuens.methods import methods
 
-    validation.chunk_options(args.scheduler, args.workers)
+    validation.chunk_options(args.scheduler, args.workers, args.key)
     estimator = _estimator(args, methods())
     device = devices.resolve(estimator.device)
     output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
@@ -230,7 +230,7 @@ def _run(args: argparse.Namespace) -> None:
         sizes = [int(size) for size in _counts(estimator.labels_)]
     else:
         ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
-    groups = len(estimator.reduction_.weights)
+    groups = estimator.reduction_.n_representatives
     exact = estimator.reduction in (None, "core-groups")
     _write_record(
         args,
@@ -262,7 +262,7 @@ def _run(args: argparse.Namespace) -> None:
 def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: "_Clock") -> tuple[Any, list[int]]:
     """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
     from gpuens import validation
-    from gpuens.distributed import connected, fit, plan, read_labels, write_labels
+    from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
 
     scheduler = None if args.scheduler == "threads" else args.scheduler
     with connected(scheduler, args.workers) as client:
@@ -273,6 +273,8 @@ def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock:
                 names = list(labels.columns) if frame else list(range(labels.shape[1]))
                 chosen = validation.chosen_columns(args.columns, names)
                 labels = labels[[names[m] for m in chosen]] if frame else labels[:, chosen]
+            if scheduler == "cuda" and not hasattr(labels, "columns"):
+                labels = on_gpus(labels)
             expected = plan(labels, estimator, client=client)
         if not args.quiet:
             print(f"plan: {expected}", flush=True)

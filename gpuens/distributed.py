@@ -134,6 +134,7 @@ class Plan(NamedTuple):
     expected_groups: int
     expected_bytes: int  # of the core groups and what the method holds beside them, here
     suggestion: str | None  # the reduction that would fit, where that does not
+    in_pieces: bool = False  # whether the rows are going to stay where they are, as they do not fit here
 
     def __str__(self) -> str:
         size = validation.human_bytes(self.expected_bytes)
@@ -141,6 +142,7 @@ class Plan(NamedTuple):
             f"{self.n_objects:,} objects in {self.n_chunks} chunks; {self.pilot_groups:,} distinct label rows in "
             f"{self.pilot_objects:,} of them, so about {self.expected_groups:,} in all: {size}"
             + (f"; --reduce {self.suggestion} would fit" if self.suggestion else "")
+            + ("; they stay in pieces" if self.in_pieces else "")
         )
 
 
@@ -173,15 +175,17 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
     expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
     needed = expected * (4 * n_clusterings + 52)
+    in_pieces = False
     each_pair, suggestion, budget = PAIRS.get(type(estimator).__name__, 0), None, devices.memory_budget()
     if getattr(estimator, "linkage", None) == "complete":
         each_pair = 8
     if estimator is None or estimator.reduction is None:
         needed += each_pair * expected**2
-        if needed > budget:
+        in_pieces = needed > budget and estimator is not None and estimator.learns_in_pieces
+        if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"
-    return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion)
+    return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion, in_pieces)
 
 
 PAIRS = {"OCIa": 28, "OCH": 4}  # bytes that a method holds for each ordered pair of rows
@@ -216,12 +220,13 @@ def read_labels(path: Any, *, chunk_rows: int = 1_000_000) -> Any:
         validation.readable_path(path)
     path = os.path.abspath(path)  # workers may have been started elsewhere
     if kind == ".zarr":
-        found = da.from_zarr(path)
-        return found.rechunk({0: chunk_rows, 1: -1})
+        with _needs("zarr", kind), reading(path):
+            return da.from_zarr(path).rechunk({0: chunk_rows, 1: -1})
     if kind == ".parquet":
-        import dask.dataframe as dd
+        with _needs("dask[dataframe]", kind), reading(path):
+            import dask.dataframe as dd
 
-        return dd.read_parquet(path)
+            return dd.read_parquet(path)
     with reading(path):
         whole = np.load(path, mmap_mode="r", allow_pickle=False)
         validation.label_matrix_shape(whole.shape, columns_are_clusterings=False)
@@ -229,6 +234,19 @@ def read_labels(path: Any, *, chunk_rows: int = 1_000_000) -> Any:
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, start, stop, dask_key_name=_key("read")) for start, stop in pairwise(bounds)]
     return _array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
+
+
+@contextmanager
+def _needs(package: str, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise validation.package_missing(kind, package) from error
+
+
+def on_gpus(labels: Any) -> Any:
+    """Return a Dask array whose chunks are CuPy's: each goes to the GPU of the worker that has read it."""
+    return labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=np.empty((0, 0), dtype=labels.dtype))
 
 
 def _rows_of_file(path: str, start: int, stop: int) -> np.ndarray:
@@ -299,7 +317,10 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         cluster = None
     try:
         with _sentences("the connection"):
-            client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
+            try:
+                client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
+            except (OSError, ValueError) as error:
+                raise validation.no_scheduler(scheduler, TIMEOUT) from error
         with client:
             yield client
     finally:
@@ -398,6 +419,9 @@ class Chunks:
             "core groups of chunks",
         )
         self.numbering, self.tables = self._number()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"client": None}  # a connection cannot be written down; the active one takes over
 
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks by ascending label value, as those of one ensemble are."""
@@ -546,17 +570,38 @@ class Chunks:
             return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     def persist(self, tasks: list, what: str) -> list:
-        """Return tasks whose results stay where they were worked out, all of them done."""
-        import dask
+        """Return tasks whose results stay where they were worked out, all of them done.
 
+        Workers put on disk what they cannot hold. Threads have nowhere to: beyond half of the memory that may be used,
+        the tasks come back as they were, to be done again whenever they are needed.
+        """
         with _sentences(what):
             if self.client is None:
-                return list(dask.persist(*tasks, scheduler="threads"))
+                return self._held(tasks)
             tasks = self.client.persist(tasks)
             from distributed import futures_of
 
             self._wait(futures_of(tasks, client=self.client), what)
             return tasks
+
+    def _held(self, tasks: list) -> list:
+        import dask
+        from dask.sizeof import sizeof
+
+        held: list = []
+        room = devices.memory_budget() // 2
+        at_once = 2 * devices.n_threads()
+        for start in range(0, len(tasks), at_once):
+            some = tasks[start : start + at_once]
+            results = dask.compute(*some, scheduler="threads")
+            room -= sum(map(sizeof, results))
+            if room < 0:
+                return tasks
+            held += [
+                dask.delayed(result, traverse=False, name=task.key)
+                for result, task in zip(results, some, strict=True)
+            ]
+        return held
 
     def compute(self, tasks: list, what: str) -> list:
         """Return the results of tasks, here."""
@@ -636,6 +681,11 @@ class ScatteredReduction(Reduction):
     """Core groups that stay in pieces: ``ensemble`` has no rows but their numbering, ``weights`` is empty."""
 
     chunks: Any = None
+
+    @property
+    def n_representatives(self) -> int:
+        """Rows of all pieces, of which those that are in several count again."""
+        return sum(self.chunks.sizes)
 
     def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
         like = function(self.ensemble)

@@ -115,6 +115,7 @@ def kmeans_ensemble(
         validation.features_shape(tuple(X.shape))
         n_objects, n_features = (int(n) for n in X.shape)
         validation.drawn_from_chunks(objects, n_objects)
+        validation.clusterings_in_chunks(names, device)
     else:
         where = kind_of(X)
         device = resolve(device, where)

@@ -385,8 +385,25 @@ def no_dask_cuda() -> ImportError:
     )
 
 
-def chunk_options(scheduler: str | None, workers: int | None) -> None:
-    """Refuse a number of workers where no cluster of this machine is made."""
+def no_scheduler(address: str, seconds: float) -> ConnectionError:
+    """Return what is raised where nobody answers."""
+    return ConnectionError(
+        f"no Dask scheduler answered at {address!r} within {seconds:g} s; start one there or give another address."
+    )
+
+
+def clusterings_in_chunks(names: Any, device: str) -> None:
+    """Refuse what base clusterings of features in chunks cannot have."""
+    if names is not None:
+        raise ValueError("names are of an ensemble, and labels in chunks are a Dask array without; leave names out.")
+    if device not in ("auto", "cpu"):
+        raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
+
+
+def chunk_options(scheduler: str | None, workers: int | None, key: str | None) -> None:
+    """Refuse a number of workers where no cluster of this machine is made, and keys of files not read in chunks."""
+    if scheduler is not None and key is not None:
+        raise ValueError(f"--key={key} is for npz files, which are not read in chunks; leave --scheduler out.")
     if workers is not None:
         integer(workers, "--workers", minimum=1)
     if workers is not None and scheduler not in ("local", "cuda"):
@@ -824,11 +841,19 @@ def cut_above_zero(k: int, n_separate: int) -> None:
         )
 
 
-def n_clusters(value: Any, n_distinct: int) -> int:
-    """Return the number of clusters wanted, or refuse one that ``n_distinct`` distinct label rows cannot give."""
+def n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> int:
+    """Return the number of clusters wanted, or refuse one that ``n_distinct`` distinct label rows cannot give.
+
+    ``reduced``: whether they are what a reduction has left.
+    """
     if value is None:
         raise ValueError("n_clusters is not given, and this method has no rule to choose it; pass n_clusters=….")
     k = integer(value, "n_clusters", minimum=1)
+    if k > n_distinct and reduced:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} row(s) that the reduction has left; ask for fewer clusters "
+            "or for a reduction that keeps more (a larger sample, a smaller tau)."
+        )
     if k > n_distinct:
         raise ValueError(
             f"n_clusters={k} is more than the {n_distinct} distinct label row(s): objects with equal labels cannot be "

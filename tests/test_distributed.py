@@ -1,6 +1,7 @@
 """Labels in chunks: the same answer as in one piece, by threads or by worker processes, whatever happens to them."""
 
 import os
+import pickle
 import signal
 import sys
 import time
@@ -87,6 +88,14 @@ def test_a_client_may_be_named(cluster, labels):
 def test_any_chunks_will_do(labels, size):
     found = ge.LWEA(4).fit(chunks_of(labels, size)).labels_.compute()
     np.testing.assert_array_equal(found, ge.LWEA(4).fit_predict(labels))
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:150"])
+def test_estimators_can_be_written_down(client, labels, reduction, in_pieces):
+    for method in ("hbgf", "lwgp"):
+        est = ge.methods()[method](4, reduction=reduction).fit(chunks_of(labels))
+        again = pickle.loads(pickle.dumps(est))
+        np.testing.assert_array_equal(again.labels_.compute(), est.labels_.compute())
 
 
 def test_chunks_with_columns_apart_and_of_unknown_size(labels):
@@ -289,11 +298,48 @@ def test_merging_goes_as_far_as_it_fits(labels, monkeypatch):
     np.testing.assert_array_equal(found, ge.CrCIa(4).fit_predict(labels))
 
 
+def test_threads_do_again_what_they_cannot_hold(labels, monkeypatch, in_pieces):
+    made = []
+    part = in_chunks._part
+    monkeypatch.setattr(in_chunks, "_part", lambda *args: made.append(1) or part(*args))
+    found, passes = [], []
+    for budget in ("1GB", "25kB"):
+        monkeypatch.setenv("GPUENS_MEMORY", budget)
+        made.clear()
+        found.append(fitted("hbgf", chunks_of(labels))[1])
+        passes.append(len(made) // 8)
+    np.testing.assert_array_equal(*found)
+    assert passes[0] == 1
+    assert passes[1] > 5
+
+
 def test_a_small_budget_keeps_rows_in_pieces(labels, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "60kB")
     est, found = fitted("hbgf", chunks_of(labels))
     assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
     assert found.max() == 3
+
+
+# --- chunks on GPUs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["cgc", "crc-ia", "lwea", "lwgp"])
+@pytest.mark.parametrize("reduction", [None, "sample:150"])
+def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
+    """By the stand-in for CuPy, in threads: they share what a GPU's memory is there."""
+    expected = ge.methods()[method](4, reduction=reduction).fit_predict(labels)
+    est = ge.methods()[method](4, reduction=reduction).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+    for block in est.labels_.to_delayed().ravel():
+        assert isinstance(block.compute(scheduler="sync"), fake_cupy.ndarray)
+    found = np.concatenate([block.compute(scheduler="sync").get() for block in est.labels_.to_delayed().ravel()])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("method", ["cgc", "lwgp"])
+def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
+    expected = ge.methods()[method](4).fit(chunks_of(labels, 300)).labels_.compute()
+    est = ge.methods()[method](4, device="cuda").fit(chunks_of(labels, 300))
+    np.testing.assert_array_equal(est.labels_.compute(), expected)
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------
@@ -332,6 +378,8 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
 
 def test_features_in_chunks_need_a_number_of_objects():
     X = da.from_array(np.eye(20), chunks=5)
+    refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2, objects=9, names=list("abcde")), ValueError, "leave names out")
+    refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2, objects=9, device="cuda"), ValueError, "device='cuda'")
     refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2), ValueError, "objects=")
 
 
@@ -378,6 +426,16 @@ def test_zarr_and_parquet(tmp_path, labels):
     np.testing.assert_array_equal(found.compute(), ge.EAC(4).fit_predict(labels))
 
 
+def test_damaged_files_and_missing_packages_are_one_sentence(tmp_path, monkeypatch):
+    for name in ("labels.zarr", "labels.parquet"):
+        (tmp_path / name).write_text("nothing")
+        refused(lambda name=name: in_chunks.read_labels(tmp_path / name), ValueError, name)
+        monkeypatch.setitem(sys.modules, "zarr", None)
+        monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+        refused(lambda name=name: in_chunks.read_labels(tmp_path / name), ImportError, "not installed")
+        monkeypatch.undo()
+
+
 def fails(block, block_info=None):
     if block_info and block_info[0]["chunk-location"][0] == 2:
         raise ValueError("no more.")
@@ -412,7 +470,9 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
         ("--scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),
         ("--scheduler cuda", "needs dask-cuda"),
-        ("--scheduler tcp://127.0.0.1:9", "scheduler went away"),
+        ("--scheduler tcp://127.0.0.1:9", "no Dask scheduler answered at 'tcp://127.0.0.1:9'"),
+        ("--scheduler nowhere:x", "no Dask scheduler answered at 'nowhere:x'"),
+        ("--scheduler threads --key a", "--key=a is for npz files"),
     ]:
         assert main(f"run labels.npy -k 4 -o out.npy {more}".split()) != 0
         assert said in capsys.readouterr().err

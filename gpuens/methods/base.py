@@ -65,7 +65,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         def work() -> None:
             self.reduction_ = reduce(device)
             if self.n_clusters is not None or not self._chooses_n_clusters:
-                validation.n_clusters(self.n_clusters, len(self.reduction_.weights))
+                validation.n_clusters(self.n_clusters, len(self.reduction_.weights), reduced=self.reduction is not None)
             labels = self._partition(self.reduction_, device)
             self.n_clusters_ = int(labels.max()) + 1
             if self.reduction_.others is not None:
@@ -104,6 +104,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         Only for methods that compare rows with clusters and not with one another.
         """
         raise validation.rows_too_many(type(self).__name__, rows.n_rows)
+
+    @property
+    def learns_in_pieces(self) -> bool:
+        """Whether the method can do with sums over rows that no process holds all of (`gpuens.distributed`)."""
+        return type(self)._learn is not Consensus._learn
 
     def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
         """Return the cluster that each of the other rows is most similar to; the largest of those that tie."""

@@ -10,6 +10,7 @@ from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import Consensus, SimilaritySums
 from gpuens.partition.meta_clustering import association, meta_clustering, shares
+from gpuens.partition.metis import graph_fits
 from gpuens.reduction import Reduction
 from gpuens.scattered import Pieces, intersections
 from gpuens.similarity.coupled import Blocks, coupling, coupling_of
@@ -125,6 +126,7 @@ class MetaClusterConsensus(Consensus):
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
         validation.n_meta_clusters(self.n_clusters, int(np.count_nonzero(reduced.ensemble.sizes)))
+        graph_fits(int(np.count_nonzero(reduced.ensemble.sizes)))
         found = meta_clustering(
             reduced.ensemble,
             self._similarity_of_clusters(reduced, device),

@@ -9,7 +9,7 @@ import numpy as np
 from gpuens import validation
 from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import NeighborhoodConsensus
-from gpuens.partition import rock
+from gpuens.partition import links_fit, rock
 from gpuens.reduction import Reduction
 from gpuens.similarity.neighborhood import Neighborhoods
 
@@ -88,6 +88,7 @@ class OCH(NeighborhoodConsensus):
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
+        links_fit(len(reduced.weights), int(reduced.weights.sum()))
         near = self._neighborhoods(reduced, self._couple(reduced, device), device)
         if self.theta is None:
             self.theta_ = min(self.theta_, LARGEST_THETA)

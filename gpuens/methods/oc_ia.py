@@ -7,7 +7,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import validation
 from gpuens.methods.coupled import CoupledConsensus
-from gpuens.partition import metis
+from gpuens.partition import graph_fits, metis
 from gpuens.reduction import Reduction
 from gpuens.similarity.coupled import coupled_tile
 
@@ -78,6 +78,7 @@ class OCIa(CoupledConsensus):
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         assert self.n_clusters is not None  # refused before
+        graph_fits(len(reduced.weights))
         blocks = self._couple(reduced, device).on(device)
         codes, offsets, counts = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, reduced.weights
 

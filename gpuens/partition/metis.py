@@ -84,12 +84,7 @@ def metis(
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
         return np.arange(n)
-    validation.fits(
-        BYTES_PER_PAIR * n * n,
-        devices.memory_budget(),
-        f"METIS holds all pairs of {n} vertices, which",
-        "work on a sample, reduction=Sample(…)",
-    )
+    graph_fits(n)
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
@@ -117,6 +112,16 @@ def metis(
 
 
 # --- the graph --------------------------------------------------------------------------------------------------------
+
+
+def graph_fits(n: int) -> None:
+    """Refuse a complete graph of n vertices that does not fit, which methods do before they work out its edges."""
+    validation.fits(
+        BYTES_PER_PAIR * n * n,
+        devices.memory_budget(),
+        f"METIS holds all pairs of {n} vertices, which",
+        "work on a sample, reduction=Sample(…)",
+    )
 
 
 def _rows_of(similarities, n):

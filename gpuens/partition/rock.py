@@ -75,12 +75,7 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     theta = validation.rock_theta(theta)
     sizes = validation.vertex_weights(sizes)
     n_objects = int(sizes.sum())
-    validation.fits(
-        8 * (n * (n - 1) // 2 + n_objects),
-        devices.memory_budget(),
-        f"the links of all pairs of the {n} distinct label rows",
-        "work on a sample, reduction=Sample(…)",
-    )
+    links_fit(n, n_objects)
     power = 1 + 2 * (1 - theta) / (1 + theta)
     powers = np.fromiter((math.pow(size, power) for size in range(n_objects + 1)), np.float64, n_objects + 1)
     names = np.arange(n)
@@ -97,6 +92,16 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     kept, absorbed, goodness = (np.concatenate(parts) for parts in zip(*merged, strict=True)) if merged else _none()
     validation.merged_without_links(n_clusters, n - int(np.count_nonzero(goodness > 0)))
     return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
+
+
+def links_fit(n_rows: int, n_objects: int) -> None:
+    """Refuse rows whose links do not fit, which methods do before they look for neighbours."""
+    validation.fits(
+        8 * (n_rows * (n_rows - 1) // 2 + n_objects),
+        devices.memory_budget(),
+        f"the links of all pairs of the {n_rows} distinct label rows",
+        "work on a sample, reduction=Sample(…)",
+    )
 
 
 def _none():

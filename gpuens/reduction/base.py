@@ -42,6 +42,10 @@ class Reduction:
         return self.others is None
 
     @property
+    def n_representatives(self) -> int:
+        return len(self.weights)
+
+    @property
     def n_rows(self) -> int:
         """Representatives and others together."""
         return len(self.weights) + (0 if self.others is None else len(self.others))
