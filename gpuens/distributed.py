@@ -598,8 +598,7 @@ class Chunks:
             if room < 0:
                 return tasks
             held += [
-                dask.delayed(result, traverse=False, name=task.key)
-                for result, task in zip(results, some, strict=True)
+                dask.delayed(result, traverse=False, name=task.key) for result, task in zip(results, some, strict=True)
             ]
         return held
 

@@ -21,6 +21,7 @@ LAYERS = [
     {"__main__", "cli", "demo", "report", "plotting"},
     {"methods", "generate", "distributed", "datasets", "io"},
     {"partition", "reduction", "similarity", "metrics", "kmeans"},
+    {"scattered"},
     {"contingency"},
     {"incidence"},
     {"ensemble"},

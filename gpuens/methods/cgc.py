@@ -6,8 +6,13 @@ import numpy as np
 
 from gpuens import validation
 from gpuens.methods.coupled import CoupledConsensus
-from gpuens.partition import LabelKMeans, label_kmeans, learn_label_kmeans, squared_euclidean
-from gpuens.partition.label_kmeans import Divergence
+from gpuens.partition.label_kmeans import (
+    Divergence,
+    LabelKMeans,
+    label_kmeans,
+    learn_label_kmeans,
+    squared_euclidean,
+)
 from gpuens.reduction import Reduction
 from gpuens.scattered import Numbered, Pieces
 

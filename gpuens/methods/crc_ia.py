@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus
-from gpuens.partition import learn_meta_clustering
+from gpuens.partition.meta_clustering import learn_meta_clustering
 from gpuens.reduction import Reduction
 from gpuens.scattered import Numbered, Pieces
 from gpuens.similarity import coupled

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens import validation
 from gpuens.methods.base import Consensus
-from gpuens.partition import learn_transfer_cut, transfer_cut
+from gpuens.partition.transfer_cut import learn_transfer_cut, transfer_cut
 from gpuens.reduction import Reduction
 from gpuens.scattered import Numbered, Pieces
 

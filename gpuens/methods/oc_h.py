@@ -9,7 +9,7 @@ import numpy as np
 from gpuens import validation
 from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import NeighborhoodConsensus
-from gpuens.partition import links_fit, rock
+from gpuens.partition.rock import links_fit, rock
 from gpuens.reduction import Reduction
 from gpuens.similarity.neighborhood import Neighborhoods
 

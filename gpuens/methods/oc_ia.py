@@ -7,7 +7,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import validation
 from gpuens.methods.coupled import CoupledConsensus
-from gpuens.partition import graph_fits, metis
+from gpuens.partition.metis import graph_fits, metis
 from gpuens.reduction import Reduction
 from gpuens.similarity.coupled import coupled_tile
 

@@ -3,12 +3,12 @@
 from gpuens.partition.average import average_linkage
 from gpuens.partition.complete import complete_linkage
 from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, learn_label_kmeans, squared_euclidean
-from gpuens.partition.meta_clustering import MetaClustering, learn_meta_clustering, meta_clustering
-from gpuens.partition.metis import graph_fits, metis
-from gpuens.partition.rock import Rock, links_fit, rock
+from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
+from gpuens.partition.meta_clustering import MetaClustering, meta_clustering
+from gpuens.partition.metis import metis
+from gpuens.partition.rock import Rock, rock
 from gpuens.partition.single import single_linkage
-from gpuens.partition.transfer_cut import embedding, learn_transfer_cut, transfer_cut
+from gpuens.partition.transfer_cut import embedding, transfer_cut
 from gpuens.partition.work import Work
 
 __all__ = [
@@ -20,12 +20,7 @@ __all__ = [
     "average_linkage",
     "complete_linkage",
     "embedding",
-    "graph_fits",
     "label_kmeans",
-    "learn_label_kmeans",
-    "learn_meta_clustering",
-    "learn_transfer_cut",
-    "links_fit",
     "meta_clustering",
     "metis",
     "rock",
