@@ -461,19 +461,18 @@ class Chunks:
         return len(self.names) * self.numbering.dtype.itemsize + 40
 
     def _merge(self) -> None:
-        """Merge the distinct rows of all chunks, few pieces at a time, until they are one or a merge would not fit."""
+        """Merge the distinct rows of all chunks, few pieces at a time, until they are one or no merge would fit."""
         if hasattr(self, "pieces"):
             return
-        self.pieces = self.persist(self.rows(), "core groups")
-        self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
-        self.sizes = self.compute([self.task(_n_rows, piece, phase="size") for piece in self.pieces], "core groups")
-        while len(self.pieces) > 1:
-            together = [slice(i, i + FAN_IN) for i in range(0, len(self.pieces), FAN_IN)]
-            if max(sum(self.sizes[some]) for some in together) * 3 * self._row_bytes > self._worker_budget():
-                return
-            merged = [self.task(_merge, self.pieces[some], self.bare(), phase="merge") for some in together]
-            self.pieces = self.persist(merged, "core groups")
+        tasks = self.rows()
+        while True:
+            self.pieces = self.persist(tasks, "core groups")
+            self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
             self.sizes = self.compute([self.task(_n_rows, piece, phase="size") for piece in self.pieces], "core groups")
+            together = _runs(self.sizes, self._worker_budget() // (3 * self._row_bytes))
+            if len(together) == len(self.pieces):
+                return
+            tasks = [self.task(_merge, self.pieces[some], self.bare(), phase="merge") for some in together]
 
     def _worker_budget(self) -> int:
         """Return how many bytes a task may take."""
@@ -623,6 +622,15 @@ class Chunks:
                     self.client.cancel(futures)
                     raise error
                 bar.update(1)
+
+
+def _runs(sizes: list[int], room: int) -> list[slice]:
+    """Return runs of neighbours, as long as they go: `FAN_IN` at most, and no more rows than there is room for."""
+    starts = [0]
+    for i in range(1, len(sizes)):
+        if i - starts[-1] == FAN_IN or sum(sizes[starts[-1] : i + 1]) > room:
+            starts.append(i)
+    return [slice(start, stop) for start, stop in pairwise([*starts, len(sizes)])]
 
 
 class ChunkPieces:
