@@ -314,12 +314,18 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
             raise validation.no_dask_cuda() from error
         cluster = LocalCUDACluster(n_workers=workers)
     else:
+        from distributed.comm.addressing import get_address_host_port
+
         cluster = None
+        try:
+            get_address_host_port(scheduler)
+        except ValueError as error:  # a client would be left behind that tries to connect for ever
+            raise validation.no_address(scheduler, error) from error
     try:
         with _sentences("the connection"):
             try:
                 client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 raise validation.no_scheduler(scheduler, TIMEOUT) from error
         with client:
             yield client

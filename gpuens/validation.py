@@ -392,6 +392,13 @@ def no_scheduler(address: str, seconds: float) -> ConnectionError:
     )
 
 
+def no_address(address: str, error: Exception) -> ValueError:
+    """Return the refusal of what is no address of a scheduler."""
+    return ValueError(
+        f"scheduler {address!r} is none of local, cuda and threads, and no address such as tcp://host:8786 ({error})."
+    )
+
+
 def clusterings_in_chunks(names: Any, device: str) -> None:
     """Refuse what base clusterings of features in chunks cannot have."""
     if names is not None:

@@ -472,7 +472,7 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
         ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),
         ("--scheduler cuda", "needs dask-cuda"),
         ("--scheduler tcp://127.0.0.1:9", "no Dask scheduler answered at 'tcp://127.0.0.1:9'"),
-        ("--scheduler nowhere:x", "no Dask scheduler answered at 'nowhere:x'"),
+        ("--scheduler nowhere:x", "scheduler 'nowhere:x' is none of local"),
         ("--scheduler threads --key a", "--key=a is for npz files"),
     ]:
         assert main(f"run labels.npy -k 4 -o out.npy {more}".split()) != 0
