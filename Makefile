@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .

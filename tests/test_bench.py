@@ -93,7 +93,8 @@ def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     pytest.importorskip("distributed")
     printed = run("chunks.py", "--quick", "--scratch", tmp_path, "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
-    assert set(parts) == {"same", "scaling", "ten", "hundred"}
+    assert set(parts) == {"same", "scaling", "ten", "hundred", "pieces"}
+    assert sum("rows in pieces" in row for row in parts["pieces"]["rows"].values()) == 2
     assert "failed" not in json.dumps(parts)
     compared = [row for row in parts["same"]["rows"].values() if "same" in row]
     assert len(compared) == 4

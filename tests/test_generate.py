@@ -605,7 +605,7 @@ def test_a_gpu_that_is_not_there():
         ({"progress": "yes"}, ValueError, "progress must be"),
         ({"device": "gpu"}, ValueError, "device must be one of"),
     ],
-    ids=str,
+    ids=lambda value: str(value).split(" at 0x")[0],
 )
 def test_bad_options(options, kind, mentioned):
     refused(lambda: kmeans_ensemble(X, **options), kind, mentioned)
