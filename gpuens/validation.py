@@ -472,6 +472,13 @@ def writable_path(path: str | os.PathLike) -> None:
         raise FileNotFoundError(f"path {path!r} is in a directory that does not exist; make {folder!r} first.")
 
 
+def folder_to_make(path: str | os.PathLike) -> None:
+    """Refuse paths where something else than a folder is in the way."""
+    path = os.fspath(path)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise NotADirectoryError(f"path {path!r} is to be a folder, and a file is there; move it away.")
+
+
 def gist(error: Exception) -> str:
     """Return what an error says as a part of a sentence."""
     text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
@@ -815,6 +822,40 @@ def grown_tree(tree: Any) -> None:
     """Refuse what is no CA-tree."""
     if not hasattr(tree, "radii"):
         raise TypeError(f"tree must be what CATree().grow(labels) returns, not {type(tree).__name__}.")
+
+
+def soft_correspondences(estimator: Any) -> tuple[list, list, list]:
+    """Return the correspondence matrices of a fitted method, its clusters' labels and its clusterings' names."""
+    if not hasattr(estimator, "correspondence_"):
+        kind = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(f"estimator must be a method with soft correspondences, such as SCEC(…).fit(labels), not {kind}.")
+    ensemble = estimator.reduction_.ensemble
+    return estimator.correspondence_, ensemble.categories, ensemble.names
+
+
+def one_of_clusterings(clustering: Any, names: list) -> int:
+    """Return the position of a base clustering given by its name or its position, or refuse it."""
+    if clustering in names:
+        return names.index(clustering)
+    if isinstance(clustering, str):
+        raise ValueError(f"clustering {clustering!r} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}.")
+    return integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
+
+
+def axes_for(ax: Any, n_pictures: int) -> None:
+    """Refuse to draw several pictures into one Axes."""
+    if ax is not None and n_pictures > 1:
+        raise ValueError(f"ax is one place for {n_pictures} pictures; say which clustering to draw there, or leave ax out.")
+
+
+def pictures_to_report(method: str, has_pictures: bool, drawable: bool) -> None:
+    """Refuse a report of a method that has no pictures, or where nothing can draw them."""
+    if not has_pictures:
+        raise ValueError(
+            f"--report draws dendrograms and correspondences, and method {method!r} has neither; leave --report out."
+        )
+    if not drawable:
+        raise no_matplotlib()
 
 
 def no_matplotlib() -> ImportError:

@@ -91,10 +91,10 @@ class SCEC(Consensus):
     >>> clinic = [-1, 0, 0, 1, -1, 1, 1, 0, -1]
     >>> est = ge.SCEC(n_clusters=2).fit([bank, shop, clinic])
     >>> est.labels_.tolist()
-    [0, 0, 0, 1, 1, 1, 1, 0, 0]
+    [1, 1, 1, 0, 0, 0, 0, 1, 1]
     >>> names = est.reduction_.ensemble.categories
     >>> [dict(zip(own.tolist(), s.argmax(axis=1).tolist())) for own, s in zip(names, est.correspondence_)]
-    [{'bad': 1, 'good': 0}, {3: 1, 7: 0}, {0: 0, 1: 1}]
+    [{'bad': 0, 'good': 1}, {3: 0, 7: 1}, {0: 1, 1: 0}]
 
     One of them may be unsure:
 
