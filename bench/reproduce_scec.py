@@ -11,8 +11,8 @@ RS, k of the consensus on a random half of the features. The parts:
     tables     all 99 situations of Tables 2-10: 5, 20 and 50 base clusterings, the numbers of clusters of Table 1
     covtype    581,012 objects, 20 base clusterings (--labels FILE.npy: those), in a process of its own
 
-About 40 minutes on two cores. Results are written after each ensemble kind; a part that is of the same machine, versions
-and commit goes on where it was stopped.
+About 40 minutes on two cores. Results are written after each kind of ensemble; a part that is of the same machine,
+versions and commit goes on where it was stopped.
 """
 
 import argparse
@@ -80,7 +80,12 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
     parser.add_argument(
-        "--only", nargs="*", choices=PARTS, default=list(PARTS), metavar="PART", help="which parts; none: the page again"
+        "--only",
+        nargs="*",
+        choices=PARTS,
+        default=list(PARTS),
+        metavar="PART",
+        help="which parts; none: the page again",
     )
     parser.add_argument("--labels", type=Path, help="label matrix of Covtype (.npy), which is made if not given")
     parser.add_argument("--runs", type=int, help="ensembles of each kind (20)")
@@ -266,7 +271,8 @@ def fit(labels: str, data: str | None, quick: bool, parameters: common.Record) -
     record |= {
         "before": before, "n_objects": len(matrix), "n_clusterings": matrix.shape[1],
         "groups": len(found.reduction_.weights), "iterations": found.n_iter_, "converged": found.converged_,
-        "objective": float(found.objective_[-1] / matrix.size), "sizes": np.sort(np.bincount(found.labels_))[::-1].tolist(),
+        "objective": float(found.objective_[-1] / matrix.size),
+        "sizes": np.sort(np.bincount(found.labels_))[::-1].tolist(),
     }  # fmt: skip
     y = of_covtype(data, quick)[1]
     scores = {score: getattr(ge.metrics, score) for score in ("nmi", "ari")}

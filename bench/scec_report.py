@@ -1,2 +1,6 @@
-def markdown(record): return "x"
-def plot(record, path): pass
+def markdown(record):
+    return "x"
+
+
+def plot(record, path):
+    pass

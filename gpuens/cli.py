@@ -36,7 +36,12 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
     ),
     ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
     ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
-    ("--alpha", "alpha", float, "what it is worth that few own clusters correspond to each one of the consensus (scec)"),
+    (
+        "--alpha",
+        "alpha",
+        float,
+        "what it is worth that few own clusters correspond to each one of the consensus (scec)",
+    ),
     ("--beta", "beta", float, "what it is worth that correspondences of an own cluster sum to 1 (scec)"),
     ("--init", "init", str, "where starts begin: kmeans, clustering or random (scec)"),
     ("--tol", "tol", float, "end when no membership changes by more than this (scec)"),
@@ -123,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--report",
         action="store_true",
-        help="draw what there is to see, into OUTPUT.report: each own clustering's correspondence (scec), the dendrogram "
+        help="draw what there is to see, into OUTPUT.report: each clustering's correspondence (scec), the dendrogram "
         "(linkage methods)",
     )
     run.add_argument(

@@ -361,7 +361,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     >>> est = ge.SCEC(n_clusters=2).fit([["a", "a", "b", "b", "c"], [1, 1, 0, 0, 0]])
     >>> ax = ge.plotting.correspondence(est, 0)
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
-    ['a', 'b', 'c']
+    ['a', 'c', 'b']
     >>> ax.images[0].get_array().round().tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     >>> len(ge.plotting.correspondence(est))

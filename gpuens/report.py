@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from gpuens import io, plotting, progress
@@ -17,12 +18,12 @@ def has_pictures(kind: type) -> bool:
 def pictures(estimator: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the name of each picture of a fitted estimator, and what draws it."""
     if isinstance(estimator, LinkageConsensus):
-        yield "dendrogram", lambda: plotting.dendrogram(estimator)
-        yield "lifetimes", lambda: plotting.lifetimes(estimator)
+        yield "dendrogram", partial(plotting.dendrogram, estimator)
+        yield "lifetimes", partial(plotting.lifetimes, estimator)
     if isinstance(estimator, SCEC):
         digits = len(str(len(estimator.correspondence_) - 1))
         for h in range(len(estimator.correspondence_)):
-            yield f"correspondence_{h:0{digits}}", lambda h=h: plotting.correspondence(estimator, h)
+            yield f"correspondence_{h:0{digits}}", partial(plotting.correspondence, estimator, h)
 
 
 def write_report(estimator: Any, folder: str) -> list[str]:

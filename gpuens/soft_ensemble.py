@@ -61,7 +61,7 @@ class SoftEnsemble:
     def __init__(self, clusterings: Sequence) -> None:
         validation.soft_in_one_piece(clusterings)
         kind = devices.common_kind(list(clusterings))
-        soft = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
+        soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [_as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])
         validation.soft_clusterings([next(shapes) if matrix is None else matrix.shape for matrix in soft])
@@ -76,7 +76,9 @@ class SoftEnsemble:
                 matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], matrix))
                 of_soft.append(name)
         of_labels = [name for name in names if name not in of_soft]
-        categories: dict[int, np.ndarray] = {name: np.arange(soft[name].shape[1]) for name in of_soft}
+        categories: dict[int, np.ndarray] = {
+            name: np.arange(matrix.shape[1]) for name, matrix in zip(of_soft, matrices, strict=True)
+        }
         self.labels = None
         if columns:
             codes, found = _encode(columns, of_labels)
@@ -126,7 +128,7 @@ class SoftEnsemble:
         return self.labels.codes_on(where)
 
     def soft_on(self, where: str) -> Any:
-        """Return the memberships (N, Σ k_h) of all soft clusterings where a device works; they are brought there once."""
+        """Return the memberships (N, Σ k_h) of all soft clusterings where a device works, brought there once."""
         if self._soft is not None:
             self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
         return self._soft

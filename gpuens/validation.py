@@ -237,8 +237,8 @@ def memberships(matrix: Any, name: object) -> Any:
     if off.any():
         row = int(off.argmax())
         raise ValueError(
-            f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to 1 "
-            "in each row, or be NaN throughout where an object is missing (labels are 1-D columns)."
+            f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
+            "1 in each row, or be NaN throughout where an object is missing (labels are 1-D columns)."
         )
     if missing.all():
         raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
@@ -258,7 +258,7 @@ def soft_in_one_piece(clusterings: Iterable[Any]) -> None:
     """Refuse Dask arrays among soft clusterings."""
     if any(hasattr(clustering, "__dask_graph__") for clustering in clusterings):
         raise TypeError(
-            "labels have soft clusterings in Dask arrays, but those are worked on in one piece: pass .compute() of each."
+            "labels have soft clusterings in Dask arrays, which are worked on in one piece: pass .compute() of each."
         )
 
 
@@ -284,7 +284,7 @@ def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.n
         matrix = np.asarray(matrix)
         if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
             raise ValueError(
-                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × clusters of the consensus, "
+                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
                 f"but has shape {matrix.shape} and dtype {matrix.dtype}."
             )
         if not (np.isfinite(matrix).all() and (matrix > 0).all()):
@@ -828,7 +828,7 @@ def soft_correspondences(estimator: Any) -> tuple[list, list, list]:
     """Return the correspondence matrices of a fitted method, its clusters' labels and its clusterings' names."""
     if not hasattr(estimator, "correspondence_"):
         kind = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
-        raise TypeError(f"estimator must be a method with soft correspondences, such as SCEC(…).fit(labels), not {kind}.")
+        raise TypeError(f"estimator must have soft correspondences, as SCEC(…).fit(labels) has, not be {kind}.")
     ensemble = estimator.reduction_.ensemble
     return estimator.correspondence_, ensemble.categories, ensemble.names
 
@@ -838,14 +838,18 @@ def one_of_clusterings(clustering: Any, names: list) -> int:
     if clustering in names:
         return names.index(clustering)
     if isinstance(clustering, str):
-        raise ValueError(f"clustering {clustering!r} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}.")
+        raise ValueError(
+            f"clustering {clustering!r} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}."
+        )
     return integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
 
 
 def axes_for(ax: Any, n_pictures: int) -> None:
     """Refuse to draw several pictures into one Axes."""
     if ax is not None and n_pictures > 1:
-        raise ValueError(f"ax is one place for {n_pictures} pictures; say which clustering to draw there, or leave ax out.")
+        raise ValueError(
+            f"ax is one place for {n_pictures} pictures; say which clustering to draw there, or leave ax out."
+        )
 
 
 def pictures_to_report(method: str, has_pictures: bool, drawable: bool) -> None:

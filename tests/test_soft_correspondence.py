@@ -230,7 +230,7 @@ LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1
 def correspondence_of(labels):
     """Return S with respect to λ, held fast: eq 10 with α = 0 and M = λ's memberships."""
     ensemble = SoftEnsemble.of(ge.Ensemble([labels]))
-    problem = _Problem(ensemble, np.ones(6, dtype=np.int64), 3, 0.0, 1e-3, "cpu")
+    problem = _Problem(ensemble, np.ones(6, dtype=np.int64), 3, 0.0, 1e-9, "cpu")
     products = problem.products(np.eye(3)[LAMBDA[0] - 1], 1.0)
     table = np.random.default_rng(0).dirichlet(np.ones(3), size=ensemble.n_clusters)
     return problem.stepped(table, products, 0.0, 2000)

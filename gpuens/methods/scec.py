@@ -129,13 +129,13 @@ class SCEC(Consensus):
         self.device = device
 
     def fit(self, X: Any, y: Any = None) -> "SCEC":
-        """Find the consensus of ``X``: labels as `gpuens.Ensemble` takes them, or a list with soft clusterings in it."""
+        """Find the consensus of ``X``: labels as `gpuens.Ensemble` takes them, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X)
             return self
         self._check_parameters()
         validation.soft_needs_all_objects(self.reduction)
-        ensemble = SoftEnsemble(X)
+        ensemble: Any = SoftEnsemble(X)
 
         def reduce(device: str) -> Reduction:
             n_objects = ensemble.n_objects

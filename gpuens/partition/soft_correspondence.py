@@ -13,9 +13,9 @@ the same for any number of objects. An iteration takes steps of eq 10 with each 
 until it no longer moves, and then M = (1 / r) Σ_h A_h S_h (eq 6). Neither ever raises f: eq 10 as long as the
 denominator is positive, which α < β k makes sure of.
 
-Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h a diagonal, the sizes of the clusters, and
-the constant (missing labels) / k_h². Equal rows have equal memberships, whatever S: M is A S / r all along, from the first
-S on. So core groups with their counts do for the objects, and S is all that there is to keep.
+Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h a diagonal, the sizes of the clusters,
+and the constant (missing labels) / k_h². Equal rows have equal memberships, whatever S: M is A S / r all along, from
+the first S on. So core groups with their counts do for the objects, and S is all that there is to keep.
 
 A cluster without objects (of a sample) does not count in k_h, and corresponds as its clustering does on average: what
 such a label says of an object is what a missing one says.
@@ -425,9 +425,7 @@ def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray,
 
 
 @kernels.primitive
-def label_correspondences(
-    codes: np.ndarray, offsets: np.ndarray, values: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums (N_c, k) of ``values`` (G, k) over the rows of each cluster, and those (M, k) over the missing.
 
     Everything is int64.
