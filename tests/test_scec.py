@@ -115,6 +115,16 @@ def test_a_soft_ensemble_says_what_it_is():
     assert codes.flags.f_contiguous
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_example_of_section_3(seed):
+    """λ, and two clusterings of which one names its clusters otherwise and one has two of them in one."""
+    est = ge.SCEC(3, random_state=seed).fit([[1, 1, 2, 2, 3, 3], [3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]])
+    assert est.labels_.tolist() == [0, 0, 1, 1, 2, 2]
+    expected = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]
+    for s, matrix in zip(est.correspondence_[1:], expected, strict=True):
+        np.testing.assert_allclose(s, matrix, atol=0.02)
+
+
 # --- reductions and chunks --------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,8 @@ from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH
 from gpuens.partition.regions import Regions, merge_histograms, move_histograms
-from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.partition.single import Edges, offer_listed
+from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.similarity import coupled, neighborhood
 

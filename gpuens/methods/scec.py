@@ -107,7 +107,7 @@ class SCEC(Consensus):
         self,
         n_clusters: int | None = None,
         *,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
         beta: float = 2.0,
         init: Any = "kmeans",
         n_init: int = 5,

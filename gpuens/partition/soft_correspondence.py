@@ -37,6 +37,7 @@ from gpuens.partition.label_kmeans import label_kmeans, squared_euclidean
 from gpuens.soft_ensemble import SoftEnsemble
 
 STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
+FINER = 0.1  # tolerance of the steps, of that of the iterations: an iteration is not to end before it has begun
 BLURRED = 0.1  # share of chance in the correspondences that a start begins with: what is 0 stays 0
 VANISHED = 1e-100  # smaller correspondences are 0, before they are so small that arithmetic becomes slow
 BLOCK_ROWS = 4096  # rows of soft clusterings that are summed in one go
@@ -59,7 +60,7 @@ def soft_correspondence(
     weights: np.ndarray,
     n_clusters: int,
     *,
-    alpha: float = 0.5,
+    alpha: float = 1.0,
     beta: float = 2.0,
     init: str | Sequence[np.ndarray] = "kmeans",
     n_init: int = 1,
@@ -86,7 +87,8 @@ def soft_correspondence(
     n_init, max_iter : int
         Starts, and iterations of each at most.
     tol : float
-        Iterations end when no membership changes by more than this, and so do the steps of each of them.
+        Iterations end when no membership changes by more than this, and the steps of each when no correspondence
+        changes by more than a tenth of it.
     n_steps : int
         Steps with each S_h in an iteration at most.
     rng : numpy.random.Generator
@@ -271,7 +273,7 @@ def _descend(
     membership = problem.memberships(table)
     products = problem.products(membership, float(table.max()))
     for _ in range(max_iter):
-        table = problem.stepped(table, products, tol, n_steps)
+        table = problem.stepped(table, products, FINER * tol, n_steps)
         then = problem.memberships(table)
         products = problem.products(then, float(table.max()))
         objective.append(problem.objective(table, products))
