@@ -265,7 +265,7 @@ def soft_in_one_piece(clusterings: Iterable[Any]) -> None:
 def correspondence_penalties(alpha: Any, beta: Any, n_clusters: int | None) -> None:
     """Refuse weights of SCEC's penalties with which a denominator of its steps could be 0 or negative."""
     alpha, beta = at_least(alpha, "alpha", 0.0), real(beta, "beta", above=0.0)
-    if n_clusters is not None and alpha >= beta * n_clusters:
+    if n_clusters is not None and alpha >= beta * integer(n_clusters, "n_clusters", minimum=1):
         raise ValueError(
             f"alpha={alpha:g} must be below beta * n_clusters = {beta * n_clusters:g}, so that the objective cannot "
             "rise; take a smaller alpha or a larger beta."
