@@ -88,7 +88,8 @@ class SoftEnsemble:
         self.categories = [categories[name] for name in names]
         validation.clusterings_say_something([len(own) for own in self.categories], names, n_objects)
         validation.objects_are_labelled(devices.to_host(missing))
-        self._hold(xp.concatenate(matrices, axis=1), [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
+        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # kernels know no other layout
+        self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
         self.names, self.device_kind, self.n_objects = names, kind, n_objects
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,20 @@ def test_three_owners_get_the_consensus_and_their_own_correspondence():
     assert (np.diff(est.objective_) <= 1e-9).all()
 
 
+def test_the_readme_does_what_it_says(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    readme = Path(__file__).parents[1] / "README.md"
+    (block,) = [part for part in readme.read_text().split("```python\n") if "SCEC(" in part]
+    code, space = block.split("```")[0], {"ge": ge}
+    exec(code, space)
+    est = space["est"]
+    assert f"est.labels_  # {' '.join(map(str, est.labels_))}\n" in code
+    assert f"est.membership_  # {est.membership_.shape}" in code
+    assert est.reduction_.ensemble.categories[0].tolist() == ["bad", "good"]
+    assert (tmp_path / "bank.png").stat().st_size > 0
+
+
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_memberships_are_those_of_the_correspondences(name, where):
     clusterings = ENSEMBLES[name]()
@@ -89,6 +104,9 @@ def test_soft_input_of_many_kinds():
         (np.asfortranarray(soft[0]), soft[1], soft[2].astype(object).astype(float), np.array(column)),
     ):
         np.testing.assert_array_equal(ge.SCEC(3).fit(form).membership_, expected)
+    of_columns = [np.asfortranarray(matrix) for matrix in soft]
+    for device in ("cpu", "emulated"):
+        np.testing.assert_array_equal(ge.SCEC(3, device=device).fit([*of_columns, column]).membership_, expected)
     single = [matrix.astype(np.float32) for matrix in soft]
     np.testing.assert_allclose(ge.SCEC(3).fit([*single, column]).membership_, expected, atol=1e-5)
     assert ge.consensus([*soft, column], 3, method="scec").shape == (40,)
