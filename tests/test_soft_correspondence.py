@@ -150,7 +150,7 @@ def test_groups_are_their_objects(init):
 
 
 @pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
-@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 1.0), (1.5, 1.6), (0.2, 50.0)])
 def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
     ensemble, weights, _ = of_rows(clusterings)
@@ -246,9 +246,9 @@ def test_figures_of_section_3():
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("shared_bytes", [0, 300, 48 * 1024])
-@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("k", [7])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
-@pytest.mark.parametrize("n", [0, 1, 31, 33, 500])
+@pytest.mark.parametrize("n", [0, 33, 500])
 def test_sums_over_labels(n, dtype, k, shared_bytes, where, monkeypatch):
     monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
     rng, missing = np.random.default_rng(10), np.iinfo(dtype).max
@@ -274,8 +274,8 @@ def test_sums_over_labels(n, dtype, k, shared_bytes, where, monkeypatch):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("block_rows", [1, 32, 5000])
-@pytest.mark.parametrize("k", [1, 7])
-@pytest.mark.parametrize("n", [0, 1, 31, 33, 500])
+@pytest.mark.parametrize("k", [7])
+@pytest.mark.parametrize("n", [0, 33, 500])
 def test_sums_over_soft_clusterings(n, k, block_rows, where):
     rng, xp = np.random.default_rng(11), devices.namespace(where)
     soft, table, values, sums = rng.random((n, 9)), rng.random((9, k)), rng.random((n, k)), rng.random((n, k))
