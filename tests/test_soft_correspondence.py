@@ -222,6 +222,16 @@ def test_clusters_without_objects_do_not_count():
         np.testing.assert_allclose(a[2], b.mean(axis=0), atol=1e-12)
 
 
+def test_a_clustering_that_labels_none_of_the_rows_tells_nothing_apart():
+    labels = random_labels(40, 4, 3, seed=12)
+    labels[:30, 2] = -1
+    rows, ones = ge.Ensemble(list(labels.T)).take(slice(0, 30)), np.ones(30, dtype=np.int64)
+    found = soft_correspondence(rows, ones, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
+    assert np.diff(found.objective).max() <= 1e-13 * 30 * 4
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp(found.correspondences[2], axis=0), 0.0, atol=1e-12)
+
+
 # --- the paper's figures (§3) -----------------------------------------------------------------------------------------
 
 LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1, 1, 1, 1, 2, 2])

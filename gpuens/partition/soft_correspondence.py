@@ -17,8 +17,8 @@ Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_
 and the constant (missing labels) / k_h². Equal rows have equal memberships, whatever S: M is A S / r all along, from
 the first S on. So core groups with their counts do for the objects, and S is all that there is to keep.
 
-A cluster without objects (of a sample) does not count in k_h, and corresponds as its clustering does on average: what
-such a label says of an object is what a missing one says.
+A cluster without objects (in a sample) does not count in k_h, and corresponds as its clustering does on average: such a
+label says of an object what a missing one says.
 """
 
 import math
@@ -112,7 +112,7 @@ def soft_correspondence(
         starts = _starts(problem, init, n_init, rng)
         ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)
         table, objective, converged = min(ends, key=lambda end: end[1][-1])
-    table = problem.filled(table / table.sum(axis=1, keepdims=True))
+    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.held > 0)
     order = _by_first_row(devices.to_host(problem.memberships(table)))
     table = np.ascontiguousarray(table[:, order])
     membership = devices.to_host(problem.memberships(table))
@@ -184,13 +184,16 @@ class _Problem:
             objects = devices.to_host(cluster_sums(codes, ensemble.offsets, weights, device=device))
             self.held[: len(objects)] = objects
         self._gram()
-        self.there = self.held > 0
-        self.k_h = np.add.reduceat(self.there, ensemble.starts, dtype=np.int64)
+        self.k_h = np.add.reduceat(self.held > 0, ensemble.starts, dtype=np.int64)
+        # a clustering that labels none of the rows counts with all its clusters, in which all objects are missing
+        self.there = (self.held > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
+        self.k_h = np.where(self.k_h == 0, np.diff(self.bounds), self.k_h)
         labelled = np.add.reduceat(self.held, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
         self.shared = missing / self.k_h**2  # what missing labels add to every entry of A_hᵀ A_h
-        self.mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
+        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
+        self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
 
     def _gram(self) -> None:
@@ -230,12 +233,12 @@ class _Problem:
             parts.append(np.add.reduce(devices.to_host(sums), axis=0))
         return np.concatenate(parts)
 
-    def filled(self, table: np.ndarray) -> np.ndarray:
-        """Return a table in which clusters without objects have the mean row of the others of their clustering."""
-        if not self.there.all():
+    def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
+        """Return a table in which clusters have their clustering's mean row, ``unless`` they may keep their own."""
+        if not unless.all():
             sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
             means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
-            table = np.where(self.there[:, None], table, means)
+            table = np.where(unless[:, None], table, means)
         return table
 
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
@@ -249,7 +252,7 @@ class _Problem:
             )  # fmt: skip
 
         devices.over_ranges(work, self.ensemble.n_clusterings)
-        return self.filled(then)
+        return self.filled(then, self.there)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
         """Return eq 3 where M is A S / r: then Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
@@ -293,7 +296,7 @@ def _starts(
     """Yield tables to begin with, all of them positive."""
     ensemble, k = problem.ensemble, problem.n_clusters
     if not isinstance(init, str):
-        yield problem.filled(ensemble.joined(init))
+        yield problem.filled(ensemble.joined(init), problem.there)
         return
     for _ in range(n_init):
         by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
@@ -301,9 +304,9 @@ def _starts(
             labels = _first_labels(problem, init, rng)
             members = labels[:, None] == problem.xp.arange(k)
             members = problem.xp.where(labels[:, None] < 0, 1.0 / k, members.astype(np.float64))
-            shares = problem.products(members, 1.0) / np.where(problem.there, problem.mass, 1.0)[:, None]
+            shares = problem.products(members, 1.0) / problem.mass[:, None]
             by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
-        yield problem.filled(by_lot)
+        yield problem.filled(by_lot, problem.there)
 
 
 def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any:
@@ -325,7 +328,7 @@ def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any
 
 
 @njit(cache=True, nogil=True)
-def _gram_times(h, first, table, there, held, shared, grams, gram_starts, column_sums, result):
+def _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, result):
     """Write A_hᵀ A_h S_h into ``result`` (k_h, k)."""
     k_h, k = result.shape
     for c in range(k_h):
@@ -364,7 +367,7 @@ def _steps(
         gram_times = np.empty((last - first, k))
         for _ in range(n_steps):
             _column_sums(first, last, table, there, column_sums)
-            _gram_times(h, first, table, there, held, shared, grams, gram_starts, column_sums, gram_times)
+            _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
             moved = 0.0
             for c in range(first, last):
                 if not there[c]:
@@ -398,7 +401,7 @@ def _objectives(
         first, last = bounds[h], bounds[h + 1]
         gram_times = np.empty((last - first, k))
         _column_sums(first, last, table, there, column_sums)
-        _gram_times(h, first, table, there, held, shared, grams, gram_starts, column_sums, gram_times)
+        _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
         apart, sparse, off = 0.0, 0.0, 0.0
         for c in range(first, last):
             if not there[c]:
