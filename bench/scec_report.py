@@ -236,7 +236,8 @@ def plot(record: common.Record, path: Path) -> None:
     ends = [0.4, 0.95]
     left.plot(ends, ends, color="0.6", linewidth=0.8, linestyle="--")
     left.set(xlabel="NMI of the base learner", ylabel="NMI of SCEC", title="Every situation of Tables 2-10")
-    left.legend(frameon=False)
+    if found:
+        left.legend(frameon=False)
     if "defaults" in parts and done(parts["defaults"]):
         values = tried(done(parts["defaults"]))["alpha"]
         at = np.arange(len(values))
