@@ -114,6 +114,36 @@ def call_label_space(labels: Any, device: str) -> Callable[[], Any]:
     return call
 
 
+def call_soft_correspondence(labels: Any, device: str) -> Callable[[], Any]:
+    """Return an iteration's sums over all rows: memberships, and what the correspondences are made of."""
+    from gpuens.partition.soft_correspondence import label_correspondences, label_memberships
+
+    ens, rng, xp = ge.Ensemble(labels), np.random.default_rng(0), devices.namespace(device)
+    codes, offsets = ens.codes_on(device), xp.asarray(ens.offsets)
+    table, of_missing = xp.asarray(rng.random((ens.n_clusters, K))), xp.asarray(rng.random((ens.n_clusterings, K)))
+
+    def call() -> None:
+        sums = label_memberships(codes, offsets, table, of_missing, device=device)
+        label_correspondences(codes, offsets, xp.rint(2.0**30 * sums).astype(np.int64), device=device)
+
+    return call
+
+
+def call_soft_clusterings(labels: Any, device: str) -> Callable[[], Any]:
+    """Return the same of two soft clusterings of 25 clusters each."""
+    from gpuens.partition.soft_correspondence import BLOCK_ROWS, soft_correspondences, soft_memberships
+
+    rng, xp = np.random.default_rng(0), devices.namespace(device)
+    soft, table = xp.asarray(rng.random((len(labels), 50))), xp.asarray(rng.random((50, K)))
+    sums = xp.zeros((len(labels), K))
+
+    def call() -> None:
+        soft_memberships(soft, table, sums, device=device)
+        soft_correspondences(soft, sums, BLOCK_ROWS, device=device)
+
+    return call
+
+
 def call_pack_rows(labels: Any, device: str) -> Callable[[], Any]:
     from gpuens.reduction.core_groups import pack_rows
 
@@ -152,6 +182,8 @@ TIMED = {
     "coupled similarities, 8,192 by 8,192": Timed(MILLION, call_coupled_tile),
     "neighbourhoods of 4,096 rows": Timed(ROWS, call_neighborhoods, 3),
     "an iteration in label space": Timed(MILLION, call_label_space),
+    "an iteration of soft correspondence": Timed(MILLION, call_soft_correspondence),
+    "an iteration with soft clusterings": Timed(ROWS, call_soft_clusterings),
     "average linkage, w = 1": Timed(ROWS, call_linkage("average_linkage", "ones"), 3, cold=False),
     "average linkage, w = ECI": Timed(ROWS, call_linkage("average_linkage", "eci"), 3, cold=False),
     "single linkage, w = 1": Timed(ROWS, call_linkage("single_linkage", "ones"), 3, cold=False),

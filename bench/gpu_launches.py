@@ -232,6 +232,22 @@ COUNTS = {
         "codes, weights, labels, tables", "an addition a label",
         lambda a: (a.codes.nbytes + a.weights.nbytes + a.labels.nbytes + a.out.nbytes, a.codes.size),
     ),
+    "label_memberships": Count(
+        "codes, table, sums", "k look-ups a label",
+        lambda a: (a.codes.nbytes + a.table.nbytes + a.of_missing.nbytes + a.out.nbytes, a.codes.size * a.width),
+    ),
+    "label_correspondences": Count(
+        "codes, values, sums", "k additions a label",
+        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes + a.unknown.nbytes, a.codes.size * a.width),
+    ),
+    "soft_memberships": Count(
+        "memberships, table, sums, which are read too", "k products a membership",
+        lambda a: (a.soft.nbytes + a.table.nbytes + 2 * a.out.nbytes, a.soft.size * a.width),
+    ),
+    "soft_correspondences": Count(
+        "memberships, values, sums", "k products a membership",
+        lambda a: (a.soft.nbytes + a.values.nbytes + a.out.nbytes, a.soft.size * a.width),
+    ),
     "common_prefixes": Count(
         "rows, prefixes", "a comparison a label in common",
         lambda a: (a.rows.nbytes + a.out.nbytes, a.out.sum() + a.n_rows),

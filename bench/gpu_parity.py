@@ -231,6 +231,7 @@ COMPARED: dict[str, Callable] = {
     "move_histograms": lambda _, regions, roomy, live: histograms(roomy, regions.start, live),
     "search": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
+    "soft_memberships": lambda _, soft, table, sums: sums,
     # of an edge chosen twice, either may be left out
     "contract": lambda result, *_: (result[0], int(result[1].sum())),
 }
@@ -307,6 +308,24 @@ def label_space(case: Case) -> None:
     label_histograms(ens.codes_on(device), ens.offsets, counts, nearest, 9, device=device)
 
 
+def soft_correspondence(case: Case) -> None:
+    """On weighted rows of labels, and on soft clusterings beside labels."""
+    from gpuens.partition import soft_correspondence
+    from gpuens.soft_ensemble import SoftEnsemble
+
+    rows, sizes = case.groups()
+    if case.weights == "real":
+        soft = [np.random.default_rng(7).dirichlet(np.ones(k), size=case.n_objects) for k in (2, 5)]
+        rows, sizes = SoftEnsemble([*case.labels.T[:2], *soft]), np.ones(case.n_objects, dtype=np.int64)
+
+    def found(device: str) -> Any:
+        rng = np.random.default_rng(8)
+        reached = soft_correspondence(rows, sizes, 3, n_init=2, max_iter=5, rng=rng, device=device)
+        return reached.membership, reached.table, reached.objective
+
+    case.same("soft_correspondence", found)
+
+
 def core_groups(case: Case) -> None:
     def reduced(device: str) -> Any:
         found = groups_of(case.ensemble, device)
@@ -370,6 +389,7 @@ def estimators(case: Case) -> None:
         "CrCIa": lambda device: ge.CrCIa(k, device=device),
         "CrCC": lambda device: ge.CrCC(k, device=device),
         "SCCE": lambda device: ge.SCCE(k, device=device),
+        "SCEC": lambda device: ge.SCEC(k, device=device),
     }
     if case.n_objects <= ALL_PAIRS_UP_TO:
         wanted["EAC, complete"] = lambda device: ge.EAC(k, linkage="complete", device=device)
@@ -379,6 +399,7 @@ def estimators(case: Case) -> None:
     if k <= len(some.reduce(case.ensemble).weights):
         wanted["LWEA, sample"] = lambda device: ge.LWEA(k, reduction=some, device=device)
         wanted["CrCC, sample"] = lambda device: ge.CrCC(k, reduction=some, device=device)
+        wanted["SCEC, sample"] = lambda device: ge.SCEC(k, reduction=some, device=device)
     for name, estimator in wanted.items():
 
         def fitted(device: str, estimator: Callable = estimator) -> Any:
@@ -442,7 +463,7 @@ def generation(case: Case) -> None:
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
     "look-ups and counts": [products, intersections, tiles, core_groups, trees, metrics],
-    "coupling": [coupled_blocks, neighborhoods, label_space],
+    "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence],
     "linkage": [nearest, linkage, moves],
     "estimators": [estimators, k_means],
     "generation": [generation],

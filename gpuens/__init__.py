@@ -32,6 +32,7 @@ _PUBLIC: dict[str, str | None] = {
     "OCH": "methods",
     "OCIa": "methods",
     "SCCE": "methods",
+    "SCEC": "methods",
     "contingency": None,
     "datasets": None,
     "distributed": None,

@@ -36,10 +36,19 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
     ),
     ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
     ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
+    (
+        "--alpha",
+        "alpha",
+        float,
+        "what it is worth that few own clusters correspond to each one of the consensus (scec)",
+    ),
+    ("--beta", "beta", float, "what it is worth that correspondences of an own cluster sum to 1 (scec)"),
+    ("--init", "init", str, "where starts begin: kmeans, clustering or random (scec)"),
+    ("--tol", "tol", float, "end when no membership changes by more than this (scec)"),
     ("--linkage", "linkage", str, "average, single or complete"),
     ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
-    ("--n-init", "n_init", int, "restarts of a final k-means"),
-    ("--max-iter", "max_iter", int, "iterations of a final k-means at most"),
+    ("--n-init", "n_init", int, "starts: of a final k-means, or of scec"),
+    ("--max-iter", "max_iter", int, "iterations of each start at most"),
     ("--imbalance", "imbalance", float, "by how much of the average METIS may make a part heavier"),
     ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
     ("--reduce", "reduction", str, "work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …"),
@@ -116,6 +125,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
     run.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
     run.add_argument("-o", "--output", help="npy, npz, csv, tsv or parquet (beside the input: <LABELS>.<METHOD>.npy)")
+    run.add_argument(
+        "--report",
+        action="store_true",
+        help="draw what there is to see, into OUTPUT.report: each clustering's correspondence (scec), the dendrogram "
+        "(linkage methods)",
+    )
     run.add_argument(
         "--scheduler",
         metavar="WHERE",
@@ -220,6 +235,8 @@ def _run(args: argparse.Namespace) -> None:
     device = devices.resolve(estimator.device)
     output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
     _check_output(output, args.labels)
+    if args.report:
+        _check_report(output, args.method, type(estimator))
     if args.scheduler is None:
         with clock.phase("read"):
             ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
@@ -230,6 +247,12 @@ def _run(args: argparse.Namespace) -> None:
         sizes = [int(size) for size in _counts(estimator.labels_)]
     else:
         ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
+    drawn = []
+    if args.report:
+        from gpuens.report import write_report
+
+        with clock.phase("report"):
+            drawn = write_report(estimator, f"{output}.report")
     groups = estimator.reduction_.n_representatives
     exact = estimator.reduction in (None, "core-groups")
     _write_record(
@@ -248,6 +271,7 @@ def _run(args: argparse.Namespace) -> None:
         n_clusters_=estimator.n_clusters_,
         cluster_sizes=sizes,
         **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+        **({"report": drawn} if args.report else {}),
     )
     if not args.quiet:
         largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
@@ -256,6 +280,8 @@ def _run(args: argparse.Namespace) -> None:
             f"{ensemble.n_clusters:,} clusters, {groups:,} {'distinct label rows' if exact else 'rows worked on'}"
         )
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+        if drawn:
+            print(f"report: {len(drawn)} picture{'s' * (len(drawn) > 1)} in {output}.report")
         _say_written(clock, output, "" if args.output else " (beside the input, as there is no -o)")
 
 
@@ -439,6 +465,16 @@ def _check_output(output: str, source: str) -> None:
     if kind == ".parquet" and find_spec("pyarrow") is None:
         raise validation.package_missing("parquet", "pyarrow")
     validation.writable_path(f"{output}.json")
+
+
+def _check_report(output: str, method: str, kind: type) -> None:
+    """Refuse reports that cannot be drawn or written, before the work."""
+    from importlib.util import find_spec
+
+    from gpuens import report, validation
+
+    validation.pictures_to_report(method, report.has_pictures(kind), find_spec("matplotlib") is not None)
+    validation.folder_to_make(f"{output}.report")
 
 
 def _write_record(args: argparse.Namespace, clock: "_Clock", beside: str, **facts: Any) -> None:

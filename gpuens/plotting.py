@@ -1,9 +1,10 @@
-"""Pictures of an ensemble and its consensus: the co-association matrix, cluster sizes, dendrograms, CA-trees.
+"""Pictures of an ensemble and its consensus: co-association, sizes, dendrograms, CA-trees, correspondences.
 
 Every function draws into the Axes it is given, or into those of a new Figure that no window belongs to; it returns
 the Axes, and ``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded when something is drawn.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpuens.ensemble import Ensemble
 
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
 NODES_DRAWN = 300  # of a CA-tree, where nothing else is asked for
+CELLS_WRITTEN = 240  # of a correspondence matrix: in larger ones numbers would be too small to read
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
@@ -322,6 +324,90 @@ def ca_tree(
     return _plain(ax)
 
 
+def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) -> Any:
+    """Draw which clusters of a base clustering became which of the consensus: its correspondence matrix.
+
+    Own clusters, which are rows, stand in the order of the cluster of the consensus that each corresponds to most, so
+    that a clustering that agrees with the consensus is a staircase.
+
+    Parameters
+    ----------
+    estimator : a fitted `gpuens.SCEC`
+    clustering : int or str, optional
+        Which base clustering, by its position or name; None draws all of them, side by side in one figure.
+    ax : matplotlib Axes, optional
+        Where to draw a single one.
+
+    Returns
+    -------
+    matplotlib Axes, or an ndarray of M of them if all are drawn
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted SCEC.
+    ValueError
+        For a clustering that is not there, and for one Axes where several clusterings are to be drawn.
+    ImportError
+        Without matplotlib.
+
+    References
+    ----------
+    Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005, §3.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.SCEC(n_clusters=2).fit([["a", "a", "b", "b", "c"], [1, 1, 0, 0, 0]])
+    >>> ax = ge.plotting.correspondence(est, 0)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['a', 'c', 'b']
+    >>> ax.images[0].get_array().round().tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> len(ge.plotting.correspondence(est))
+    2
+    """
+    matrices, categories, names = validation.soft_correspondences(estimator)
+    if clustering is not None:
+        chosen = [validation.one_of_clusterings(clustering, names)]
+    else:
+        chosen = list(range(len(names)))
+        validation.axes_for(ax, len(chosen))
+    panels = [ax]
+    if len(chosen) > 1:
+        n_cols = math.ceil(math.sqrt(len(chosen)))
+        n_rows = math.ceil(len(chosen) / n_cols)
+        panels = _panels(n_rows, n_cols, len(chosen))
+    elif ax is None:
+        height = 1.6 + 0.22 * min(len(matrices[chosen[0]]), 60)
+        panels = [_axes(None, (max(4.4, 1.8 + 0.4 * matrices[0].shape[1]), max(2.8, height)))]
+    for h, panel in zip(chosen, panels, strict=True):
+        _draw_correspondence(panel, matrices[h], categories[h], names[h], alone=len(chosen) == 1)
+    return panels[0] if clustering is not None or ax is not None else np.array(panels, dtype=object)
+
+
+def _draw_correspondence(ax: Any, matrix: np.ndarray, own: np.ndarray, name: Any, *, alone: bool) -> None:
+    order = np.lexsort([-matrix.max(axis=1), matrix.argmax(axis=1)])
+    matrix, own = matrix[order], own[order]
+    image = ax.imshow(matrix, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    ax.set_title(f"Correspondence of clustering {name}" if alone else f"clustering {name}")
+    for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
+        step = -(-len(texts) // (60 if alone else 12))
+        axis.set_ticks(np.arange(0, len(texts), step), texts[::step])
+        axis.set_tick_params(length=0)
+    if not alone:
+        return
+    ax.set(xlabel="cluster of the consensus", ylabel="own cluster")
+    if matrix.size <= CELLS_WRITTEN:
+        for (c, d), value in np.ndenumerate(matrix):
+            if value >= 0.005:
+                color = "white" if value > 0.55 else INK
+                ax.text(d, c, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar.set_label("share of the own cluster")
+    bar.outline.set_visible(False)
+
+
 # --- order ------------------------------------------------------------------------------------------------------------
 
 
@@ -386,6 +472,18 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
     except ImportError as error:
         raise validation.no_matplotlib() from error
     return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+
+
+def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:
+    """Return so many Axes of a new Figure."""
+    figure = _axes(None, (2.4 * n_cols, 2.2 * n_rows)).figure
+    figure.clear()
+    panels = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
+    for empty in panels[n_panels:]:
+        empty.remove()
+    figure.supxlabel("cluster of the consensus")
+    figure.supylabel("own cluster")
+    return panels[:n_panels]
 
 
 def _plain(ax: Any) -> Any:

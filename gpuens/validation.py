@@ -177,6 +177,122 @@ def clustering_names(names: Any, n_clusterings: int) -> list:
     return names
 
 
+# --- soft base clusterings --------------------------------------------------------------------------------------------
+
+SUM_OF_ROWS = 1e-4  # how far from 1 memberships of float32 may sum to
+
+
+def matrix_of_memberships(clustering: Any, name: object) -> Any:
+    """Return nested lists as an array and anything else as it is; refuse rows of different lengths."""
+    if not isinstance(clustering, (list, tuple)):
+        return clustering
+    try:
+        return np.asarray(clustering)
+    except ValueError:
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and its rows differ in length; pass one membership a cluster in "
+            "every row."
+        ) from None
+
+
+def soft_clusterings(shapes: list[tuple[int, ...]]) -> None:
+    """Refuse lists whose elements are not labels (N,) or memberships (N, k_h) of the same objects, at least one."""
+    for position, shape in enumerate(shapes):
+        if len(shape) not in (1, 2) or shape[1:] == (0,):
+            raise ValueError(
+                f"labels: in a list every element is one base clustering, labels (N,) or memberships (N, k), but "
+                f"element {position} has shape {shape}."
+            )
+        if shape[0] != shapes[0][0]:
+            raise ValueError(
+                f"labels: every base clustering must be of the same objects, but clustering 0 has {shapes[0][0]} rows "
+                f"and clustering {position} has {shape[0]}."
+            )
+    label_matrix_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
+
+
+def memberships(matrix: Any, name: object) -> Any:
+    """Return a mask of the rows (NaN throughout) that are missing, or refuse a matrix that is no soft clustering."""
+    if matrix.dtype.kind != "f":
+        raise TypeError(
+            f"labels: clustering {name!r} is 2-D, a soft clustering, and its memberships must be real numbers, not "
+            f"{matrix.dtype}; pass a column of labels if it is a hard one."
+        )
+    gone = matrix != matrix
+    missing = gone.all(axis=1)
+    partly = gone.any(axis=1) & ~missing
+    if partly.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has NaN beside numbers; make the "
+            "whole row NaN where an object is missing."
+        )
+    negative = (matrix < 0).any(axis=1)
+    if negative.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(negative.argmax())} has a negative membership; "
+            "memberships are from 0 on and sum to 1 in each row."
+        )
+    sums = matrix.sum(axis=1)
+    off = ~missing & ~(abs(sums - 1.0) <= SUM_OF_ROWS)
+    if off.any():
+        row = int(off.argmax())
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
+            "1 in each row, or be NaN throughout where an object is missing (labels are 1-D columns)."
+        )
+    if missing.all():
+        raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    return missing
+
+
+def soft_needs_all_objects(reduction: Any) -> None:
+    """Refuse reductions of soft clusterings, which have no label rows."""
+    if reduction not in (None, "core-groups"):
+        raise ValueError(
+            f"reduction={reduction!r} works on rows of labels, and soft clusterings have none; leave it None, or pass "
+            "the argmax of the memberships as labels."
+        )
+
+
+def soft_in_one_piece(clusterings: Iterable[Any]) -> None:
+    """Refuse Dask arrays among soft clusterings."""
+    if any(hasattr(clustering, "__dask_graph__") for clustering in clusterings):
+        raise TypeError(
+            "labels have soft clusterings in Dask arrays, which are worked on in one piece: pass .compute() of each."
+        )
+
+
+def correspondence_penalties(alpha: Any, beta: Any, n_clusters: int | None) -> None:
+    """Refuse weights of SCEC's penalties with which a denominator of its steps could be 0 or negative."""
+    alpha, beta = at_least(alpha, "alpha", 0.0), real(beta, "beta", above=0.0)
+    if n_clusters is not None and alpha >= beta * integer(n_clusters, "n_clusters", minimum=1):
+        raise ValueError(
+            f"alpha={alpha:g} must be below beta * n_clusters = {beta * n_clusters:g}, so that the objective cannot "
+            "rise; take a smaller alpha or a larger beta."
+        )
+
+
+def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
+    """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
+    if len(init) != len(n_clusters):
+        raise ValueError(
+            f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
+            f"{len(n_clusters)}."
+        )
+    found = []
+    for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
+        matrix = np.asarray(matrix)
+        if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
+            raise ValueError(
+                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
+                f"but has shape {matrix.shape} and dtype {matrix.dtype}."
+            )
+        if not (np.isfinite(matrix).all() and (matrix > 0).all()):
+            raise ValueError(f"init: array {position} must be positive and finite, for what is 0 would stay 0.")
+        found.append(matrix.astype(np.float64))
+    return found
+
+
 # --- label vectors ----------------------------------------------------------------------------------------------------
 
 
@@ -354,6 +470,13 @@ def writable_path(path: str | os.PathLike) -> None:
         raise IsADirectoryError(f"path {path!r} is a directory; name a file in it.")
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"path {path!r} is in a directory that does not exist; make {folder!r} first.")
+
+
+def folder_to_make(path: str | os.PathLike) -> None:
+    """Refuse paths where something else than a folder is in the way."""
+    path = os.fspath(path)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise NotADirectoryError(f"path {path!r} is to be a folder, and a file is there; move it away.")
 
 
 def gist(error: Exception) -> str:
@@ -725,6 +848,44 @@ def grown_tree(tree: Any) -> None:
         raise TypeError(f"tree must be what CATree().grow(labels) returns, not {type(tree).__name__}.")
 
 
+def soft_correspondences(estimator: Any) -> tuple[list, list, list]:
+    """Return the correspondence matrices of a fitted method, its clusters' labels and its clusterings' names."""
+    if not hasattr(estimator, "correspondence_"):
+        kind = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(f"estimator must have soft correspondences, as SCEC(…).fit(labels) has, not be {kind}.")
+    ensemble = estimator.reduction_.ensemble
+    return estimator.correspondence_, ensemble.categories, ensemble.names
+
+
+def one_of_clusterings(clustering: Any, names: list) -> int:
+    """Return the position of a base clustering given by its name or its position, or refuse it."""
+    if clustering in names:
+        return names.index(clustering)
+    if isinstance(clustering, str):
+        raise ValueError(
+            f"clustering {clustering!r} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}."
+        )
+    return integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
+
+
+def axes_for(ax: Any, n_pictures: int) -> None:
+    """Refuse to draw several pictures into one Axes."""
+    if ax is not None and n_pictures > 1:
+        raise ValueError(
+            f"ax is one place for {n_pictures} pictures; say which clustering to draw there, or leave ax out."
+        )
+
+
+def pictures_to_report(method: str, has_pictures: bool, drawable: bool) -> None:
+    """Refuse a report of a method that has no pictures, or where nothing can draw them."""
+    if not has_pictures:
+        raise ValueError(
+            f"--report draws dendrograms and correspondences, and method {method!r} has neither; leave --report out."
+        )
+    if not drawable:
+        raise no_matplotlib()
+
+
 def no_matplotlib() -> ImportError:
     """Return the refusal of pictures where nothing can draw them."""
     return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
@@ -752,6 +913,16 @@ def real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.i
     if not np.isfinite(value) or value <= above or value > at_most:
         limit = "" if at_most == np.inf else f" and at most {at_most:g}"
         raise ValueError(f"{name} must be above {above:g}{limit}, but is {value}.")
+    return value
+
+
+def at_least(value: Any, name: str, low: float) -> float:
+    """Return ``value`` as a finite float from ``low`` on, or refuse it."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}.")
+    value = float(value)
+    if not np.isfinite(value) or value < low:
+        raise ValueError(f"{name} must be at least {low:g}, but is {value}.")
     return value
 
 

@@ -487,3 +487,39 @@ def reduce_ca_tree(root, tau, gamma, n_objects):
                      key=lambda c: hamming(z.representative[1], c.representative[1]))  # fmt: skip
         found[id(at)][1].extend(z.objects)
     return [found[id(z)] for z in kept]
+
+
+# --- soft correspondence (Long, Zhang, Yu 2005: SCEC) -----------------------------------------------------------------
+
+
+def membership_matrices(labels):
+    """Return M^(h) (N, k_h) of every clustering, 0/1; a missing label is the uniform row 1 / k_h (§4)."""
+    matrices = []
+    for m in range(np.shape(labels)[1]):
+        found = clusters_of(labels, m)
+        rows = [[float(x in objects) for objects in found] for x in range(len(labels))]
+        matrices.append(np.array([row if any(row) else [1 / len(found)] * len(found) for row in rows]))
+    return matrices
+
+
+def scec_objective(m, matrices, s, alphas, betas):
+    """Return f(M, S^(1), …) (eq 3), each clustering with its own α and β."""
+    total, k = 0.0, m.shape[1]
+    for a, s_h, alpha, beta in zip(matrices, s, alphas, betas, strict=True):
+        k_h = len(s_h)
+        total += np.linalg.norm(m - a @ s_h) ** 2
+        total -= alpha * np.linalg.norm(s_h - np.ones((k_h, k_h)) @ s_h / k_h) ** 2
+        total += beta * np.linalg.norm(s_h @ np.ones((k, k)) - np.ones((k_h, k))) ** 2
+    return total
+
+
+def scec_correspondence(m, a, s, alpha, beta):
+    """Return S^(h) after one step of eq 10."""
+    k_h, k = s.shape
+    d = a.T @ a @ s - alpha * s + alpha / k_h * np.ones((k_h, k_h)) @ s + beta * k * s @ np.ones((k, k))
+    return s * (a.T @ m + beta * k * np.ones((k_h, k))) / d
+
+
+def scec_membership(matrices, s):
+    """Return M = (1 / r) Σ M^(h) S^(h) (eq 6)."""
+    return sum(a @ s_h for a, s_h in zip(matrices, s, strict=True)) / len(matrices)

@@ -89,6 +89,17 @@ def test_every_part_of_the_ca_tree_script_runs_on_made_up_data(tmp_path):
     assert (tmp_path / "found_landscape.png").stat().st_size > 0
 
 
+def test_every_part_of_the_scec_script_runs_on_few_digits(tmp_path):
+    printed = run("reproduce_scec.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"defaults", "tables", "covtype"}
+    assert "failed" not in json.dumps(parts)
+    for cell in parts["tables"]["rows"]["digits, RN"]["cells"].values():
+        assert min(cell["SCEC"]) > 0.4
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+
+
 def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     pytest.importorskip("distributed")
     printed = run("chunks.py", "--quick", "--scratch", tmp_path, "--output", tmp_path / "found.json")

@@ -16,6 +16,12 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
 from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+from gpuens.partition.soft_correspondence import (
+    label_correspondences,
+    label_memberships,
+    soft_correspondences,
+    soft_memberships,
+)
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.similarity import coupled, neighborhood
@@ -58,6 +64,7 @@ pytestmark = [
     pytest.mark.kernels,
     pytest.mark.filterwarnings("ignore:constant clusterings"),
     pytest.mark.filterwarnings("ignore:.*have no links between them"),
+    pytest.mark.filterwarnings("ignore:only . of . clusters came out"),
 ]
 
 
@@ -349,6 +356,43 @@ def test_label_histograms(n, dtype, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
+# --- soft correspondence ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("width", [1, 7])
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
+def test_memberships_and_correspondences(n, dtype, width, device):
+    ens, rng, xp = ensemble(max(n, 1), dtype), np.random.default_rng(15), devices.namespace(device)
+    table, of_missing = rng.random((ens.n_clusters, width)), rng.random((ens.n_clusterings, width))
+    codes, on_device = ens.codes[:n], ens.codes_on(device)[:n]
+    np.testing.assert_array_equal(
+        on_host(label_memberships(on_device, ens.offsets, table, of_missing, device=device)),
+        label_memberships(codes, ens.offsets, table, of_missing),
+    )
+    values = rng.integers(0, 2**40, (n, width))
+    found = label_correspondences(on_device, ens.offsets, xp.asarray(values), device=device)
+    for one, other in zip(found, label_correspondences(codes, ens.offsets, values), strict=True):
+        np.testing.assert_array_equal(on_host(one), other)
+
+
+@pytest.mark.parametrize("block_rows", [1, 64, 4096])
+@pytest.mark.parametrize("width", [1, 7])
+@pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
+def test_memberships_and_correspondences_of_soft_clusterings(n, width, block_rows, device):
+    rng, xp = np.random.default_rng(16), devices.namespace(device)
+    soft, table, values, sums = (rng.random(shape) for shape in ((n, 9), (9, width), (n, width), (n, width)))
+    on_device = xp.asarray(sums)
+    if on_device is sums:
+        on_device = sums.copy()
+    soft_memberships(xp.asarray(soft), table, on_device, device=device)
+    soft_memberships(soft, table, sums)
+    np.testing.assert_array_equal(on_host(on_device), sums)
+    found = soft_correspondences(xp.asarray(soft), xp.asarray(values), block_rows, device=device)
+    np.testing.assert_array_equal(on_host(found), soft_correspondences(soft, values, block_rows))
+
+
 # --- linkage ----------------------------------------------------------------------------------------------------------
 
 
@@ -480,6 +524,7 @@ ESTIMATORS = {
     "crc-ia": ge.CrCIa(4),
     "crc-c": ge.CrCC(4),
     "s-cce": ge.SCCE(4),
+    "scec": ge.SCEC(4),
 }
 FITTED = ("children_", "distances_", "theta_", "mu_", "objective_", "n_iter_", "meta_clusters_", "membership_")
 ALL_PAIRS = ("eac, complete", "oc-ia", "oc-h")  # the partitioner is on the host and gets the similarities of all rows
@@ -499,6 +544,18 @@ def test_estimators(name, shape, device):
             np.testing.assert_array_equal(getattr(estimator, fitted), getattr(expected, fitted))
     for found, matrix in zip(*(getattr(fitted, "coupling_", []) for fitted in (estimator, expected)), strict=True):
         np.testing.assert_array_equal(found, matrix)
+
+
+def test_soft_clusterings(device):
+    """On the device that they come from, and beside labels."""
+    rng, xp = np.random.default_rng(17), devices.namespace(device)
+    soft, labels = [rng.dirichlet(np.ones(k), size=130) for k in (2, 5)], rng.integers(0, 4, 130)
+    expected = ge.SCEC(3).fit([soft[0], labels, soft[1]])
+    found = ge.SCEC(3, device=device).fit([xp.asarray(one) for one in (soft[0], labels, soft[1])])
+    assert devices.kind_of(found.labels_) == devices.kind_of(xp.asarray(labels))
+    np.testing.assert_array_equal(on_host(found.membership_), expected.membership_)
+    np.testing.assert_array_equal(on_host(found.labels_), expected.labels_)
+    np.testing.assert_array_equal(found.objective_, expected.objective_)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -605,6 +662,8 @@ TINY = {
     "sums over neighbours": lambda: test_sums_over_neighbors(9, 65, 7, "emulated"),
     "nearest centroids": lambda: test_nearest_centroids(33, "uint8", 9, "emulated"),
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
+    "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
+    "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
 

@@ -13,6 +13,7 @@ from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH
 from gpuens.partition.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.single import Edges, offer_listed
+from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.similarity import coupled, neighborhood
 
@@ -238,6 +239,32 @@ def test_labels_in_a_far_cluster(shared_cells):
         device="emulated", shared=8 * shared_cells, CODE="u8",
     )  # fmt: skip
     assert counted[far:].tolist() == [[1, 0, 0], [0, 0, 2 + 4]]
+
+
+# --- soft correspondence ----------------------------------------------------------------------------------------------
+
+
+def test_memberships_by_far_clusters():
+    far = 2**31
+    table, offsets, of_missing = vast((far + 2, 3), np.float64), np.array([far, far + 2]), np.array([[9.0, 9.0, 8.0]])
+    table[far:] = [[3, 1, 2], [0, 5, -1]]
+    codes = np.array([[0], [1], [255]], dtype=np.uint8)
+    found = label_memberships(codes, offsets, table, of_missing, device="emulated")
+    assert found.tolist() == [[3, 1, 2], [0, 5, -1], [9, 9, 8]]
+
+
+@pytest.mark.parametrize("shared_cells", [0, 9])
+def test_correspondences_of_far_clusters(shared_cells):
+    far = 2**31
+    known, unknown = vast((far + 2, 3), np.uint64), np.zeros((1, 3), np.uint64)
+    codes, values = np.array([[0, 1, 255, 1]], dtype=np.uint8), np.arange(12).reshape(4, 3)
+    kernels.launch(
+        "label_correspondences", (1, 1), 32,
+        (codes, np.array([far, far + 2]), values, known, unknown, 4, 3, shared_cells),
+        device="emulated", shared=8 * shared_cells, CODE="u8",
+    )  # fmt: skip
+    assert known[far:].tolist() == [[0, 1, 2], [3 + 9, 4 + 10, 5 + 11]]
+    assert unknown.tolist() == [[6, 7, 8]]
 
 
 # --- the CA-tree ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from gpuens.methods.lwgp import LWGP
 from gpuens.methods.oc_h import OCH
 from gpuens.methods.oc_ia import OCIa
 from gpuens.methods.s_cce import SCCE
+from gpuens.methods.scec import SCEC
 
 _METHODS: dict[str, type[Consensus]] = {
     "cgc": CgC,
@@ -28,6 +29,7 @@ _METHODS: dict[str, type[Consensus]] = {
     "oc-h": OCH,
     "oc-ia": OCIa,
     "s-cce": SCCE,
+    "scec": SCEC,
 }
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "LWGP",
     "OCH",
     "SCCE",
+    "SCEC",
     "CgC",
     "CrCC",
     "CrCIa",
@@ -51,7 +54,7 @@ def methods() -> dict[str, type[Consensus]]:
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())
-    ['cgc', 'crc-c', 'crc-ia', 'eac', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce']
+    ['cgc', 'crc-c', 'crc-ia', 'eac', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
     """
     return dict(_METHODS)
 

@@ -8,6 +8,7 @@ from gpuens.partition.meta_clustering import MetaClustering, meta_clustering
 from gpuens.partition.metis import metis
 from gpuens.partition.rock import Rock, rock
 from gpuens.partition.single import single_linkage
+from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.transfer_cut import embedding, transfer_cut
 from gpuens.partition.work import Work
 
@@ -16,6 +17,7 @@ __all__ = [
     "LabelKMeans",
     "MetaClustering",
     "Rock",
+    "SoftCorrespondence",
     "Work",
     "average_linkage",
     "complete_linkage",
@@ -25,6 +27,7 @@ __all__ = [
     "metis",
     "rock",
     "single_linkage",
+    "soft_correspondence",
     "squared_euclidean",
     "transfer_cut",
 ]

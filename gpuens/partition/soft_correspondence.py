@@ -1,0 +1,560 @@
+"""Soft correspondence: a membership of the objects, and how the clusters of each clustering correspond to it.
+
+Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005. A base clustering h is a matrix
+A_h (N, k_h) of memberships, of labels one-hot; a missing label, or row, is the uniform row 1 / k_h (§4). Their eq 3 is
+
+    f(M, S) = Σ_h |M - A_h S_h|² - α_h |S_h - 1 1ᵀ S_h / k_h|² + β_h |S_h 1 1ᵀ - 1 1ᵀ|²,   S_h (k_h, k) ≥ 0
+
+with the penalties in proportion to the mean size of a cluster, α_h = α N / k_h and β_h = β N / k_h, so that they weigh
+the same for any number of objects. An iteration takes steps of eq 10 with each S_h (all entries of a step at once),
+
+    S_h ← S_h * (A_hᵀ M + β_h k) / (A_hᵀ A_h S_h - α_h S_h + (α_h / k_h) 1 1ᵀ S_h + β_h k S_h 1 1ᵀ)
+
+until it no longer moves, and then M = (1 / r) Σ_h A_h S_h (eq 6). Neither ever raises f: eq 10 as long as the
+denominator is positive, which α < β k makes sure of.
+
+Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h a diagonal, the sizes of the clusters,
+and the constant (missing labels) / k_h². Equal rows have equal memberships, whatever S: M is A S / r all along, from
+the first S on. So core groups with their counts do for the objects, and S is all that there is to keep.
+
+A cluster without objects (in a sample) does not count in k_h, and corresponds as its clustering does on average: such a
+label says of an object what a missing one says.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums
+from gpuens.partition.label_kmeans import label_kmeans, squared_euclidean
+from gpuens.soft_ensemble import SoftEnsemble
+
+STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
+FINER = 0.1  # tolerance of the steps, of that of the iterations: an iteration is not to end before it has begun
+BLURRED = 0.1  # share of chance in the correspondences that a start begins with: what is 0 stays 0
+VANISHED = 1e-100  # smaller correspondences are 0, before they are so small that arithmetic becomes slow
+BLOCK_ROWS = 4096  # rows of soft clusterings that are summed in one go
+
+
+class SoftCorrespondence(NamedTuple):
+    """What `soft_correspondence` found: how sure k clusters are of G rows, and the way there; in host memory."""
+
+    labels: np.ndarray  # (G,) int64: the first largest membership of each row, numbered in the order of first rows
+    membership: np.ndarray  # (G, k) float64: M; clusters that are no row's label come last
+    table: np.ndarray  # (N_c, k) float64: the S_h in joined order, by which `memberships` gives those of other rows
+    correspondences: list[np.ndarray]  # S_h (k_h, k) of each clustering as given; rows sum to 1
+    objective: np.ndarray  # (n_iter,): f after each iteration, never rising
+    n_iter: int
+    converged: bool
+
+
+def soft_correspondence(
+    ensemble: Ensemble | SoftEnsemble,
+    weights: np.ndarray,
+    n_clusters: int,
+    *,
+    alpha: float = 1.0,
+    beta: float = 2.0,
+    init: str | Sequence[np.ndarray] = "kmeans",
+    n_init: int = 1,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    n_steps: int = STEPS,
+    rng: np.random.Generator,
+    device: str = "cpu",
+) -> SoftCorrespondence:
+    """Minimise eq 3 from some starts, and return where the best of them came to.
+
+    Parameters
+    ----------
+    ensemble : Ensemble or SoftEnsemble of G rows
+    weights : ndarray (G,), int64, at least 1
+        How many objects each row stands for: the result is that of repeating the rows.
+    n_clusters : int
+    alpha, beta : float
+        How much columns of few clusters are worth, and rows that sum to 1; 0 ≤ alpha < beta · n_clusters.
+    init : {"kmeans", "clustering", "random"} or M arrays (k_h, k)
+        Where starts begin: with k-means in label space (argmax of soft clusterings), a base clustering drawn at random,
+        the clusters of which are given to those of the consensus by lot, or correspondences drawn at random. Arrays
+        say where the only start begins.
+    n_init, max_iter : int
+        Starts, and iterations of each at most.
+    tol : float
+        Iterations end when no membership changes by more than this, and the steps of each when no correspondence
+        changes by more than a tenth of it.
+    n_steps : int
+        Steps with each S_h in an iteration at most.
+    rng : numpy.random.Generator
+        All draws are made on the host: the same state gives the same result on every device, bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuens import Ensemble
+    >>> from gpuens.partition import soft_correspondence
+    >>> ens = Ensemble([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
+    >>> found = soft_correspondence(ens, np.ones(6, dtype=int), 3, rng=np.random.default_rng(0))
+    >>> found.labels.tolist(), found.correspondences[1].argmax(axis=1).tolist()
+    ([0, 0, 1, 1, 2, 2], [1, 2, 0])
+    """
+    from threadpoolctl import threadpool_limits
+
+    ensemble = SoftEnsemble.of(ensemble)
+    with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
+        problem = _Problem(ensemble, weights, n_clusters, alpha, beta, device)
+        starts = _starts(problem, init, n_init, rng)
+        ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)
+        table, objective, converged = min(ends, key=lambda end: end[1][-1])
+    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.held > 0)
+    order = _by_first_row(devices.to_host(problem.memberships(table)))
+    table = np.ascontiguousarray(table[:, order])
+    membership = devices.to_host(problem.memberships(table))
+    return SoftCorrespondence(
+        membership.argmax(axis=1),
+        membership,
+        table,
+        ensemble.split(table),
+        np.array(objective),
+        len(objective),
+        converged,
+    )
+
+
+def memberships(ensemble: Ensemble | SoftEnsemble, table: np.ndarray, *, device: str = "cpu") -> Any:
+    """Return M (G, k) of any rows by eq 6, where ``device`` works.
+
+    ``table`` (N_c, k): the correspondences of all clusters, as `SoftEnsemble.joined` makes it.
+    """
+    ensemble = SoftEnsemble.of(ensemble)
+    known, soft = np.split(table, [ensemble.offsets[-1]])
+    sums = label_memberships(
+        ensemble.codes_on(device), ensemble.offsets, known, _means(known, ensemble.offsets), device=device
+    )
+    if len(soft):
+        soft_memberships(ensemble.soft_on(device), soft, sums, device=device)
+    sums /= ensemble.n_clusterings
+    return sums
+
+
+def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return (M, k): the mean of the rows of each clustering, which is what a missing label looks up."""
+    if len(offsets) == 1:
+        return np.zeros((0, table.shape[1]))
+    sums: np.ndarray = np.add.reduceat(table, offsets[:-1], axis=0)
+    return sums / np.diff(offsets)[:, None]
+
+
+def _by_first_row(membership: np.ndarray) -> np.ndarray:
+    """Return the clusters in the order in which they become rows' labels, the first in it winning ties; others last."""
+    largest = membership.max(axis=1)
+    reached = np.full(len(membership), -np.inf)
+    order: list[int] = []
+    while (below := reached < largest).any():
+        order.append(int(membership[below.argmax()].argmax()))
+        np.maximum(reached, membership[:, order[-1]], out=reached)
+    return np.array(order + [d for d in range(membership.shape[1]) if d not in order])
+
+
+# --- iterations -------------------------------------------------------------------------------------------------------
+
+
+class _Problem:
+    """The rows where a device works, and what eq 3 is made of; tables (N_c, k) are correspondences in joined order."""
+
+    def __init__(
+        self, ensemble: SoftEnsemble, weights: np.ndarray, n_clusters: int, alpha: float, beta: float, device: str
+    ) -> None:
+        self.ensemble, self.n_clusters, self.device = ensemble, n_clusters, device
+        self.xp = devices.namespace(device)
+        self.weights = weights
+        self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
+        self.n_objects = int(weights.sum())
+        self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
+        self.held = np.ones(ensemble.n_clusters)  # the objects in each cluster, without those that are missing
+        n_labels = len(ensemble.offsets) - 1
+        if n_labels:
+            codes = ensemble.codes_on(device)
+            objects = devices.to_host(cluster_sums(codes, ensemble.offsets, weights, device=device))
+            self.held[: len(objects)] = objects
+        self._gram()
+        self.k_h = np.add.reduceat(self.held > 0, ensemble.starts, dtype=np.int64)
+        # a clustering that labels none of the rows counts with all its clusters, in which all objects are missing
+        self.there = (self.held > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
+        self.k_h = np.where(self.k_h == 0, np.diff(self.bounds), self.k_h)
+        labelled = np.add.reduceat(self.held, ensemble.starts)
+        labelled[n_labels:] = self.n_objects
+        missing = self.n_objects - labelled
+        self.shared = missing / self.k_h**2  # what missing labels add to every entry of A_hᵀ A_h
+        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
+        self.mass = np.where(self.there, mass, 1.0)
+        self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
+
+    def _gram(self) -> None:
+        """Make A_hᵀ A_h (k_h, k_h) of the soft clusterings, one after the other in one array, and their masses."""
+        ensemble, n_labels = self.ensemble, len(self.ensemble.offsets) - 1
+        self.gram_starts = np.full(ensemble.n_clusterings, -1, dtype=np.int64)
+        grams = [np.empty(0)]
+        if ensemble.soft_offsets[-1]:
+            soft, weights = devices.to_host(ensemble.soft_on(self.device)), self.weights[:, None]
+            reached = 0
+            for m, (first, last) in enumerate(pairwise(ensemble.soft_offsets.tolist())):
+                own = np.ascontiguousarray(soft[:, first:last])
+                gram = own.T @ (weights * own)
+                gram = (gram + gram.T) / 2
+                self.gram_starts[n_labels + m] = reached
+                self.held[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * own).sum(axis=0)
+                reached += gram.size
+                grams.append(gram.ravel())
+        self.grams = np.concatenate(grams)
+
+    def memberships(self, table: np.ndarray) -> Any:
+        return memberships(self.ensemble, table, device=self.device)
+
+    def products(self, membership: Any, largest: float) -> np.ndarray:
+        """Return A_hᵀ M of all clusterings (N_c, k), host; no entry of M is above ``largest``."""
+        ensemble, device = self.ensemble, self.device
+        values, parts = membership * self.counts, []
+        if len(ensemble.offsets) > 1:
+            unit = 2.0 ** (math.frexp(largest * self.n_objects)[1] - 62)
+            whole = self.xp.rint(values / unit).astype(np.int64)
+            found = label_correspondences(ensemble.codes_on(device), ensemble.offsets, whole, device=device)
+            known, unknown = (devices.to_host(sums) * unit for sums in found)
+            sizes = np.diff(ensemble.offsets)
+            parts.append(known + np.repeat(unknown / self.k_h[: len(sizes), None], sizes, axis=0))
+        if ensemble.soft_offsets[-1]:
+            sums = soft_correspondences(ensemble.soft_on(device), values, BLOCK_ROWS, device=device)
+            parts.append(np.add.reduce(devices.to_host(sums), axis=0))
+        return np.concatenate(parts)
+
+    def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
+        """Return a table in which clusters have their clustering's mean row, ``unless`` they may keep their own."""
+        if not unless.all():
+            sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
+            means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
+            table = np.where(unless[:, None], table, means)
+        return table
+
+    def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
+        """Return the table after steps of eq 10 with all S_h, M staying as it is."""
+        then = table.copy()
+
+        def work(start: int, stop: int) -> None:
+            _steps(
+                start, stop, self.bounds, self.there, self.k_h, self.held, self.shared, self.grams, self.gram_starts,
+                self.alphas, self.betas, products, then, tol, n_steps, VANISHED,
+            )  # fmt: skip
+
+        devices.over_ranges(work, self.ensemble.n_clusterings)
+        return self.filled(then, self.there)
+
+    def objective(self, table: np.ndarray, products: np.ndarray) -> float:
+        """Return eq 3 where M is A S / r: then Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
+        parts = np.empty(self.ensemble.n_clusterings)
+
+        def work(start: int, stop: int) -> None:
+            _objectives(
+                start, stop, self.bounds, self.there, self.k_h, self.held, self.shared, self.grams, self.gram_starts,
+                self.alphas, self.betas, products, table, parts,
+            )  # fmt: skip
+
+        devices.over_ranges(work, len(parts))
+        return math.fsum(parts)
+
+
+def _descend(
+    problem: _Problem, table: np.ndarray, max_iter: int, tol: float, n_steps: int
+) -> tuple[np.ndarray, list[float], bool]:
+    """Return the correspondences that iterations from given ones lead to, f after each, and whether they ended."""
+    objective: list[float] = []
+    membership = problem.memberships(table)
+    products = problem.products(membership, float(table.max()))
+    for _ in range(max_iter):
+        table = problem.stepped(table, products, FINER * tol, n_steps)
+        then = problem.memberships(table)
+        products = problem.products(then, float(table.max()))
+        objective.append(problem.objective(table, products))
+        membership -= then
+        if float(abs(membership).max()) <= tol:
+            return table, objective, True
+        membership = then
+    return table, objective, False
+
+
+# --- where starts begin -----------------------------------------------------------------------------------------------
+
+
+def _starts(
+    problem: _Problem, init: str | Sequence[np.ndarray], n_init: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield tables to begin with, all of them positive."""
+    ensemble, k = problem.ensemble, problem.n_clusters
+    if not isinstance(init, str):
+        yield problem.filled(ensemble.joined(init), problem.there)
+        return
+    for _ in range(n_init):
+        by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
+        if init != "random":
+            labels = _first_labels(problem, init, rng)
+            members = labels[:, None] == problem.xp.arange(k)
+            members = problem.xp.where(labels[:, None] < 0, 1.0 / k, members.astype(np.float64))
+            shares = problem.products(members, 1.0) / problem.mass[:, None]
+            by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
+        yield problem.filled(by_lot, problem.there)
+
+
+def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any:
+    """Return the cluster of each row to begin with, where the device works; -1 if nothing is known of it."""
+    ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
+    codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
+    if init == "kmeans":
+        features = squared_euclidean([np.eye(size) - 1.0 / size for size in sizes.tolist()])
+        found = label_kmeans(
+            codes, problem.bounds, problem.weights, features, k, n_init=1, rng=rng, device=problem.device
+        )
+        return xp.asarray(found.labels)
+    m = int(rng.integers(ensemble.n_clusterings))
+    lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
+    return xp.asarray(lots)[np.minimum(codes[:, m].astype(np.int64), sizes[m])]
+
+
+# --- steps of eq 10, and eq 3, one clustering after the other ---------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, result):
+    """Write A_hᵀ A_h S_h into ``result`` (k_h, k)."""
+    k_h, k = result.shape
+    for c in range(k_h):
+        if gram_starts[h] < 0:
+            for d in range(k):
+                result[c, d] = held[first + c] * table[first + c, d] + shared[h] * column_sums[d]
+        else:
+            for d in range(k):
+                result[c, d] = 0.0
+            for i in range(k_h):
+                entry = grams[gram_starts[h] + c * k_h + i]
+                for d in range(k):
+                    result[c, d] += entry * table[first + i, d]
+
+
+@njit(cache=True, nogil=True)
+def _column_sums(first, last, table, there, sums):
+    for d in range(len(sums)):
+        sums[d] = 0.0
+    for c in range(first, last):
+        if there[c]:
+            for d in range(len(sums)):
+                sums[d] += table[c, d]
+
+
+@njit(cache=True, nogil=True)
+def _steps(
+    start, stop, bounds, there, k_h, held, shared, grams, gram_starts, alphas, betas, products, table, tol, n_steps,
+    vanished,
+):  # fmt: skip
+    k = table.shape[1]
+    column_sums = np.empty(k)
+    for h in range(start, stop):
+        first, last = bounds[h], bounds[h + 1]
+        alpha, penalty = alphas[h], betas[h] * k
+        gram_times = np.empty((last - first, k))
+        for _ in range(n_steps):
+            _column_sums(first, last, table, there, column_sums)
+            _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
+            moved = 0.0
+            for c in range(first, last):
+                if not there[c]:
+                    continue
+                row_sum = 0.0
+                for d in range(k):
+                    row_sum += table[c, d]
+                for d in range(k):
+                    before = table[c, d]
+                    if before == 0.0:
+                        continue
+                    below = gram_times[c - first, d] - alpha * before
+                    below += alpha / k_h[h] * column_sums[d]
+                    below += penalty * row_sum
+                    after = before * (products[c, d] + penalty) / below
+                    if after < vanished:
+                        after = 0.0
+                    moved = max(moved, abs(after - before))
+                    table[c, d] = after
+            if moved <= tol:
+                break
+
+
+@njit(cache=True, nogil=True)
+def _objectives(
+    start, stop, bounds, there, k_h, held, shared, grams, gram_starts, alphas, betas, products, table, parts
+):
+    k = table.shape[1]
+    column_sums = np.empty(k)
+    for h in range(start, stop):
+        first, last = bounds[h], bounds[h + 1]
+        gram_times = np.empty((last - first, k))
+        _column_sums(first, last, table, there, column_sums)
+        _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
+        apart, sparse, off = 0.0, 0.0, 0.0
+        for c in range(first, last):
+            if not there[c]:
+                continue
+            row_sum = 0.0
+            for d in range(k):
+                entry = table[c, d]
+                row_sum += entry
+                apart += entry * (gram_times[c - first, d] - products[c, d])
+                sparse += (entry - column_sums[d] / k_h[h]) ** 2
+            off += (row_sum - 1.0) ** 2
+        parts[h] = apart - alphas[h] * sparse + betas[h] * k * off
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, of_missing: np.ndarray) -> np.ndarray:
+    """Return (G, k): Σ_m table[cluster of the row in m], or ``of_missing[m]`` (M, k) where its label is missing."""
+    sums, table = np.zeros((len(codes), table.shape[1])), np.ascontiguousarray(table)
+    devices.over_ranges(
+        lambda a, b: _label_memberships(codes[a:b], offsets, table, of_missing, sums[a:b]), len(codes), grain=2048
+    )
+    return sums
+
+
+@kernels.primitive
+def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums (N_c, k) of ``values`` (G, k) over the rows of each cluster, and those (M, k) over the missing.
+
+    Everything is int64.
+    """
+    known = np.zeros((int(offsets[-1]), values.shape[1]), dtype=np.int64)
+    unknown = np.zeros((codes.shape[1], values.shape[1]), dtype=np.int64)
+    devices.over_ranges(
+        lambda a, b: _label_correspondences(a, b, codes, offsets, values, known, unknown), codes.shape[1]
+    )
+    return known, unknown
+
+
+@kernels.primitive
+def soft_memberships(soft: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
+    """Add Σ_j soft[g, j] table[j] (N, J) × (J, k) to ``sums`` (N, k), in the order of the clusters."""
+    table = np.ascontiguousarray(table)
+    devices.over_ranges(lambda a, b: _soft_memberships(soft[a:b], table, sums[a:b]), len(soft), grain=512)
+
+
+@kernels.primitive
+def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) -> np.ndarray:
+    """Return (blocks, J, k): Σ_g soft[g, j] values[g] over the rows of each block, in their order."""
+    n_blocks = -(-len(soft) // block_rows)
+    sums = np.zeros((n_blocks, soft.shape[1], values.shape[1]))
+
+    def work(start: int, stop: int) -> None:
+        for block in range(start, stop):
+            rows = slice(block * block_rows, (block + 1) * block_rows)
+            _soft_correspondences(soft[rows], values[rows], sums[block])
+
+    devices.over_ranges(work, n_blocks)
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _label_memberships(codes, offsets, table, of_missing, sums):
+    missing = codes.dtype.type(-1)
+    for g in range(codes.shape[0]):
+        for m in range(codes.shape[1]):
+            if codes[g, m] != missing:
+                row = table[offsets[m] + codes[g, m]]
+            else:
+                row = of_missing[m]
+            for d in range(table.shape[1]):
+                sums[g, d] += row[d]
+
+
+@njit(cache=True, nogil=True)
+def _label_correspondences(start, stop, codes, offsets, values, known, unknown):
+    missing = codes.dtype.type(-1)
+    for m in range(start, stop):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                row = known[offsets[m] + codes[g, m]]
+            else:
+                row = unknown[m]
+            for d in range(values.shape[1]):
+                row[d] += values[g, d]
+
+
+@njit(cache=True, nogil=True)
+def _soft_memberships(soft, table, sums):
+    for g in range(soft.shape[0]):
+        for j in range(soft.shape[1]):
+            for d in range(table.shape[1]):
+                sums[g, d] += soft[g, j] * table[j, d]
+
+
+@njit(cache=True, nogil=True)
+def _soft_correspondences(soft, values, sums):
+    for g in range(soft.shape[0]):
+        for j in range(soft.shape[1]):
+            for d in range(values.shape[1]):
+                sums[j, d] += soft[g, j] * values[g, d]
+
+
+# --- kernels/soft_correspondence.cu, kernels/soft_clusterings.cu ------------------------------------------------------
+
+
+@label_memberships.kernel
+def _(codes: Any, offsets: Any, table: Any, of_missing: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((len(codes), table.shape[1]))
+    kernels.launch(
+        "label_memberships", kernels.blocks(sums.size, 256), 256,
+        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), xp.asarray(of_missing), sums,
+         *codes.shape, table.shape[1]),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@label_correspondences.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> tuple[Any, Any]:
+    xp, width = devices.namespace(device), values.shape[1]
+    known = xp.zeros((int(offsets[-1]), width), dtype=np.uint64)
+    unknown = xp.zeros((codes.shape[1], width), dtype=np.uint64)
+    cells = (np.diff(devices.to_host(offsets)) + 1) * width
+    shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
+    kernels.launch(
+        "label_correspondences", (kernels.blocks(values.size, 256 * 64), codes.shape[1]), 256,
+        (codes.T, xp.asarray(offsets), values, known, unknown, len(codes), width, shared // 8),
+        device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return known.view(np.int64), unknown.view(np.int64)
+
+
+@soft_memberships.kernel
+def _(soft: Any, table: Any, sums: Any, *, device: str) -> None:
+    xp = devices.namespace(device)
+    kernels.launch(
+        "soft_memberships", kernels.blocks(sums.size, 256), 256,
+        (soft, xp.ascontiguousarray(xp.asarray(table)), sums, *soft.shape, sums.shape[1]),
+        device=device,
+    )  # fmt: skip
+
+
+@soft_correspondences.kernel
+def _(soft: Any, values: Any, block_rows: int, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((-(-len(soft) // block_rows), soft.shape[1], values.shape[1]))
+    kernels.launch(
+        "soft_correspondences", kernels.blocks(sums.size, 256), 256,
+        (soft, values, sums, *soft.shape, values.shape[1], block_rows),
+        device=device,
+    )  # fmt: skip
+    return sums

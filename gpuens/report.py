@@ -1,0 +1,44 @@
+"""What ``gpuens run --report`` leaves beside the labels: the pictures that a method has of its own."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from gpuens import io, plotting, progress
+from gpuens.methods.base import LinkageConsensus
+from gpuens.methods.scec import SCEC
+
+
+def has_pictures(kind: type) -> bool:
+    """Return whether a class of estimators has pictures of its own."""
+    return issubclass(kind, (LinkageConsensus, SCEC))
+
+
+def pictures(estimator: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the name of each picture of a fitted estimator, and what draws it."""
+    if isinstance(estimator, LinkageConsensus):
+        yield "dendrogram", partial(plotting.dendrogram, estimator)
+        yield "lifetimes", partial(plotting.lifetimes, estimator)
+    if isinstance(estimator, SCEC):
+        digits = len(str(len(estimator.correspondence_) - 1))
+        for h in range(len(estimator.correspondence_)):
+            yield f"correspondence_{h:0{digits}}", partial(plotting.correspondence, estimator, h)
+
+
+def write_report(estimator: Any, folder: str) -> list[str]:
+    """Write the pictures of a fitted estimator into a folder, which is made, and return their paths.
+
+    ``correspondence_<h>.png`` says what became of the clusters of clustering h: whoever gave that one needs no other.
+    """
+    os.makedirs(folder, exist_ok=True)
+    written = []
+    wanted = list(pictures(estimator))
+    with progress.bar(len(wanted), "pictures") as bar:
+        for name, draw in wanted:
+            path = os.path.join(folder, f"{name}.png")
+            with io.replacing(path) as file:
+                draw().figure.savefig(file, format="png")
+            written.append(path)
+            bar.update(1)
+    return written

@@ -1,0 +1,185 @@
+"""Soft base clusterings: memberships (N, k_h) instead of labels, alone or beside columns of labels.
+
+A row of memberships is from 0 on and sums to 1. A row of NaN is missing, which is the uniform row 1 / k_h: it says
+nothing. Matrices are held as they are, side by side in one (N, Σ k_h): objects with equal rows are rare among them, so
+that there are no core groups.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.ensemble import Ensemble, _as_column, _dtype_for, _encode, _missing_everywhere
+
+
+class SoftEnsemble:
+    """Base clusterings of the same N objects, some or all of them soft.
+
+    Clusters are numbered in *joined* order: those of all label columns first, as an Ensemble numbers them, then those
+    of the soft clusterings. `split` and `joined` lead to the clusterings as they were given, and back.
+
+    Parameters
+    ----------
+    clusterings : list
+        Of each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h).
+
+    Attributes
+    ----------
+    offsets : ndarray (label columns + 1,), int64
+    soft_offsets : ndarray (soft clusterings + 1,), int64
+        Where the clusters of each begin among those of its kind.
+    starts : ndarray (n_clusterings,), int64
+        Where the clusters of each clustering begin in joined order.
+    categories : list of arrays
+        The label value of each cluster, clustering by clustering as given; 0 … k_h - 1 of soft ones.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, for what Ensemble refuses, and for memberships that are negative, not finite, or do not sum to
+        1.
+
+    Examples
+    --------
+    >>> from gpuens.soft_ensemble import SoftEnsemble
+    >>> ens = SoftEnsemble([[[0.9, 0.1], [0.2, 0.8]], ["a", "b"]])
+    >>> ens.n_objects, ens.n_clusterings, ens.offsets.tolist(), ens.soft_offsets.tolist()
+    (2, 2, [0, 2], [0, 2])
+    """
+
+    labels: Ensemble | None
+    offsets: np.ndarray
+    soft_offsets: np.ndarray
+    categories: list[np.ndarray]
+    names: list
+    device_kind: str
+    n_objects: int
+
+    def __init__(self, clusterings: Sequence) -> None:
+        validation.soft_in_one_piece(clusterings)
+        kind = devices.common_kind(list(clusterings))
+        soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
+        columns = [_as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
+        shapes = iter([column.shape for column in columns])
+        validation.soft_clusterings([next(shapes) if matrix is None else matrix.shape for matrix in soft])
+        names = list(range(len(soft)))
+        xp, n_objects = devices.namespace(kind), len(columns[0] if columns else soft[0])
+        missing = xp.ones(n_objects, dtype=bool)
+        matrices, of_soft = [], []
+        for name, matrix in enumerate(soft):
+            if matrix is not None:
+                own = validation.memberships(matrix, name)
+                missing &= own
+                matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], matrix))
+                of_soft.append(name)
+        of_labels = [name for name in names if name not in of_soft]
+        categories: dict[int, np.ndarray] = {
+            name: np.arange(matrix.shape[1]) for name, matrix in zip(of_soft, matrices, strict=True)
+        }
+        self.labels = None
+        if columns:
+            codes, found = _encode(columns, of_labels)
+            missing &= _missing_everywhere(codes)
+            self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
+            categories |= dict(zip(of_labels, found, strict=True))
+        self.categories = [categories[name] for name in names]
+        validation.clusterings_say_something([len(own) for own in self.categories], names, n_objects)
+        validation.objects_are_labelled(devices.to_host(missing))
+        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # kernels know no other layout
+        self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
+        self.names, self.device_kind, self.n_objects = names, kind, n_objects
+
+    @classmethod
+    def of(cls, ensemble: "Ensemble | SoftEnsemble") -> "SoftEnsemble":
+        """Return an ensemble of labels as one that could hold soft clusterings too."""
+        if isinstance(ensemble, SoftEnsemble):
+            return ensemble
+        found = object.__new__(cls)
+        found.labels, found.categories, found.names = ensemble, ensemble.categories, ensemble.names
+        found.device_kind, found.n_objects = ensemble.device_kind, ensemble.n_objects
+        found._hold(None, [], list(range(ensemble.n_clusterings)))
+        return found
+
+    def _hold(self, soft: Any, n_clusters: list[int], order: list[int]) -> None:
+        """Hold soft clusterings of so many clusters; ``order`` is where the clusterings in joined order were given."""
+        self._soft = soft
+        self.offsets = np.zeros(1, dtype=np.int64) if self.labels is None else self.labels.offsets
+        self.soft_offsets = np.concatenate([[0], np.cumsum(n_clusters)]).astype(np.int64)
+        self.starts = np.concatenate([self.offsets[:-1], self.offsets[-1] + self.soft_offsets[:-1]])
+        self._order = order
+
+    @property
+    def n_clusterings(self) -> int:
+        return len(self.starts)
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.offsets[-1] + self.soft_offsets[-1])
+
+    def __len__(self) -> int:
+        return self.n_objects
+
+    def codes_on(self, where: str) -> Any:
+        """Return the codes (N, label columns) where a device works."""
+        if self.labels is None:
+            return devices.namespace(where).empty((self.n_objects, 0), dtype=np.uint8)
+        return self.labels.codes_on(where)
+
+    def soft_on(self, where: str) -> Any:
+        """Return the memberships (N, Σ k_h) of all soft clusterings where a device works, brought there once."""
+        if self._soft is not None:
+            self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
+        return self._soft
+
+    def hardened_on(self, where: str) -> Any:
+        """Return codes (N, n_clusterings) in joined order, columns contiguous: of soft clusterings the largest entry.
+
+        A row whose entries are all the same is missing.
+        """
+        codes = self.codes_on(where)
+        if self._soft is None:
+            return codes
+        xp, soft = devices.namespace(where), self.soft_on(where)
+        largest = int(np.diff(np.append(self.starts, self.n_clusters)).max())
+        dtype = max((_dtype_for(largest), codes.dtype.type), key=lambda kind: np.iinfo(kind).max)
+        found = xp.empty((self.n_objects, self.n_clusterings), dtype=dtype, order="F")
+        n_columns, missing = codes.shape[1], np.iinfo(dtype).max
+        found[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)
+        for m, (first, last) in enumerate(zip(self.soft_offsets[:-1], self.soft_offsets[1:], strict=True)):
+            own = soft[:, first:last]
+            says_nothing = own.max(axis=1) == own.min(axis=1)
+            found[:, n_columns + m] = xp.where(says_nothing & (last - first > 1), missing, own.argmax(axis=1))
+        return found
+
+    def split(self, table: np.ndarray) -> list[np.ndarray]:
+        """Return the rows (k_h, …) of each clustering of a table (n_clusters, …), as the clusterings were given."""
+        parts = np.split(table, self.starts[1:])
+        return [parts[place].copy() for place in np.argsort(self._order)]
+
+    def joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the table (n_clusters, …) that `split` makes such parts of."""
+        return np.concatenate([parts[place] for place in self._order])
+
+    def __repr__(self) -> str:
+        return (
+            f"SoftEnsemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, "
+            f"n_clusters={self.n_clusters})"
+        )
+
+
+def is_soft(clustering: Any) -> bool:
+    """Return whether a base clustering is given as memberships, (N, k_h), and not as labels."""
+    if isinstance(clustering, (list, tuple)):
+        return bool(clustering) and isinstance(clustering[0], (list, tuple, np.ndarray))
+    return len(getattr(clustering, "shape", ())) == 2
+
+
+def _memberships(clustering: Any, name: int) -> Any:
+    """Return memberships as a matrix of float64, or of whatever they are if those are no numbers."""
+    if hasattr(clustering, "to_numpy"):
+        clustering = clustering.to_numpy()
+    matrix = devices.native(validation.matrix_of_memberships(clustering, name))
+    return matrix.astype(np.float64) if matrix.dtype.kind in "iufb" else matrix

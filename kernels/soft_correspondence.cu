@@ -1,0 +1,53 @@
+// Memberships of rows from the correspondence matrices of label clusterings, and back: the two sums over all rows of an
+// iteration of SCEC.
+//
+//   label_memberships       out[g, d]  = sum_m T[offsets[m] + codes[m, g], d], for a missing label U[m, d]
+//   label_correspondences   out[c, d] += values[g, d] over the rows g of cluster c, for missing labels unknown[m, d]
+//
+// codes (M, G): the labels of one clustering side by side. T (N_c, k), U (M, k), values (G, k). Sums over m are taken in
+// the order of the clusterings, as on the CPU. Sums over rows are in fixed point (i64), so that the order in which blocks
+// add cannot change a bit.
+//
+// variants: CODE = u8 u16 u32
+
+// One thread an element.
+extern "C" __global__ void label_memberships(const CODE* codes, const i64* offsets, const f64* table,
+                                             const f64* of_missing, f64* out, i64 n_rows, i64 n_clusterings,
+                                             i64 width) {
+    FOR_EACH(at, n_rows * width) {
+        i64 g = at / width, d = at % width;
+        f64 sum = 0.0;
+        for (i64 m = 0; m < n_clusterings; ++m) {
+            CODE label = codes[m * n_rows + g];
+            sum += label == MISSING(CODE) ? of_missing[m * width + d] : table[(offsets[m] + label) * width + d];
+        }
+        out[at] = sum;
+    }
+}
+
+// Grid (chunks of rows, M). A block adds up its chunk in shared memory where the (k_m + 1) x k table of its clustering,
+// the last row of which is that of missing labels, fits the `shared_cells` there are.
+extern "C" __global__ void label_correspondences(const CODE* codes, const i64* offsets, const i64* values, u64* out,
+                                                 u64* unknown, i64 n_rows, i64 width, i64 shared_cells) {
+    extern __shared__ u64 cells[];
+    i64 m = blockIdx.y, n_known = (offsets[m + 1] - offsets[m]) * width, n_cells = n_known + width;
+    u64 *known = out + offsets[m] * width, *others = unknown + m * width;
+    bool in_shared = n_cells <= shared_cells;
+    if (in_shared) {
+        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x) cells[c] = 0;
+        __syncthreads();
+    }
+    FOR_EACH(at, n_rows * width) {
+        i64 g = at / width, d = at % width;
+        CODE label = codes[m * n_rows + g];
+        bool missing = label == MISSING(CODE);
+        u64* cell = missing ? &others[d] : &known[(i64)label * width + d];
+        if (in_shared) cell = &cells[missing ? n_known + d : (i64)label * width + d];
+        atomicAdd(cell, (u64)values[at]);
+    }
+    if (in_shared) {
+        __syncthreads();
+        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x)
+            if (cells[c]) atomicAdd(c < n_known ? &known[c] : &others[c - n_known], cells[c]);
+    }
+}

@@ -1,0 +1,310 @@
+"""SCEC the estimator: what it takes and refuses, soft clusterings, samples, chunks, the command line, its pictures."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import random_labels, refused, structured_labels
+from sklearn.base import clone
+from test_soft_correspondence import ENSEMBLES, literal, mixed, softened
+
+import gpuens as ge
+from gpuens.cli import main
+from gpuens.soft_ensemble import SoftEnsemble
+
+LABELS, TRUTH = structured_labels(200, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
+
+pytestmark = pytest.mark.filterwarnings("ignore:only . of . clusters came out")
+
+
+def three_parties():
+    """Return truth and the labels that three owners give of 60 to 80 of 100 objects; everybody is somewhere."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 100)
+    names = np.array(["low", "mid", "high"]), np.array([30, 10, 20]), np.array([1, 0, 1])  # the last tells two apart
+    owners = []
+    for i, own in enumerate(names):
+        there = np.arange(100) % 5 != np.array([0, 1, 2])[i]
+        owners.append([own[t] if known else None for t, known in zip(truth, there, strict=True)])
+    return truth, owners
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def test_three_owners_get_the_consensus_and_their_own_correspondence():
+    truth, owners = three_parties()
+    est = ge.SCEC(3).fit(owners)
+    assert ge.metrics.ari(est.labels_, truth) == 1.0
+    for own, s, names in zip(owners, est.correspondence_, est.reduction_.ensemble.categories, strict=True):
+        assert s.shape == (len(names), 3)
+        known = [i for i, name in enumerate(own) if name is not None]
+        for i in known:
+            row = s[list(names).index(own[i])]
+            assert row[est.labels_[i]] > (0.3 if len(names) == 2 else 0.9)
+    assert est.converged_
+    assert est.n_iter_ == len(est.objective_)
+    assert (np.diff(est.objective_) <= 1e-9).all()
+
+
+def test_the_readme_does_what_it_says(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    readme = Path(__file__).parents[1] / "README.md"
+    (block,) = [part for part in readme.read_text().split("```python\n") if "SCEC(" in part]
+    code, space = block.split("```")[0], {"ge": ge}
+    exec(code, space)
+    est = space["est"]
+    assert f"est.labels_  # {' '.join(map(str, est.labels_))}\n" in code
+    assert f"est.membership_  # {est.membership_.shape}" in code
+    assert est.reduction_.ensemble.categories[0].tolist() == ["bad", "good"]
+    assert (tmp_path / "bank.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_memberships_are_those_of_the_correspondences(name, where):
+    clusterings = ENSEMBLES[name]()
+    est = ge.SCEC(3, device=where, n_init=2).fit(clusterings)
+    expected = sum(a @ s for a, s in zip(literal(clusterings), est.correspondence_, strict=True)) / len(clusterings)
+    assert est.membership_.shape == (len(expected), 3)
+    np.testing.assert_allclose(est.membership_, expected, atol=1e-12)
+    np.testing.assert_allclose(est.membership_.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(est.labels_, est.membership_.argmax(axis=1))
+    assert est.labels_.dtype == np.int64
+    assert est.n_features_in_ == len(clusterings)
+    again = clone(est).set_params(device="cpu").fit(clusterings)
+    np.testing.assert_array_equal(est.membership_, again.membership_)
+
+
+def test_soft_clusterings_know_more_than_their_largest_entries():
+    """Every clustering is unsure of a fifth of the objects, and says so."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 3, 300)
+    sharp, soft = [], []
+    for _ in range(5):
+        unsure = rng.random(300) < 0.4
+        matrix = np.eye(3)[truth] * 0.98 + 0.02 / 3
+        wrong = np.eye(3)[rng.integers(0, 3, 300)]
+        matrix[unsure] = 0.3 + 0.1 * wrong[unsure]
+        soft.append(matrix)
+        sharp.append(matrix.argmax(axis=1))
+    of_soft, of_sharp = (ge.metrics.ari(ge.SCEC(3).fit_predict(x), truth) for x in (soft, sharp))
+    assert of_soft > of_sharp + 0.02 > 0.75
+
+
+def test_soft_input_of_many_kinds():
+    soft = softened(random_labels(40, 3, 3, seed=3))
+    column = ["a", "b"] * 20
+    expected = ge.SCEC(3).fit([*soft, column]).membership_
+    for form in (
+        [soft[0].tolist(), pd.DataFrame(soft[1]), soft[2], pd.Series(column)],
+        (np.asfortranarray(soft[0]), soft[1], soft[2].astype(object).astype(float), np.array(column)),
+    ):
+        np.testing.assert_array_equal(ge.SCEC(3).fit(form).membership_, expected)
+    of_columns = [np.asfortranarray(matrix) for matrix in soft]
+    for device in ("cpu", "emulated"):
+        np.testing.assert_array_equal(ge.SCEC(3, device=device).fit([*of_columns, column]).membership_, expected)
+    single = [matrix.astype(np.float32) for matrix in soft]
+    np.testing.assert_allclose(ge.SCEC(3).fit([*single, column]).membership_, expected, atol=1e-5)
+    assert ge.consensus([*soft, column], 3, method="scec").shape == (40,)
+
+
+def test_where_arrays_say_to_begin():
+    first = ge.SCEC(4).fit(LABELS)
+    onwards = ge.SCEC(4, init=[0.99 * s + 0.01 / 4 for s in first.correspondence_]).fit(LABELS)
+    np.testing.assert_array_equal(onwards.labels_, first.labels_)
+    clusterings = mixed(random_labels(40, 3, 3, seed=3))
+    est = ge.SCEC(3).fit(clusterings)
+    onwards = ge.SCEC(3, init=[0.99 * s + 0.01 / 3 for s in est.correspondence_]).fit(clusterings)
+    assert onwards.objective_[-1] <= est.objective_[-1] + 0.05 * abs(est.objective_[-1])
+
+
+def test_a_soft_ensemble_says_what_it_is():
+    ens = SoftEnsemble(ENSEMBLES["mixed"]())
+    assert repr(ens) == f"SoftEnsemble(n_objects=50, n_clusterings=5, n_clusters={ens.n_clusters})"
+    table = np.arange(2 * ens.n_clusters).reshape(-1, 2)
+    np.testing.assert_array_equal(ens.joined(ens.split(table)), table)
+    assert [len(part) for part in ens.split(table)] == [len(own) for own in ens.categories]
+    codes = ens.hardened_on("cpu")
+    assert codes.shape == (50, 5)
+    assert codes.flags.f_contiguous
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_example_of_section_3(seed):
+    """λ, and two clusterings of which one names its clusters otherwise and one has two of them in one."""
+    est = ge.SCEC(3, random_state=seed).fit([[1, 1, 2, 2, 3, 3], [3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]])
+    assert est.labels_.tolist() == [0, 0, 1, 1, 2, 2]
+    expected = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]
+    for s, matrix in zip(est.correspondence_[1:], expected, strict=True):
+        np.testing.assert_allclose(s, matrix, atol=0.02)
+
+
+# --- reductions and chunks --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["sample:60", "catree:tau=0.2,gamma=0.9"])
+def test_other_rows_are_looked_up(reduction, where):
+    est = ge.SCEC(4, reduction=reduction, device=where).fit(LABELS)
+    assert ge.metrics.ari(est.labels_, TRUTH) > 0.8
+    assert est.membership_.shape == (200, 4)
+    if reduction.startswith("sample"):
+        table = SoftEnsemble.of(est.reduction_.ensemble).joined(est.correspondence_)
+        n = len(est.reduction_.weights)
+        others = est.reduction_.others.to_array()
+        offsets = est.reduction_.ensemble.offsets
+        means = [table[a:b].mean(axis=0) for a, b in pairwise(offsets)]
+        m = np.mean([[table[offsets[h] + v] if v >= 0 else means[h] for h, v in enumerate(row)] for row in others], 1)
+        by_row = dict(zip(est.reduction_.membership.tolist(), est.labels_.tolist(), strict=True))
+        assert [by_row[n + i] for i in range(len(others))] == m.argmax(axis=1).tolist()
+        np.testing.assert_array_equal(est.labels_, est.membership_.argmax(axis=1))
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:80"])
+def test_labels_in_chunks(reduction):
+    da = pytest.importorskip("dask.array")
+    est = ge.SCEC(4, reduction=reduction).fit(da.from_array(LABELS, chunks=(37, 3)))
+    whole = ge.SCEC(4, reduction=reduction).fit(LABELS)
+    np.testing.assert_array_equal(est.labels_.compute(), whole.labels_)
+    assert est.membership_.chunks[0] == est.labels_.chunks[0]
+    np.testing.assert_array_equal(est.membership_.compute(), whole.membership_)
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+GOOD = np.array([[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])
+
+
+def with_entry(value, row=1):
+    matrix = GOOD.copy()
+    matrix[row, 0] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("clusterings", "kind", "mentioned"),
+    [
+        ([with_entry(0.3), [0, 0, 1]], ValueError, ("clustering 0", "row 1", "1.2")),
+        ([[0, 0, 1], with_entry(-0.1)], ValueError, ("clustering 1", "row 1", "negative")),
+        ([with_entry(np.nan), GOOD], ValueError, ("clustering 0", "row 1", "NaN")),
+        ([with_entry(np.inf), GOOD], ValueError, ("clustering 0", "row 1", "inf")),
+        ([GOOD, GOOD[:2]], ValueError, ("clustering 1 has 2",)),
+        ([GOOD, [0, 1]], ValueError, ("clustering 1 has 2",)),
+        ([GOOD, np.ones((3, 2, 2))], ValueError, ("element 1", "(3, 2, 2)")),
+        ([GOOD, np.ones((3, 0))], ValueError, ("element 1", "(3, 0)")),
+        ([GOOD, np.full((3, 2), np.nan)], ValueError, ("clustering 1", "all missing")),
+        ([GOOD.astype(str), GOOD], TypeError, ("clustering 0", "real numbers")),
+        ([GOOD + 0j, GOOD], TypeError, ("clustering 0", "complex128")),
+        ([[[0.5, 0.5], [1.0], [0, 1]], GOOD], ValueError, ("clustering 0", "differ in length")),
+        ([np.where([[0], [1], [0]], np.nan, GOOD), [0, -1, 1]], ValueError, ("no label in any", "object 1")),
+        ([GOOD, [0.5, 1, 1]], ValueError, ("clustering 1", "not whole numbers")),
+        ([GOOD[:0], GOOD[:0]], ValueError, ("empty",)),
+    ],
+)
+def test_what_is_no_clustering_is_refused(clusterings, kind, mentioned):
+    refused(lambda: ge.SCEC(2).fit(clusterings), kind, *mentioned)
+
+
+def test_soft_clusterings_have_no_label_rows():
+    refused(lambda: ge.SCEC(2, reduction="sample:2").fit([GOOD, GOOD]), ValueError, "reduction='sample:2'", "soft")
+    refused(lambda: ge.LWEA(2).fit([GOOD, GOOD]), ValueError, "2-D")
+    refused(lambda: ge.SCEC(4).fit([GOOD, GOOD]), ValueError, "n_clusters=4")
+    refused(lambda: ge.SCEC().fit([GOOD, GOOD]), ValueError, "n_clusters")
+
+
+def test_soft_clusterings_in_chunks_are_refused():
+    da = pytest.importorskip("dask.array")
+    refused(lambda: ge.SCEC(2).fit([da.from_array(GOOD), GOOD]), TypeError, "Dask", "compute()")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "mentioned"),
+    [
+        ({"alpha": -0.1}, ValueError, ("alpha", "-0.1")),
+        ({"alpha": "x"}, TypeError, ("alpha",)),
+        ({"beta": 0}, ValueError, ("beta", "above 0")),
+        ({"alpha": 4.0, "beta": 2.0}, ValueError, ("alpha=4", "beta * n_clusters = 4")),
+        ({"init": "kmean"}, ValueError, ("init", "'kmeans'")),
+        ({"init": [np.ones((2, 2))]}, ValueError, ("init", "1 were given for 8")),
+        ({"init": [np.ones((2, 2))] * 8}, ValueError, ("init", "array 0", "(2, 2)")),
+        ({"n_init": 0}, ValueError, ("n_init",)),
+        ({"max_iter": 0}, ValueError, ("max_iter",)),
+        ({"tol": -1}, ValueError, ("tol", "-1")),
+        ({"random_state": "x"}, TypeError, ("random_state",)),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, kind, mentioned):
+    refused(lambda: ge.SCEC(2, **parameters).fit(LABELS), kind, *mentioned)
+
+
+def test_what_is_zero_would_stay_zero():
+    sizes = np.diff(ge.Ensemble(LABELS).offsets)
+    init = [np.full((size, 2), 0.5) for size in sizes]
+    init[3][0, 0] = 0
+    refused(lambda: ge.SCEC(2, init=init).fit(LABELS), ValueError, "init", "array 3", "positive")
+
+
+# --- the command line, pictures ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", LABELS)
+    return tmp_path
+
+
+def test_report_draws_each_correspondence(folder, capsys):
+    pytest.importorskip("matplotlib")
+    command = "run labels.npy --method scec -k 4 --alpha 0.4 --beta 3 --init random --tol 0.01 --n-init 2 --report"
+    assert main([*command.split(), "--columns", "0,3,5", "-o", "out.npy"]) == 0
+    expected = ge.SCEC(4, alpha=0.4, beta=3.0, init="random", tol=0.01, n_init=2).fit(LABELS[:, [0, 3, 5]])
+    np.testing.assert_array_equal(np.load("out.npy"), expected.labels_)
+    pictures = [f"correspondence_{h}.png" for h in range(3)]
+    assert sorted(path.name for path in (folder / "out.npy.report").iterdir()) == pictures
+    assert "report: 3 pictures in out.npy.report" in capsys.readouterr().out
+    assert json.loads((folder / "out.npy.json").read_text())["report"] == [
+        f"out.npy.report/{name}" for name in pictures
+    ]
+
+
+def reported(method, output):
+    return main(["run", "labels.npy", "--method", method, "-k", "4", "-o", output, "--report", "--quiet"])
+
+
+def test_report_of_a_dendrogram_and_of_nothing(folder, capsys):
+    pytest.importorskip("matplotlib")
+    assert reported("eac", "out.npy") == 0
+    assert sorted(path.name for path in (folder / "out.npy.report").iterdir()) == ["dendrogram.png", "lifetimes.png"]
+    assert reported("hbgf", "other.npy") == 2
+    assert "method 'hbgf' has neither" in capsys.readouterr().err
+    (folder / "third.npy.report").write_text("")
+    assert reported("scec", "third.npy") == 2
+    assert not (folder / "third.npy").exists()
+
+
+def test_correspondence_pictures():
+    pytest.importorskip("matplotlib")
+    names = [f"run {m}" for m in range(8)]
+    est = ge.SCEC(4).fit(pd.DataFrame(LABELS, columns=names))
+    for clustering in (2, "run 2"):
+        ax = ge.plotting.correspondence(est, clustering)
+        rows = [int(tick.get_text()) for tick in ax.get_yticklabels()]
+        np.testing.assert_array_equal(ax.images[0].get_array(), est.correspondence_[2][rows])
+        assert (np.diff(est.correspondence_[2][rows].argmax(axis=1)) >= 0).all()
+        assert "run 2" in ax.get_title()
+    together = ge.plotting.correspondence(est)
+    assert len({id(ax.figure) for ax in together}) == 1
+    assert [ax.get_title() for ax in together] == [f"clustering {name}" for name in names]
+    refused(lambda: ge.plotting.correspondence(est, 8), ValueError, "clustering", "8")
+    refused(lambda: ge.plotting.correspondence(est, "run 9"), ValueError, "'run 9'")
+    refused(lambda: ge.plotting.correspondence(est, ax=together[0]), ValueError, "ax", "8 pictures")
+    refused(lambda: ge.plotting.correspondence(ge.EAC(2)), TypeError, "estimator", "EAC")
+    many = ge.SCEC(2).fit([np.arange(200), np.arange(200) // 100])
+    many_rows, two_rows = ge.plotting.correspondence(many)
+    assert len(many_rows.get_yticks()) <= 12 < len(many.correspondence_[0])
+    assert len(two_rows.get_yticks()) == 2
+    ge.plotting.correspondence(many, 0).figure.canvas.draw()

@@ -1,0 +1,311 @@
+"""SCEC's iterations against literal dense matrices; that the objective never rises; soft, missing and weighted rows."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structured_labels
+
+import gpuens as ge
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.partition import soft_correspondence
+from gpuens.partition.soft_correspondence import (
+    _descend,
+    _Problem,
+    label_correspondences,
+    label_memberships,
+    soft_correspondences,
+    soft_memberships,
+)
+from gpuens.reduction.core_groups import core_groups
+from gpuens.soft_ensemble import SoftEnsemble
+
+ALPHA, BETA = 0.5, 2.0
+
+
+def softened(labels, seed=0, missing=0.0):
+    """Return memberships (N, k_h) of every clustering: labels blurred by chance, and rows of NaN for missing ones."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for column in labels.T:
+        k = column.max() + 1
+        matrix = 0.6 * np.eye(k)[column] + 0.4 * rng.dirichlet(np.ones(k), size=len(column))
+        matrix[column < 0] = np.nan
+        matrix[rng.random(len(column)) < missing] = np.nan
+        found.append(matrix)
+    return found
+
+
+def mixed(labels, seed=0):
+    """Return every other clustering as memberships, the last one first."""
+    soft = softened(labels, seed)
+    return [soft[m] if m % 2 else labels[:, m] for m in reversed(range(labels.shape[1]))]
+
+
+def literal(clusterings):
+    """Return M^(h) of clusterings of both kinds."""
+    matrices = []
+    for one in clusterings:
+        one = np.asarray(one)
+        if one.ndim == 1:
+            matrices += oracles.membership_matrices(one[:, None])
+        else:
+            matrices.append(np.where(np.isnan(one).all(axis=1, keepdims=True), 1 / one.shape[1], one))
+    return matrices
+
+
+ENSEMBLES = {
+    "labels": lambda: list(structured_labels(60, 6, 4, seed=1)[0].T),
+    "missing labels": lambda: list(random_labels(60, 5, (2, 6), missing=0.3, seed=2).T),
+    "repeated rows": lambda: list(random_labels(70, 4, (2, 4), distinct=15, missing=0.1, seed=3).T),
+    "soft": lambda: softened(random_labels(50, 4, (2, 5), seed=4)),
+    "soft, missing": lambda: softened(structured_labels(50, 5, 3, seed=5)[0], missing=0.15),
+    "mixed": lambda: mixed(random_labels(50, 5, (2, 5), missing=0.15, seed=6)),
+}
+
+
+@pytest.fixture(params=ENSEMBLES)
+def clusterings(request):
+    return ENSEMBLES[request.param]()
+
+
+def of_rows(clusterings):
+    """Return the rows that are worked on, their weights, and the row of each object."""
+    if all(np.ndim(one) == 1 for one in clusterings):
+        reduced = core_groups(ge.Ensemble(clusterings))
+        return SoftEnsemble.of(reduced.ensemble), reduced.weights, reduced.membership
+    ensemble = SoftEnsemble(clusterings)
+    n = ensemble.n_objects
+    return ensemble, np.ones(n, dtype=np.int64), np.arange(n)
+
+
+def first_tables(matrices, k, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.dirichlet(np.ones(k), size=a.shape[1]) for a in matrices]
+
+
+# --- against the literal one ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 0.5), (3.0, 1.5)])
+def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
+    k, matrices = 3, literal(clusterings)
+    s = first_tables(matrices, k)
+    n, k_h = len(matrices[0]), [a.shape[1] for a in matrices]
+    alphas, betas = ([factor * n / size for size in k_h] for factor in (alpha, beta))
+    ensemble, weights, membership_of = of_rows(clusterings)
+    problem = _Problem(ensemble, weights, k, alpha, beta, where)
+    table, objective, _ = _descend(problem, ensemble.joined(s), 50, -1.0, n_steps)
+
+    m, values = oracles.scec_membership(matrices, s), []
+    for _ in range(50):
+        for _ in range(n_steps):
+            s = [oracles.scec_correspondence(m, *each) for each in zip(matrices, s, alphas, betas, strict=True)]
+        m = oracles.scec_membership(matrices, s)
+        values.append(oracles.scec_objective(m, matrices, s, alphas, betas))
+    for found, expected in zip(ensemble.split(table), s, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-10, rtol=0)
+    found = devices.to_host(problem.memberships(table))[membership_of]
+    np.testing.assert_allclose(found, m, atol=1e-10, rtol=0)
+    np.testing.assert_allclose(objective, values, atol=1e-10 * n * len(matrices), rtol=0)
+
+
+def test_every_device_has_the_same_bits(clusterings, where):
+    ensemble, weights, _ = of_rows(clusterings)
+    found, expected = (
+        soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(1), device=device)
+        for device in (where, "cpu")
+    )
+    np.testing.assert_array_equal(found.membership, expected.membership)
+    np.testing.assert_array_equal(found.table, expected.table)
+    np.testing.assert_array_equal(found.objective, expected.objective)
+
+
+def test_threads_do_not_matter(clusterings, monkeypatch):
+    ensemble, weights, _ = of_rows(clusterings)
+    results = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        results.append(soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(2)).table)
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
+def test_groups_are_their_objects(init):
+    """Rows with counts give what the objects one by one give, from the same start on."""
+    labels = ENSEMBLES["repeated rows"]()
+    ensemble, weights, membership_of = of_rows(labels)
+    rows = ge.Ensemble(labels)
+    start = first_tables(oracles.membership_matrices(np.array(labels).T), 3, seed=5)
+    of_groups = soft_correspondence(ensemble, weights, 3, init=start, rng=np.random.default_rng(0))
+    of_objects = soft_correspondence(rows, np.ones(70, dtype=int), 3, init=start, rng=np.random.default_rng(0))
+    apart = np.abs(of_groups.membership[membership_of][:, None, :, None] - of_objects.membership[:, None, None, :])
+    assert apart.max(axis=(0, 1)).min(axis=1).max() < 1e-9  # columns are numbered by first rows, which differ
+    drawn = soft_correspondence(ensemble, weights, 3, init=init, n_init=3, rng=np.random.default_rng(0))
+    assert drawn.membership.shape == (len(weights), 3)
+
+
+# --- what must hold ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 1.0), (1.5, 1.6), (0.2, 50.0)])
+def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
+    ensemble, weights, _ = of_rows(clusterings)
+    found = soft_correspondence(
+        ensemble, weights, k, alpha=alpha, beta=beta, init=init, tol=0, max_iter=40, rng=np.random.default_rng(3)
+    )
+    scale = weights.sum() * ensemble.n_clusterings
+    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * scale
+    assert found.membership.min() >= 0
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0, atol=1e-12)
+    for s in found.correspondences:
+        np.testing.assert_allclose(s.sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", shapes(MANY_SHAPES))
+@pytest.mark.parametrize("seed", range(3))
+def test_the_objective_never_rises_on_other_ensembles(name, seed):
+    reduced = core_groups(ge.Ensemble(list(MANY_SHAPES[name]().T)))
+    k = min(4, len(reduced.weights))
+    found = soft_correspondence(
+        reduced.ensemble, reduced.weights, k, init="random", tol=0, max_iter=60, rng=np.random.default_rng(seed)
+    )
+    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * reduced.weights.sum() * reduced.ensemble.n_clusterings
+
+
+def test_labels_are_the_largest_memberships_and_numbered_by_first_rows(clusterings):
+    ensemble, weights, _ = of_rows(clusterings)
+    found = soft_correspondence(ensemble, weights, 4, rng=np.random.default_rng(4))
+    np.testing.assert_array_equal(found.labels, found.membership.argmax(axis=1))
+    first = [int((found.labels == d).argmax()) for d in range(found.labels.max() + 1)]
+    assert first == sorted(set(first))
+
+
+def test_the_best_start_is_kept():
+    ensemble, weights, _ = of_rows(ENSEMBLES["missing labels"]())
+    rng = np.random.default_rng(5)
+    singles = [soft_correspondence(ensemble, weights, 3, init="random", rng=rng).objective[-1] for _ in range(6)]
+    best = soft_correspondence(ensemble, weights, 3, init="random", n_init=6, rng=np.random.default_rng(5))
+    assert best.objective[-1] == min(singles)
+    assert len(set(singles)) > 1
+
+
+def test_one_hot_matrices_are_labels(where):
+    labels = random_labels(60, 5, (2, 5), missing=0.2, seed=8)
+    one_hot = [np.where((c < 0)[:, None], np.nan, np.eye(c.max() + 1)[c]) for c in labels.T]
+    start = first_tables(oracles.membership_matrices(labels), 3)
+    tables = []
+    for clusterings in (list(labels.T), one_hot):
+        ensemble, weights, _ = of_rows(clusterings)
+        problem = _Problem(ensemble, weights, 3, ALPHA, BETA, where)
+        tables.append(_descend(problem, ensemble.joined(start), 30, 0.0, 5)[0])
+    np.testing.assert_allclose(*tables, atol=1e-10, rtol=0)
+
+
+def test_clusters_without_objects_do_not_count():
+    """As in a sample: their correspondence is the mean of the others, which are what they would be alone."""
+    labels = distinct_rows(random_labels(60, 4, 3, seed=9))
+    gaps = np.where(labels == 2, 3, labels)
+    gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # one object more, which is left out
+    ensemble = ge.Ensemble(list(gaps.T)).take(slice(0, len(labels)))
+    start = first_tables(oracles.membership_matrices(labels), 3)
+    with_gap = [np.insert(table, 2, 1 / 3, axis=0) for table in start]
+    ones = np.ones(len(labels), dtype=np.int64)
+    found = soft_correspondence(ensemble, ones, 3, init=with_gap, rng=np.random.default_rng(0))
+    expected = soft_correspondence(ge.Ensemble(list(labels.T)), ones, 3, init=start, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(found.membership, expected.membership, atol=1e-12)
+    for a, b in zip(found.correspondences, expected.correspondences, strict=True):
+        np.testing.assert_allclose(np.delete(a, 2, axis=0), b, atol=1e-12)
+        np.testing.assert_allclose(a[2], b.mean(axis=0), atol=1e-12)
+
+
+def test_a_clustering_that_labels_none_of_the_rows_tells_nothing_apart():
+    labels = random_labels(40, 4, 3, seed=12)
+    labels[:30, 2] = -1
+    rows, ones = ge.Ensemble(list(labels.T)).take(slice(0, 30)), np.ones(30, dtype=np.int64)
+    found = soft_correspondence(rows, ones, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
+    assert np.diff(found.objective).max() <= 1e-13 * 30 * 4
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp(found.correspondences[2], axis=0), 0.0, atol=1e-12)
+
+
+# --- the paper's figures (§3) -----------------------------------------------------------------------------------------
+
+LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1, 1, 1, 1, 2, 2])
+
+
+def correspondence_of(labels):
+    """Return S with respect to λ, held fast: eq 10 with α = 0 and M = λ's memberships."""
+    ensemble = SoftEnsemble.of(ge.Ensemble([labels]))
+    problem = _Problem(ensemble, np.ones(6, dtype=np.int64), 3, 0.0, 1e-9, "cpu")
+    products = problem.products(np.eye(3)[LAMBDA[0] - 1], 1.0)
+    table = np.random.default_rng(0).dirichlet(np.ones(3), size=ensemble.n_clusters)
+    return problem.stepped(table, products, 0.0, 2000)
+
+
+def test_figures_of_section_3():
+    np.testing.assert_allclose(correspondence_of(LAMBDA[1]), [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-9)
+    np.testing.assert_allclose(correspondence_of(LAMBDA[2]), [[0.5, 0.5, 0], [0, 0, 1]], atol=1e-9)
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("shared_bytes", [0, 300, 48 * 1024])
+@pytest.mark.parametrize("k", [7])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("n", [0, 33, 500])
+def test_sums_over_labels(n, dtype, k, shared_bytes, where, monkeypatch):
+    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
+    rng, missing = np.random.default_rng(10), np.iinfo(dtype).max
+    offsets = np.array([0, 3, 4, 40])
+    codes = np.asfortranarray(rng.integers(0, np.diff(offsets), (n, 3)).astype(dtype))
+    codes[rng.random(codes.shape) < 0.2] = missing
+    table, of_missing, values = rng.random((40, k)), rng.random((3, k)), rng.integers(0, 2**40, (n, k))
+    looked_up, known, unknown = np.zeros((n, k)), np.zeros((40, k), int), np.zeros((3, k), int)
+    for g in range(n):
+        for m in range(3):
+            gone = codes[g, m] == missing
+            looked_up[g] += of_missing[m] if gone else table[offsets[m] + int(codes[g, m])]
+            (unknown[m] if gone else known[offsets[m] + int(codes[g, m])])[:] += values[g]
+    xp = devices.namespace(where)
+    on_device = xp.asarray(codes.T).T
+    found = label_memberships(on_device, offsets, table, of_missing, device=where)
+    np.testing.assert_array_equal(devices.to_host(found), looked_up)
+    for found, expected in zip(
+        label_correspondences(on_device, offsets, xp.asarray(values), device=where), (known, unknown), strict=True
+    ):
+        np.testing.assert_array_equal(devices.to_host(found), expected)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("block_rows", [1, 32, 5000])
+@pytest.mark.parametrize("k", [7])
+@pytest.mark.parametrize("n", [0, 33, 500])
+def test_sums_over_soft_clusterings(n, k, block_rows, where):
+    rng, xp = np.random.default_rng(11), devices.namespace(where)
+    soft, table, values, sums = rng.random((n, 9)), rng.random((9, k)), rng.random((n, k)), rng.random((n, k))
+    expected = sums.copy()
+    for j in range(9):
+        expected += soft[:, j : j + 1] * table[j]
+    found = xp.asarray(sums.copy())
+    soft_memberships(xp.asarray(soft), table, found, device=where)
+    np.testing.assert_array_equal(devices.to_host(found), expected)
+    found = soft_correspondences(xp.asarray(soft), xp.asarray(values), block_rows, device=where)
+    expected = np.zeros((-(-n // block_rows), 9, k))
+    for g in range(n):
+        expected[g // block_rows] += soft[g][:, None] * values[g]
+    np.testing.assert_array_equal(devices.to_host(found), expected)
+
+
+@pytest.mark.kernels
+@pytest.mark.tiny
+def test_tiny(monkeypatch):
+    """One block of threads that really run side by side."""
+    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
+    test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", monkeypatch)
+    test_sums_over_soft_clusterings(33, 3, 8, "emulated")
