@@ -14,9 +14,9 @@ The parts:
              GPUENS_MEMORY says so, by one worker and by two
 
 About a quarter of an hour on two cores, and 2 GB in --scratch, which are freed at the end. Objects are points of a
-mixture of Gaussians; a clustering gives each the nearest of its own k centers. They are made by pieces, each with a seed of its
-own, so that small sets are the first objects of the large ones. Results are written after each row, and a part that is
-of the same machine, versions and commit goes on where it was stopped.
+mixture of Gaussians; a clustering gives each the nearest of its own k centers. They are made by pieces, each with a
+seed of its own, so that small sets are the first objects of the large ones. Results are written after each row, and a
+part that is of the same machine, versions and commit goes on where it was stopped.
 """
 
 import argparse
