@@ -105,7 +105,7 @@ def tables_of(rows: common.Record) -> str:
         f"Means over {max(row['runs'] for row in rows.values())} runs; NMI by the geometric mean. BL is the mean of "
         "the base clusterings. r: base clusterings, k: clusters asked for; then clusters found, iterations and seconds "
         "of a fit on one thread. Within a run the smaller ensembles are the beginnings of the larger ones, and RN has "
-        "one ensemble for all k.\n"
+        "one ensemble for all k. Seconds are upper bounds where the machine had other work to do.\n"
     )
     header = ["table", "ensemble", "r", "k", "SCEC", "paper", "BL", "paper's BL", "gain", "paper's", "k found"]
     header += ["iterations", "seconds"]
