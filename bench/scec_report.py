@@ -105,7 +105,7 @@ def tables_of(rows: common.Record) -> str:
         f"Means over {max(row['runs'] for row in rows.values())} runs; NMI by the geometric mean. BL is the mean of "
         "the base clusterings. r: base clusterings, k: clusters asked for; then clusters found, iterations and seconds "
         "of a fit on one thread. Within a run the smaller ensembles are the beginnings of the larger ones, and RN has "
-        "one ensemble for all k.\n"
+        "one ensemble for all k. Seconds are upper bounds where the machine had other work to do.\n"
     )
     header = ["table", "ensemble", "r", "k", "SCEC", "paper", "BL", "paper's BL", "gain", "paper's", "k found"]
     header += ["iterations", "seconds"]
@@ -185,7 +185,8 @@ def of_covtype(rows: common.Record) -> list[str]:
     return [
         f"Covtype, {own['n_objects']:,} × {own['n_clusterings']}, {own['groups']:,} different label rows: "
         f"{common.seconds(own['first'])} s at the first call, of ≤ {SECONDS:.0f} on two cores: "
-        f"{common.held(own['first'] <= SECONDS)}; {common.size(own['peak'])} at most in memory, of which "
+        f"{common.held(own['first'] <= SECONDS)} ({common.seconds(own['first_cpu'])} CPU seconds, at a load of "
+        f"{own['load']:.0f}); {common.size(own['peak'])} at most in memory, of which "
         f"{common.size(own['before'])} were there before; NMI {own['nmi']:.3f} (base clusterings "
         f"{own['base']['nmi']:.3f}), ARI {own['ari']:.3f} ({own['base']['ari']:.3f})."
     ]

@@ -408,3 +408,25 @@ def test_similarity_to_clusters_is_a_product_with_their_indicator(labels, mean):
     indicator = np.eye(2)[sample_labels]
     expected = s[:, sample] @ (indicator / (indicator.sum(axis=0) if mean else 1))
     assert oracles.similarity_to_clusters(s, sample, sample_labels, mean) == pytest.approx(expected, abs=1e-12)
+
+
+# --- soft correspondence ----------------------------------------------------------------------------------------------
+
+
+def test_correspondences_of_the_scec_papers_section_3():
+    """λ = 112233 and two others: eq 10 without its penalties leads to the printed matrices, and eq 3 falls."""
+    m = np.eye(3)[[0, 0, 1, 1, 2, 2]]
+    labels = np.array([[3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]]).T
+    printed = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]
+    for a, expected in zip(oracles.membership_matrices(labels), printed, strict=True):
+        s, values = np.random.default_rng(0).dirichlet(np.ones(3), size=a.shape[1]), []
+        for _ in range(500):
+            s = oracles.scec_correspondence(m, a, s, 0.0, 1e-9)
+            values.append(oracles.scec_objective(m, [a], [s], [0.0], [1e-9]))
+        np.testing.assert_allclose(s, expected, atol=1e-6)
+        assert np.diff(values).max() < 1e-12
+
+
+def test_missing_labels_are_uniform_rows():
+    (matrix,) = oracles.membership_matrices(np.array([[0], [-1], [2]]))
+    assert matrix.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]

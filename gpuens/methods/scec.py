@@ -73,7 +73,10 @@ class SCEC(Consensus):
     to 1 (NaN throughout where an object is missing), or labels (n_objects,). They are held as they are, object by
     object, without core groups.
 
-    The defaults were chosen by experiment, `bench/results/scec.md` says which.
+    The defaults were chosen by experiment (`bench/results/scec.md`): on iris, pen digits and spoken letters with three
+    kinds of ensembles the mean NMI is .59 for α = 0, .73 for .25, .745 to .748 from .5 to 1.5, and more of the clusters
+    asked for come out for larger α (.57, .68, .82 to .95 of them); β from 1.1 to 10 makes no difference. One start has
+    .745, five have .748, twenty .750.
 
     References
     ----------
