@@ -23,7 +23,7 @@ LAYERS = [
     {"partition", "reduction", "similarity", "metrics", "kmeans"},
     {"contingency"},
     {"incidence"},
-    {"ensemble"},
+    {"ensemble", "features"},
     {"validation", "device", "kernels", "progress"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
