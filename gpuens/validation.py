@@ -250,6 +250,51 @@ def features_are_numbers(dtype: Any, column: object = None) -> None:
         raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
 
 
+def features_given(X: Any, method: str) -> None:
+    """Refuse to leave the features to a method that works on them."""
+    if X is None:
+        raise TypeError(
+            f"X is not given, and {method} finds the neighbours of objects in their features: pass fit(labels, "
+            "X=features)."
+        )
+
+
+def no_features(method: str) -> TypeError:
+    """Return the refusal of features for a method that goes by labels alone."""
+    return TypeError(f"X was given, but method {method!r} goes by the labels alone; leave it out.")
+
+
+def features_of_objects(X: Any, n_objects: int) -> None:
+    """Refuse features that are sparse, or not of so many objects."""
+    if hasattr(X, "tocsr"):
+        raise TypeError("X is a sparse matrix, but reference sets take dense features: pass X.toarray().")
+    if X.shape[0] != n_objects:
+        raise ValueError(
+            f"X has {X.shape[0]} rows and the labels are those of {n_objects} objects; pass the features of the same "
+            "objects in the same order."
+        )
+
+
+def n_neighbors(value: Any, n_objects: int) -> int:
+    """Return the number of neighbours wanted, or refuse more than there are others."""
+    if n_objects < 2:
+        raise ValueError(f"n_neighbors={value!r} needs others, but there is {n_objects} object.")
+    return integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
+
+
+def cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
+    """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
+    array = np.asarray(values)
+    if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"similarity must be a matrix of numbers of the {n_clusters} clusters, ({n_clusters}, {n_clusters}), but "
+            f"has shape {array.shape} and dtype {array.dtype}."
+        )
+    if not np.isfinite(array).all() or (array != array.T).any():
+        raise ValueError("similarity must be finite and symmetric; pass (S + S.T) / 2.")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def sparse_on_cpu(device: str, kind: str) -> None:
     """Refuse sparse features where k-means takes none; ``kind`` is the memory that they are in."""
     if kind == "cuda":

@@ -461,9 +461,7 @@ def average_linkage_of_all_pairs(labels, similarity):
         heights.append(height_of[a])
         regions[a] = np.concatenate([regions[a], regions.pop(b)])
         mean = {pair: value for pair, value in mean.items() if b not in pair}
-        mean.update(
-            {pair: similarity[np.ix_(regions[pair[0]], regions[pair[1]])].mean() for pair in mean if a in pair}
-        )
+        mean.update({pair: similarity[np.ix_(regions[pair[0]], regions[pair[1]])].mean() for pair in mean if a in pair})
     return Dendrogram(merges, np.array(heights), groups)
 
 
