@@ -105,12 +105,13 @@ def mix(a, b):
     return splitmix64(min(a, b) << 32 | max(a, b))
 
 
-def greedy_average_linkage(labels, weights=None):
+def greedy_average_linkage(labels, weights=None, similarity=None):
     """Merge the most similar pair of regions again and again; a region's id is the smallest core group in it.
 
     The similarity of A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Without weights it is one correctly rounded
     division of two integers; with weights a float64 sum in ascending order of the clusters, then one division.
-    Regions similar to nothing are chained at the end, in ascending order of their ids, at similarity 0.
+    Regions similar to nothing are chained at the end, in ascending order of their ids, at similarity 0. With a
+    ``similarity`` of the clusters in whole numbers, of any sign, it is n_Aᵀ S n_B / (|A| |B| M), and all pairs count.
     """
     groups = core_groups(labels)
     n_groups, n_clusterings = groups.rows.shape
@@ -119,12 +120,15 @@ def greedy_average_linkage(labels, weights=None):
     size = groups.counts.copy()
     height_of = np.full(n_groups, np.inf)  # of the last merge in the region
     alive = np.ones(n_groups, dtype=bool)
-    similarity = np.full((n_groups, n_groups), -1.0)  # [a, b] with a < b, both alive
+    least = 0.0 if similarity is None else -np.inf
+    s, similarity = similarity, np.full((n_groups, n_groups), min(least, -1.0))  # [a, b] with a < b, both alive
 
     def update(a):
         others = np.flatnonzero(alive & (np.arange(n_groups) != a))
         denominators = [int(size[a]) * int(size[b]) * n_clusterings for b in others]
-        if weights is None:
+        if s is not None:
+            numerators = (n[others] @ s @ n[a]).tolist()
+        elif weights is None:
             numerators = (n[others] @ n[a]).tolist()  # Python ints
         else:
             numerators = np.zeros(len(others))
@@ -141,12 +145,12 @@ def greedy_average_linkage(labels, weights=None):
         n[a] += n[b]
         size[a] += size[b]
         alive[b] = False
-        similarity[b, :] = similarity[:, b] = -1.0
+        similarity[b, :] = similarity[:, b] = min(least, -1.0)
 
     merges, heights = [], []
     for a in range(n_groups):
         update(a)
-    while alive.sum() > 1 and similarity.max() > 0:
+    while alive.sum() > 1 and similarity.max() > least:
         best = similarity.max()
         a, b = min(np.argwhere(similarity == best).tolist(), key=lambda pair: mix(*pair))
         merge(a, b, float(best))

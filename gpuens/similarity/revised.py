@@ -47,7 +47,7 @@ def revised_coassociation(
     >>> import gpuens as ge
     >>> S = [[1.0, -0.5, 0.5, 0.0], [-0.5, 1.0, 0.0, 0.5], [0.5, 0.0, 1.0, -1.0], [0.0, 0.5, -1.0, 1.0]]
     >>> ge.similarity.revised_coassociation([[0, 0, 1], [0, 1, 1]], S).tolist()
-    [[1.5, 0.25, -0.5], [0.25, 1.0, 0.5], [-0.5, 0.5, 1.5]]
+    [[1.5, 0.25, -0.75], [0.25, 1.0, 0.5], [-0.75, 0.5, 1.5]]
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
