@@ -259,6 +259,15 @@ def features_given(X: Any, method: str) -> None:
         )
 
 
+def labels_in_memory(labels: Any, method: str) -> None:
+    """Refuse Dask's arrays where all objects are needed together."""
+    if hasattr(labels, "__dask_graph__"):
+        raise TypeError(
+            f"labels are in chunks, but {method} finds the neighbours of objects among all others: pass "
+            "labels.compute(), or take a method that goes by the labels alone."
+        )
+
+
 def no_features(method: str) -> TypeError:
     """Return the refusal of features for a method that goes by labels alone."""
     return TypeError(f"X was given, but method {method!r} goes by the labels alone; leave it out.")
