@@ -12,6 +12,7 @@ from gpuens.partition import Dendrogram, average_linkage
 from gpuens.reduction import Reduction
 from gpuens.similarity.mapping import map_objects, points_of
 from gpuens.similarity.ranks import rank_correlation
+from gpuens.similarity.reference_sets import reference_sets
 from gpuens.similarity.revised import self_similarities
 
 MOST_NEIGHBORS = 50  # that are taken without being asked for
@@ -21,8 +22,8 @@ class ECRMC(LinkageConsensus):
     """Ensemble clustering by reconstructed mapping coefficients, which needs the features of the objects.
 
     An object belongs to a cluster by the share of its neighbours in the features that are in it (eqs 6-11), clusters
-    are as similar as those shares correlate (S, Spearman, eq 15), and objects as similar as all pairs of their clusters,
-    B S Bᵀ / M (eq 17). Average linkage cuts that (eq 21), exactly, without the N × N matrix.
+    are as similar as those shares correlate (S, Spearman, eq 15), and objects as similar as all pairs of their
+    clusters, B S Bᵀ / M (eq 17). Average linkage cuts that (eq 21), exactly, without the N × N matrix.
 
     Parameters
     ----------
@@ -31,8 +32,8 @@ class ECRMC(LinkageConsensus):
         where the number of clusters has the longest lifetime (`lifetimes_`).
     n_neighbors : int, optional
         T, the neighbours of an object that have a say, from 1 to n_objects - 1. None: a tenth of the objects in a class
-        of average size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth, and finds
-        that it matters little (see the notes). k is `n_clusters`, else the fewest clusters of any base clustering.
+        of average size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth, and
+        finds that it matters little. k is `n_clusters`, else the fewest clusters of any base clustering.
     distance_threshold : float, optional
         Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
     reduction : optional
@@ -136,7 +137,8 @@ class ECRMC(LinkageConsensus):
     def _compare_clusters(self, ensemble: Ensemble, X: Any, device: str) -> None:
         points = points_of(X, ensemble.n_objects, device)
         self.n_neighbors_ = self._how_many(ensemble)
-        self.mapping_ = map_objects(ensemble, points, self.n_neighbors_, device=device)
+        references = reference_sets(points, self.n_neighbors_, device=device)
+        self.mapping_ = map_objects(ensemble, references, device=device)
         self.cluster_similarity_ = rank_correlation(self.mapping_, device=device)
 
     def _how_many(self, ensemble: Ensemble) -> int:

@@ -65,7 +65,8 @@ def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "a
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     points = points_of(X, ens.n_objects, device)
-    return map_objects(ens, points, validation.n_neighbors(n_neighbors, ens.n_objects), device=device)
+    n_neighbors = validation.n_neighbors(n_neighbors, ens.n_objects)
+    return map_objects(ens, reference_sets(points, n_neighbors, device=device), device=device)
 
 
 def points_of(X: Any, n_objects: int, device: str) -> Any:
@@ -75,25 +76,25 @@ def points_of(X: Any, n_objects: int, device: str) -> Any:
     return points.astype(np.float64, copy=False)
 
 
-def map_objects(ens: Ensemble, points: Any, n_neighbors: int, *, device: str = "cpu") -> Any:
-    """Return `mapping_coefficients` of objects at ``points`` (N, D), where the device works; T = 0 maps nothing."""
+def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
+    """Return `mapping_coefficients` from what `reference_sets` gave; T = 0 maps nothing."""
     from scipy.sparse import csr_array
 
-    shape = ens.n_objects, ens.n_clusters
+    shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
     if n_neighbors == 0:
         return csr_array(shape)
     room = np.minimum(np.diff(ens.offsets), n_neighbors)  # coefficients of an object in each clustering at most
     room_each = int(room.sum())
     step = AT_ONCE if device == "cpu" else devices.scratch(device) // 32
     step = max(1, step // max(room_each, 2 * n_neighbors))
-    codes, finder = ens.codes_on(device), reference_sets(points, n_neighbors, device=device)
+    codes = ens.codes_on(device)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     n_found = 0
     budget = devices.memory_budget()
     with progress.bar(total=ens.n_objects, description="mapping coefficients") as shown:
         for start in range(0, ens.n_objects, step):
             stop = min(start + step, ens.n_objects)
-            ids, distances = finder.of(start, stop)
+            ids, distances = references.of(start, stop)
             clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
             found.append(_without_gaps(clusters, values, counts, room, device))
             n_found += len(found[-1][0])
