@@ -91,9 +91,10 @@ def sets_sentences(part: common.Record) -> Iterable[str]:
             for name, row in rows.items()
         }
         worst = max(spread, key=lambda name: spread[name])
+        average = np.mean(list(spread.values()))
         yield (
-            f"{score} over T = 5 … 20 % (its Fig. 3: stable): the means of a set differ by {np.mean(list(spread.values())):.3f} "
-            f"on average, at most by {spread[worst]:.3f} ({worst})."
+            f"{score} over T = 5 … 20 % (its Fig. 3: stable): a set's means differ by {average:.3f} on average, at "
+            f"most by {spread[worst]:.3f} ({worst})."
         )
 
 
@@ -146,8 +147,8 @@ def self_sentences(part: common.Record) -> Iterable[str]:
             for score, (difference, up, down, p) in ((s, compared(rows, "itself", "others", s)) for s in SCORES)
         )
         yield (
-            "The object itself in its reference set, of the same T, against T others (the paper leaves it open; we take "
-            f"others): {listed}, on {len(rows)} sets."
+            "The object itself in its reference set, of the same T, against T others (the paper leaves it open; we "
+            f"take others): {listed}, on {len(rows)} sets."
         )
 
 
@@ -218,15 +219,8 @@ def plot_methods(ax: Any, rows: common.Record, score: str) -> None:
     at = np.arange(len(rows))
     for i, method in enumerate((OURS, "without", "LWGP")):
         values = [row["methods"][method][score] for row in rows.values()]
-        label = NAMES.get(method, method)
-        ax.errorbar(
-            at + 0.2 * (i - 1),
-            [np.mean(v) for v in values],
-            [np.std(v) for v in values],
-            fmt=f"C{i}o",
-            ms=4,
-            label=label,
-        )
+        means, spread = ([f(v) for v in values] for f in (np.mean, np.std))
+        ax.errorbar(at + 0.2 * (i - 1), means, spread, fmt=f"C{i}o", ms=4, label=NAMES.get(method, method))
     ax.set_xticks(at, list(rows), rotation=60, ha="right", fontsize=8)
     ax.set_ylabel(f"{score} (mean, standard deviation)")
     ax.legend(fontsize=7)

@@ -720,6 +720,21 @@ def command_options(given: Iterable[str], method: str, allowed: Iterable[str]) -
             raise ValueError(f"{option} is no option of method {method!r}, which has {', '.join(allowed)}.")
 
 
+def features_option(features: str | None, scheduler: str | None, method: str, *, takes: bool) -> None:
+    """Refuse features for a method that takes none, and to leave them out or work in chunks where they are needed."""
+    if features is not None and not takes:
+        raise ValueError(f"--features is no option of method {method!r}, which goes by the labels alone; leave it out.")
+    if takes and features is None:
+        raise ValueError(
+            f"--features is needed: method {method!r} finds the neighbours of objects in them; name a file."
+        )
+    if takes and scheduler is not None:
+        raise ValueError(
+            f"--scheduler={scheduler} is for labels in chunks, but method {method!r} finds neighbours among all objects; "
+            "leave it out."
+        )
+
+
 def n_clusters_or_rule(n_clusters: int | None, method: str, *, has_rule: bool) -> None:
     """Refuse to leave the number of clusters to a method that has no rule to choose it."""
     if n_clusters is not None:

@@ -101,8 +101,9 @@ def consensus(
     """
     estimator = _METHODS[validation.choice(method, "method", sorted(_METHODS))]
     validation.parameters(parameters, method, estimator._get_param_names())
+    made: Any = estimator(n_clusters, **parameters)
     if estimator._takes_features:
-        return estimator(n_clusters, **parameters).fit(labels, X=X).labels_
+        return made.fit(labels, X=X).labels_
     if X is not None:
         raise validation.no_features(method)
-    return estimator(n_clusters, **parameters).fit(labels).labels_
+    return made.fit(labels).labels_

@@ -121,7 +121,7 @@ class ECRMC(LinkageConsensus):
             del self._compared
         return self
 
-    def fit_predict(self, labels: Any, y: Any = None, *, X: Any = None) -> Any:  # type: ignore[override]
+    def fit_predict(self, labels: Any, y: Any = None, *, X: Any = None) -> Any:
         """Return the label of each object; parameters are those of `fit`."""
         return self.fit(labels, X=X).labels_
 
