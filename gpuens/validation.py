@@ -730,8 +730,8 @@ def features_option(features: str | None, scheduler: str | None, method: str, *,
         )
     if takes and scheduler is not None:
         raise ValueError(
-            f"--scheduler={scheduler} is for labels in chunks, but method {method!r} finds neighbours among all objects; "
-            "leave it out."
+            f"--scheduler={scheduler} is for labels in chunks, but method {method!r} finds neighbours among all "
+            "objects; leave it out."
         )
 
 

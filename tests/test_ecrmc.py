@@ -70,8 +70,7 @@ def test_the_merge_list_of_all_objects():
     est = ge.ECRMC(3, n_neighbors=4).fit(labels, X=x)
     assert len(est.children_) == len(labels) - 1
     assert (np.diff(est.distances_) >= 0).all()
-    own = np.diagonal(ge.similarity.revised_coassociation(labels, est.cluster_similarity_))
-    assert est.distances_[0] == 1 - own[est.reduction_.membership[np.argmax(own)]] == 1 - own.max()
+    assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
     assert len(est.linkage_matrix()) == len(labels) - 1
 
 

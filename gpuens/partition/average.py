@@ -132,7 +132,8 @@ class _Rounds:
 
     def find_nearest(self) -> bool:
         """Find the nearest of every active region, retire those that have none; return whether any is left."""
-        look_up(self.active, self.nearest, self.nearest_similarity, self.lists, self.nothing, device=self.device)
+        nearest = self.nearest, self.nearest_similarity
+        look_up(self.active, *nearest, self.lists, nothing=self.nothing, device=self.device)
         unknown = self.active[self.nearest[self.active] == UNKNOWN]
         if len(unknown):
             self.work.searches += len(unknown)
@@ -160,7 +161,7 @@ class _Rounds:
         self.active = active[self.into[active] == active]
         update_lists(
             self.active, self.partner, self.into, old_size, self.regions, self.weights, self.n_clusterings,
-            self.slack, nearest, self.lists, self.margin, self.nothing, device=self.device,
+            self.slack, nearest, self.lists, margin=self.margin, nothing=self.nothing, device=self.device,
         )  # fmt: skip
         self.partner[kept] = -1
         return kept, absorbed, merged_at
@@ -214,13 +215,13 @@ class _GeneralRounds(_Rounds):
     ) -> None:
         self.margin = margin
         everything = devices.namespace(device).arange(len(lists.ids))
-        work.comparisons += general_regions.search(
+        work.comparisons += general_regions.search_general(
             everything, everything, regions, affinities, n_clusterings, margin, lists, device=device
         )
         super().__init__(lists, regions, affinities, n_clusterings, work, device)
 
     def _search(self, queries: Any) -> None:
-        self.work.comparisons += general_regions.search(
+        self.work.comparisons += general_regions.search_general(
             queries, self.active, self.regions, self.weights, self.n_clusterings, self.margin, self.lists,
             device=self.device,
         )  # fmt: skip

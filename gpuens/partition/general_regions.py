@@ -63,7 +63,7 @@ def _add(affinities, kept, absorbed):
 
 
 @kernels.primitive
-def search(
+def search_general(
     queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
     margin: float, lists: Lists,
 ) -> int:  # fmt: skip
@@ -133,7 +133,7 @@ def _search(start, stop, queries, active, regions, affinities, n_clusterings, ma
 # --- kernels/general_regions.cu ---------------------------------------------------------------------------------------
 
 
-@search.kernel
+@search_general.kernel
 def _(
     queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Lists,
     *, device: str,

@@ -126,11 +126,11 @@ def coefficients(
     """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
 
     Clustering m has min(T, k_m) places side by side: ``clusters`` int32 and ``values`` float64 (R, places), of which
-    the first ``counts`` (R, M) int32 are in use, clusters ascending. Sums run over the references, nearest first, and
-    those of eq 11 over the clusters.
+    the first ``counts`` (R, M) int32 are in use, clusters ascending, and the others 0. Sums run over the references,
+    nearest first, and those of eq 11 over the clusters.
     """
     firsts, shape = _places(offsets, *ids.shape)
-    clusters, values = np.empty(shape, dtype=np.int32), np.empty(shape)
+    clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
     counts = np.zeros((len(ids), len(firsts)), dtype=np.int32)
 
     def work(start: int, stop: int) -> None:
@@ -190,7 +190,7 @@ def _(ids: Any, distances: Any, codes: Any, offsets: np.ndarray, *, device: str)
     xp, (n_rows, n_neighbors) = devices.namespace(device), ids.shape
     n_objects, n_clusterings = codes.shape
     firsts, shape = _places(offsets, n_rows, n_neighbors)
-    clusters, values = xp.empty(shape, dtype=np.int32), xp.empty(shape)
+    clusters, values = xp.zeros(shape, dtype=np.int32), xp.zeros(shape)
     counts = xp.empty((n_rows, n_clusterings), dtype=np.int32)
     kernels.launch(
         "mapping_coefficients", kernels.blocks(n_rows * n_clusterings, 128), 128,

@@ -5,13 +5,15 @@ stays sparse, and Σ (μ - μ̄)(ν - ν̄) = Σ μ ν - Σ μ Σ ν / n runs ov
 is a whole number, and so is everything up to the last division: the same on every device, whatever the order.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+
+Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
 STEPS = 2**43  # of coefficients from 0 to 1: what rounding alone parts (by less than 1e-13) has one rank
 
@@ -65,7 +67,8 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
         or [columns.data]
     )
     rows = columns.tocsr()
-    products = rank_products(columns, rows, counts, device=device)
+    entries = [(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
+    products = rank_products(*entries, counts, device=device)
     totals = columns.T @ counts
     return _correlations(products, totals, n)
 
@@ -117,19 +120,16 @@ def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarra
 
 
 @kernels.primitive
-def rank_products(columns: Any, rows: Any, counts: np.ndarray) -> np.ndarray:
+def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
     """Return Σ counts[i] μ_ic μ_id of all pairs of columns, int64 (n_columns, n_columns), host.
 
-    ``columns`` (CSC) and ``rows`` (CSR) hold the same whole numbers μ.
+    ``columns`` and ``rows`` hold the same whole numbers μ in SciPy's way, by columns and by rows.
     """
-    n_columns = columns.shape[1]
+    n_columns = len(columns[0]) - 1
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
-        _products(
-            start, stop, columns.indptr, columns.indices, columns.data, rows.indptr, rows.indices, rows.data, counts,
-            products,
-        )  # fmt: skip
+        _products(start, stop, *columns, *rows, counts, products)
 
     devices.over_ranges(work, n_columns)
     return _both_ways(products)
@@ -158,15 +158,14 @@ def _products(start, stop, column_starts, objects, in_column, row_starts, cluste
 
 
 @rank_products.kernel
-def _(columns: Any, rows: Any, counts: np.ndarray, *, device: str) -> np.ndarray:
-    xp, n_columns = devices.namespace(device), columns.shape[1]
+def _(columns: Entries, rows: Entries, counts: np.ndarray, *, device: str) -> np.ndarray:
+    xp, n_columns = devices.namespace(device), len(columns[0]) - 1
     products = xp.zeros((n_columns, n_columns), dtype=np.uint64)
     in_shared = 8 * n_columns <= kernels.SHARED_BYTES
     kernels.launch(
         "rank_products", kernels.blocks(n_columns, 1), 256,
-        (*(xp.asarray(part, dtype=np.int64) for part in (columns.indptr, columns.indices, columns.data)),
-         *(xp.asarray(part, dtype=np.int64) for part in (rows.indptr, rows.indices, rows.data)),
-         xp.asarray(counts), products, n_columns, np.int32(in_shared)),
+        (*(xp.asarray(part, dtype=np.int64) for part in (*columns, *rows)), xp.asarray(counts), products, n_columns,
+         np.int32(in_shared)),
         device=device, shared=8 * n_columns if in_shared else 0,
     )  # fmt: skip
     return _both_ways(devices.to_host(products).view(np.int64))
