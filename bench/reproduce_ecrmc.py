@@ -36,7 +36,7 @@ from gpuens.similarity.reference_sets import reference_sets
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 SETS = ("iris", "breast_wisconsin", "vs", "coil20", "semeion", "spf", "is", "pd", "mnist5000", "usps", "lr")
-FEW = {"mnist5000", "usps", "lr"}  # of which the other values of T get a quarter of the runs
+LARGE = {"mnist5000", "usps", "lr"}  # whose base clusterings take long
 SHARES = (5, 10, 15, 20)  # T, in percent of N / K
 M = 20
 LIMIT = 1500.0  # seconds after which a measurement of Covertype is given up
@@ -84,11 +84,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help="which of the eleven sets")
     parser.add_argument("--labels", type=Path, help="base clusterings of Covertype (.npy), instead of making them")
     parser.add_argument("--runs", type=int, help="ensembles of each set (20)")
+    parser.add_argument("--runs-large", type=int, help="ensembles of mnist5000, usps and lr (as many as of the others)")
     parser.add_argument("--quick", action="store_true", help="iris and digits, which come with scikit-learn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 20)
+    options.runs_large = options.runs_large or options.runs
     if options.quick:
         options.sets = ["iris"]
     if options.output is None and not options.quick:
@@ -105,15 +107,15 @@ def sets(options: argparse.Namespace, rows: common.Record, found: Found) -> None
     for name in options.sets:
         if name not in rows:
             row = common.in_child(
-                __file__, "repeat", name=name, data=options.data, runs=options.runs, seed=options.seed,
-                few=max(1, options.runs // 4) if name in FEW else options.runs,
+                __file__, "repeat", name=name, data=options.data, seed=options.seed,
+                runs=options.runs_large if name in LARGE else options.runs,
             )  # fmt: skip
             found(name, row)
 
 
 def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
     for name in options.sets:
-        if name not in rows and name not in FEW:
+        if name not in rows and name not in LARGE:
             row = common.in_child(
                 __file__, "with_itself", name=name, data=options.data, runs=options.runs, seed=options.seed
             )
@@ -121,9 +123,9 @@ def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> No
 
 
 def covtype(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
-    name, sample = ("digits", 500) if options.quick else ("covtype", 20_000)
-    for reduction in ("catree:tau=0.4", f"sample:{sample}"):
-        for method in ("ECRMC", "LWEA"):
+    name = "digits" if options.quick else "covtype"
+    for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000"):
+        for method in ("ECRMC",) if options.quick else ("ECRMC", "LWEA"):
             key = f"{method}, {reduction}"
             if key not in rows:
                 row = common.in_child(
@@ -188,7 +190,7 @@ def prepared(name: str, data: str | None, shares: tuple) -> tuple[Any, int, np.n
     return found, k, *references.of(0, n)
 
 
-def repeat(name: str, data: str | None, runs: int, few: int, seed: int) -> common.Record:
+def repeat(name: str, data: str | None, runs: int, seed: int) -> common.Record:
     """Score all methods over runs, each with an ensemble of its own."""
     found, k, ids, distances = prepared(name, data, SHARES)
     n = len(found.y)
@@ -202,11 +204,10 @@ def repeat(name: str, data: str | None, runs: int, few: int, seed: int) -> commo
         n_groups.append(len(groups.weights))
         labelings = {f"base {m}": ensemble.codes[:, m] for m in range(M)}
         for share in SHARES:
-            if share == 10 or run < few:
-                start = time.perf_counter()
-                known = Known(ids, distances, share_of(share, n, k))
-                labelings[f"T {share} %"] = consensus(ensemble, groups, map_objects(ensemble, known), k)
-                seconds.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            known = Known(ids, distances, share_of(share, n, k))
+            labelings[f"T {share} %"] = consensus(ensemble, groups, map_objects(ensemble, known), k)
+            seconds.append(time.perf_counter() - start)
         labelings["without"] = consensus(ensemble, groups, incidence(ensemble), k)
         for method in ("lwgp", "lwea", "eac"):
             own = {"random_state": run} if method == "lwgp" else {}
