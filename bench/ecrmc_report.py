@@ -170,9 +170,10 @@ def covtype_sentences(part: common.Record) -> Iterable[str]:
             yield f"{key}: {row['failed']}."
         elif row["T"] is not None:
             yield (
-                f"{key}: {row['n_objects']:,} objects in {common.seconds(row['first'])} s and "
-                f"{common.size(row['peak'])} ({common.size(row['before'])} before), {row['rows']:,} rows linked, "
-                f"T = {row['T']} (a tenth of N / K would be {row['n_objects'] // (10 * row['k']):,})."
+                f"{key}: {row['n_objects']:,} objects in {common.seconds(row['first'])} s "
+                f"({common.seconds(row['first_cpu'])} CPU seconds) and {common.size(row['peak'])} "
+                f"({common.size(row['before'])} before), {row['rows']:,} rows linked, T = {row['T']} (a tenth of N / K "
+                f"would be {row['n_objects'] // (10 * row['k']):,})."
             )
 
 
@@ -180,12 +181,13 @@ def covtype_text(part: common.Record) -> str:
     lines = [heading("Covertype", part), *failures(part)]
     cells = [
         [key, "", f"{row['rows']:,}", str(row["T"] or "–"), f"{row['coefficients']:,}" if row["T"] else "–"]
-        + [common.seconds(row["first"]), common.size(row["peak"]), common.size(row["before"])]
+        + [common.seconds(row["first"]), common.seconds(row["first_cpu"])]
+        + [common.size(row["peak"]), common.size(row["before"])]
         + [common.number(row[score]) for score in SCORES]
         + [common.number(row["load"], 1)]
         for key, row in scored(part).items()
     ]
-    header = ["method", "", "rows linked", "T", "coefficients", "seconds", "peak", "before", *SCORES, "load"]
+    header = ["method", "", "rows linked", "T", "coefficients", "seconds", "CPU seconds", "peak", "before", *SCORES, "load"]
     return "\n".join([*lines, common.table(header, cells)])
 
 

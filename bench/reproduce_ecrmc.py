@@ -10,7 +10,7 @@ DIR (or GPUENS_DATA) holds the data sets. M = 20 base clusterings: k-means on th
              reconstructed coefficients, whose S correlates the clusters' own members (its Fig. 7), and of LWGP, LWEA
              and EAC on the same ensembles. Every run has an ensemble of its own, the same for all
     self     whether an object should be in its own reference set, which the paper leaves open
-    covtype  581,012 objects through the CA-tree and a sample: seconds, memory, T; each in a process of its own
+    covtype  581,012 objects through the CA-tree, a sample and exactly: seconds, memory, T; each in its own process
 
 About an hour on two cores. Results are written after each data set; a part of the same machine, versions and commit
 goes on where it was stopped.
@@ -124,7 +124,7 @@ def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> No
 
 def covtype(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
     name = "digits" if options.quick else "covtype"
-    for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000"):
+    for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000", "core-groups"):
         for method in ("ECRMC",) if options.quick else ("ECRMC", "LWEA"):
             key = f"{method}, {reduction}"
             if key not in rows:
