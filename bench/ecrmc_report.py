@@ -187,8 +187,8 @@ def covtype_text(part: common.Record) -> str:
         + [common.number(row["load"], 1)]
         for key, row in scored(part).items()
     ]
-    header = ["method", "", "rows linked", "T", "coefficients", "seconds", "CPU seconds", "peak", "before", *SCORES, "load"]
-    return "\n".join([*lines, common.table(header, cells)])
+    header = ["method", "", "rows linked", "T", "coefficients", "seconds", "CPU seconds", "peak", "before"]
+    return "\n".join([*lines, common.table([*header, *SCORES, "load"], cells)])
 
 
 SENTENCES = {"sets": sets_sentences, "self": self_sentences, "covtype": covtype_sentences}

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
 from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage
+from gpuens.partition.average import linkage_fits
 from gpuens.reduction import Reduction
 from gpuens.similarity.mapping import map_objects, points_of
 from gpuens.similarity.ranks import rank_correlation
@@ -83,6 +83,7 @@ class ECRMC(LinkageConsensus):
     """
 
     _takes_features = True
+    _given: tuple[Ensemble, Any] | None = None  # the labels and the features, while `fit` is at work
 
     def __init__(
         self,
@@ -106,19 +107,12 @@ class ECRMC(LinkageConsensus):
         """
         validation.features_given(X, "ECRMC")
         validation.labels_in_memory(labels, "ECRMC")
-        self._checked()
         ensemble = Ensemble(labels)
-        device = devices.resolve(self.device, ensemble.device_kind)
-        devices.within_memory(
-            lambda: self._compare_clusters(ensemble, X, device),
-            f"ECRMC of {ensemble.n_objects} objects and {ensemble.n_clusters} clusters",
-            "use device='cpu', or fewer objects",
-        )
-        self._compared = True
+        self._given = ensemble, X
         try:
             super().fit(ensemble)
         finally:
-            del self._compared
+            del self._given
         return self
 
     def fit_predict(self, labels: Any, y: Any = None, *, X: Any = None) -> Any:
@@ -134,13 +128,6 @@ class ECRMC(LinkageConsensus):
         if self.n_neighbors is not None:
             validation.integer(self.n_neighbors, "n_neighbors", minimum=1)
 
-    def _compare_clusters(self, ensemble: Ensemble, X: Any, device: str) -> None:
-        points = points_of(X, ensemble.n_objects, device)
-        self.n_neighbors_ = self._how_many(ensemble)
-        references = reference_sets(points, self.n_neighbors_, device=device)
-        self.mapping_ = map_objects(ensemble, references, device=device)
-        self.cluster_similarity_ = rank_correlation(self.mapping_, device=device)
-
     def _how_many(self, ensemble: Ensemble) -> int:
         n_objects = ensemble.n_objects
         if self.n_neighbors is not None:
@@ -149,12 +136,21 @@ class ECRMC(LinkageConsensus):
         return min(max(2, round(n_objects / (10 * k))), MOST_NEIGHBORS, n_objects - 1)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        validation.features_given(getattr(self, "_compared", None), "ECRMC")
-        rows, similarity = reduced.ensemble, self.cluster_similarity_
-        dendrogram = average_linkage(
-            rows.codes_on(device), rows.offsets, similarity, reduced.weights, device=device, work=self.work_
+        validation.features_given(self._given, "ECRMC")
+        assert self._given is not None
+        ensemble, X = self._given
+        rows = reduced.ensemble
+        codes = rows.codes_on(device)
+        linkage_fits(codes, rows.n_clusters, general=True, device=device)  # what comes first takes long
+        points = points_of(X, ensemble.n_objects, device)
+        self.n_neighbors_ = self._how_many(ensemble)
+        references = reference_sets(points, self.n_neighbors_, device=device)
+        self.mapping_ = map_objects(ensemble, references, device=device)
+        self.cluster_similarity_ = rank_correlation(self.mapping_, device=device)
+        found = average_linkage(
+            codes, rows.offsets, self.cluster_similarity_, reduced.weights, device=device, work=self.work_
         )
-        return dendrogram, similarity
+        return found, self.cluster_similarity_
 
     def _own_similarities(self, reduced: Reduction, device: str) -> np.ndarray:
         return self_similarities(reduced.ensemble, self.cluster_similarity_, device=device)

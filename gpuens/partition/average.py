@@ -66,16 +66,7 @@ def average_linkage(
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
-    validation.fits(
-        bytes_needed(codes, len(cluster_weights), n_listed)
-        + n_rows * (32 * n_clusterings + 80)
-        + general * general_regions.bytes_needed(n_rows, len(cluster_weights)),
-        devices.memory_budget(device),
-        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
-        "reduce the rows first, reduction=CATree(…) or Sample(…)"
-        if general
-        else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
-    )
+    linkage_fits(codes, len(cluster_weights), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
     xp = devices.namespace(device)
     rounds: _Rounds
@@ -97,6 +88,21 @@ def average_linkage(
             shown.update(len(merges[-1][0]))
     kept, absorbed, similarities = (devices.to_host(xp.concatenate(parts)) for parts in zip(*merges, strict=True))
     return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
+
+
+def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:
+    """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
+    n_rows, n_clusterings = codes.shape
+    validation.fits(
+        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
+        + n_rows * (32 * n_clusterings + 80)
+        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0),
+        devices.memory_budget(device),
+        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
+        "reduce the rows first, reduction=CATree(…) or Sample(…)"
+        if general
+        else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
 
 
 class _Rounds:
