@@ -234,4 +234,5 @@ def plot_shares(ax: Any, rows: common.Record, score: str) -> None:
         ax.plot([int(t.split()[1]) for t in shares], values, f"C{i % 10}{'o-' if i < 10 else 's--'}", ms=3, label=name)
     ax.set_xlabel("T, percent of N / K")
     ax.set_ylabel(score)
-    ax.legend(fontsize=6, ncols=2)
+    if rows:
+        ax.legend(fontsize=6, ncols=2)

@@ -313,7 +313,8 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
 
 def _options_of(kind: Any) -> list[str]:
     has = kind._get_param_names()
-    return ["-k", *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
+    features = ["--features"] if kind._takes_features else []
+    return ["-k", *features, *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
 
 
 def _generate(args: argparse.Namespace) -> None:
