@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import common
 import numpy as np
 from gpu_device import describe, tiny
-from gpu_ensembles import MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, move_histograms
+from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, move_histograms
 from gpu_launches import Launches
 
 import gpuens as ge
@@ -166,6 +166,41 @@ def call_linkage(link: str, weights: str) -> Callable[[Any, str], Callable[[], A
     return of
 
 
+def call_mapping(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.similarity.mapping import coefficients
+    from gpuens.similarity.reference_sets import reference_sets
+
+    ens, xp = ge.Ensemble(labels), devices.namespace(device)
+    finder = reference_sets(xp.asarray(np.random.default_rng(0).standard_normal((len(ens), 16))), 20, device=device)
+
+    def call() -> None:
+        coefficients(*finder.of(0, min(4096, len(ens))), ens.codes_on(device), ens.offsets, device=device)
+
+    return call
+
+
+def call_ranks(labels: Any, device: str) -> Callable[[], Any]:
+    from scipy.sparse import csr_array
+
+    from gpuens.similarity.ranks import rank_correlation
+
+    ens = ge.Ensemble(labels)
+    clusters = (ens.codes + ens.offsets[:-1]).ravel()
+    starts = np.arange(0, len(clusters) + 1, ens.n_clusterings)
+    shares = csr_array((np.random.default_rng(0).random(len(clusters)), clusters, starts))
+    return lambda: rank_correlation(shares, device=device)
+
+
+def call_general_linkage(labels: Any, device: str) -> Callable[[], Any]:
+    from gpuens.partition import average_linkage
+
+    rows = ge.Ensemble(labels)
+    similarity = np.random.default_rng(0).random((rows.n_clusters, rows.n_clusters)) - 0.5
+    similarity += similarity.T + np.diag(np.full(len(similarity), 2.0))
+    codes, sizes = rows.codes_on(device), np.ones(len(rows), dtype=np.int64)
+    return lambda: average_linkage(codes, rows.offsets, similarity, sizes, device=device)
+
+
 def call_moves(labels: Any, device: str) -> Callable[[], Any]:
     rows = ge.Ensemble(labels)
     return lambda: move_histograms(rows, np.ones(len(rows), np.int64), device)
@@ -187,6 +222,9 @@ TIMED = {
     "average linkage, w = 1": Timed(ROWS, call_linkage("average_linkage", "ones"), 3, cold=False),
     "average linkage, w = ECI": Timed(ROWS, call_linkage("average_linkage", "eci"), 3, cold=False),
     "single linkage, w = 1": Timed(ROWS, call_linkage("single_linkage", "ones"), 3, cold=False),
+    "average linkage, any similarity": Timed(FEW_ROWS, call_general_linkage, 3, cold=False),
+    "reference sets of 4,096 objects": Timed(ROWS, call_mapping, 3),
+    "rank correlation": Timed(ROWS, call_ranks, 3),
     "histograms moved": Timed(ROWS, call_moves),
 }
 

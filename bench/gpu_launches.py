@@ -107,6 +107,17 @@ def of_search_regions(a: Any) -> tuple[Any, Any]:
     return n * size + a.ceilings.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
 
 
+def of_search_general(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.active)
+    return n * size + a.n_queries * (8 * a.n_clusters + 12 * int(a.n_listed) + 16), a.compared
+
+
+def of_rank_products(a: Any) -> tuple[Any, Any]:
+    each = a.row_starts[1:] - a.row_starts[:-1]
+    moved = 2 * (a.objects.nbytes + a.in_column.nbytes) + a.column_starts.nbytes + a.row_starts.nbytes
+    return moved + a.products.nbytes, (each * (each + 1)).sum() // 2
+
+
 def of_raise_ceilings(a: Any) -> tuple[Any, Any]:
     n, size = entries(a, a.active)
     return n * size + a.ceilings.nbytes, n
@@ -247,6 +258,25 @@ COUNTS = {
     "soft_correspondences": Count(
         "memberships, values, sums", "k products a membership",
         lambda a: (a.soft.nbytes + a.values.nbytes + a.out.nbytes, a.soft.size * a.width),
+    ),
+    "squared_distances": Count(
+        "features, distances", "a square a feature and pair of objects",
+        lambda a: (a.x.nbytes + a.out.nbytes, a.out.size * a.n_features),
+    ),
+    "mapping_coefficients": Count(
+        "references, their labels, coefficients", "M look-ups a reference",
+        lambda a: (a.ids.nbytes + a.distances.nbytes + a.ids.size * a.n_clusterings * a.codes.itemsize
+                   + a.clusters.nbytes + a.values.nbytes + a.counts.nbytes, a.ids.size * a.n_clusterings),
+    ),
+    "rank_products": Count(
+        "ranks by columns and by rows, products", "a product a pair of an object's clusters", of_rank_products
+    ),
+    "merge_affinities": Count(
+        "affinities of the parts, and of the unions", "an addition a cluster",
+        lambda a: (24 * a.n_pairs * a.n_clusters, a.n_pairs * a.n_clusters),
+    ),
+    "search_general": Count(
+        "histograms, affinities of the queries, lists", "look-ups, as the kernel counts them", of_search_general
     ),
     "common_prefixes": Count(
         "rows, prefixes", "a comparison a label in common",

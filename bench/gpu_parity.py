@@ -171,7 +171,7 @@ def lockstep(case: Case) -> Iterator[None]:
 
     def call(self: Any, *args: Any, device: str = "cpu", **options: Any) -> Any:
         name = self.__name__
-        if device == "cpu" or name == "nearest_index" or (name in IN_LINKAGE and not case.small):
+        if device == "cpu" or name in ("nearest_index", "reference_sets") or (name in IN_LINKAGE and not case.small):
             return real(self, *args, device=device, **options)
         given = host_copy(args)
         expected = real(self, *given, **options)
@@ -223,13 +223,15 @@ def histograms(regions: Any, start: np.ndarray, some: np.ndarray) -> tuple:
 
 
 IN_LINKAGE = ("look_up", "mutual_pairs", "update_lists", "merge_histograms", "move_histograms", "search",
-              "offer_listed", "contract")  # fmt: skip
+              "offer_listed", "contract", "search_general", "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
     "look_up": lambda _, active, nearest, similarity, lists: (nearest, np.where(nearest >= 0, similarity, 0.0)),
     "update_lists": lambda _, *args: (args[-2], listed(args[-1])),
     "merge_histograms": lambda _, regions, kept, absorbed: histograms(regions, regions.start, kept),
     "move_histograms": lambda _, regions, roomy, live: histograms(roomy, regions.start, live),
     "search": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
+    "search_general": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
+    "merge_affinities": lambda _, affinities, kept, absorbed: affinities[kept],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     "soft_memberships": lambda _, soft, table, sums: sums,
     # of an edge chosen twice, either may be left out
@@ -326,6 +328,29 @@ def soft_correspondence(case: Case) -> None:
     case.same("soft_correspondence", found)
 
 
+def mapping(case: Case) -> None:
+    from gpuens.similarity.mapping import mapping_coefficients, points_of
+    from gpuens.similarity.ranks import rank_correlation
+    from gpuens.similarity.reference_sets import reference_sets
+
+    n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
+    if n_neighbors < 1 or not case.small:
+        return
+    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # of which some tie
+    counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
+
+    def found(device: str) -> Any:
+        return reference_sets(points_of(x, n, device), n_neighbors, device=device).of(0, n)
+
+    def mapped(device: str) -> Any:
+        coefficients = mapping_coefficients(case.ensemble, x, n_neighbors, device=device)
+        similarity = rank_correlation(coefficients, counts, device=device)
+        return coefficients.indptr, coefficients.indices, coefficients.data, similarity
+
+    case.same("reference_sets", found)
+    case.same("mapping_coefficients, rank_correlation", mapped)
+
+
 def core_groups(case: Case) -> None:
     def reduced(device: str) -> Any:
         found = groups_of(case.ensemble, device)
@@ -358,6 +383,26 @@ def linkage(case: Case) -> None:
             return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
 
         case.same(link.__name__, linked)
+
+
+def general_linkage(case: Case) -> None:
+    from gpuens.partition import Work, average_linkage
+
+    rows, sizes = case.groups()
+    if not case.small:
+        return
+    similarity = np.random.default_rng(6).integers(-3, 4, (rows.n_clusters, rows.n_clusters)).astype(np.float64)
+    if case.weights == "real":
+        similarity += np.random.default_rng(7).random(similarity.shape)
+    similarity += similarity.T
+
+    def linked(device: str) -> Any:
+        work = Work()
+        codes = rows.codes_on(device)
+        found = average_linkage(codes, rows.offsets, similarity, sizes, device=device, work=work)
+        return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
+
+    case.same("average_linkage, any similarity", linked)
 
 
 def moves(case: Case) -> None:
@@ -400,10 +445,14 @@ def estimators(case: Case) -> None:
         wanted["LWEA, sample"] = lambda device: ge.LWEA(k, reduction=some, device=device)
         wanted["CrCC, sample"] = lambda device: ge.CrCC(k, reduction=some, device=device)
         wanted["SCEC, sample"] = lambda device: ge.SCEC(k, reduction=some, device=device)
+    if 1 < case.n_objects <= LOCKSTEP_UP_TO:
+        wanted["ECRMC"] = lambda device: ge.ECRMC(k, device=device)
+    X = points_of(Mixture(case.n_objects))[0]
     for name, estimator in wanted.items():
 
         def fitted(device: str, estimator: Callable = estimator) -> Any:
-            found = estimator(device).fit(case.ensemble)
+            made = estimator(device)
+            found = made.fit(case.ensemble, X=X) if made._takes_features else made.fit(case.ensemble)
             merges = (found.children_, found.distances_) if hasattr(found, "children_") else ()
             return found.labels_, found.n_clusters_, merges
 
@@ -463,8 +512,8 @@ def generation(case: Case) -> None:
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
     "look-ups and counts": [products, intersections, tiles, core_groups, trees, metrics],
-    "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence],
-    "linkage": [nearest, linkage, moves],
+    "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence, mapping],
+    "linkage": [nearest, linkage, general_linkage, moves],
     "estimators": [estimators, k_means],
     "generation": [generation],
 }

@@ -26,6 +26,7 @@ _PUBLIC: dict[str, str | None] = {
     "CrCC": "methods",
     "CrCIa": "methods",
     "EAC": "methods",
+    "ECRMC": "methods",
     "HBGF": "methods",
     "LWEA": "methods",
     "LWGP": "methods",

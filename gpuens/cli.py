@@ -34,6 +34,7 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
         float,
         "how mildly uncertainty is punished (lwea, lwgp), or when objects are neighbours (CCE)",
     ),
+    ("--n-neighbors", "n_neighbors", int, "neighbours in the features that have a say (ecrmc)"),
     ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
     ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
     (
@@ -132,6 +133,11 @@ def _parser() -> argparse.ArgumentParser:
         "(linkage methods)",
     )
     run.add_argument(
+        "--features",
+        metavar="FILE",
+        help="features of the objects, as `generate` takes them, for ecrmc, which needs them",
+    )
+    run.add_argument(
         "--scheduler",
         metavar="WHERE",
         help="work in chunks on a Dask cluster: its address, local (--workers processes) or cuda (all GPUs here); "
@@ -226,22 +232,23 @@ def _share(text: str) -> float | int:
 
 def _run(args: argparse.Namespace) -> None:
     clock = _Clock()
+    from gpuens import datasets, io, validation
     from gpuens import device as devices
-    from gpuens import io, validation
     from gpuens.methods import methods
 
     validation.chunk_options(args.scheduler, args.workers, args.key)
     estimator = _estimator(args, methods())
     device = devices.resolve(estimator.device)
     output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
-    _check_output(output, args.labels)
+    _check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, type(estimator))
     if args.scheduler is None:
         with clock.phase("read"):
             ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
+            features = {} if args.features is None else {"X": datasets.load(args.features).X}
         with clock.phase("fit"):
-            estimator.fit(ensemble)
+            estimator.fit(ensemble, **features)
         with clock.phase("write"):
             io.write_labels(output, estimator.labels_)
         sizes = [int(size) for size in _counts(estimator.labels_)]
@@ -263,6 +270,7 @@ def _run(args: argparse.Namespace) -> None:
         parameters=estimator.get_params(),
         device=device,
         input=args.labels,
+        **({"features": args.features, "n_neighbors_": estimator.n_neighbors_} if args.features else {}),
         output=output,
         n_objects=sum(sizes),
         n_clusterings=ensemble.n_clusterings,
@@ -316,6 +324,7 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     from gpuens import validation
 
     kind = methods[validation.choice(args.method, "method", sorted(methods))]
+    validation.features_option(args.features, args.scheduler, args.method, takes=kind._takes_features)
     given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
     if "random_state" not in kind._get_param_names():  # such a method draws nothing: any seed gives the same
         validation.generator(given.pop("random_state", None))
@@ -332,7 +341,8 @@ def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
 
 def _options_of(kind: Any) -> list[str]:
     has = kind._get_param_names()
-    return ["-k", *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
+    features = ["--features"] if kind._takes_features else []
+    return ["-k", *features, *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
 
 
 def _generate(args: argparse.Namespace) -> None:
@@ -455,13 +465,13 @@ def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
     return f"{labels[: -len(file_kind(labels, kinds))]}.{method}.npy"
 
 
-def _check_output(output: str, source: str) -> None:
+def _check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
     from importlib.util import find_spec
 
     from gpuens import io, validation
 
-    kind = validation.output_path(output, io.ARRAYS + io.TABLES, inputs=[source])
+    kind = validation.output_path(output, io.ARRAYS + io.TABLES, inputs=sources)
     if kind == ".parquet" and find_spec("pyarrow") is None:
         raise validation.package_missing("parquet", "pyarrow")
     validation.writable_path(f"{output}.json")

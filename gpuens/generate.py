@@ -11,8 +11,9 @@ import numpy as np
 
 from gpuens import kmeans, validation
 from gpuens import progress as progress_bars
-from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, native, resolve, to_host
+from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
+from gpuens.features import as_features, float_for
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
@@ -165,50 +166,6 @@ def kmeans_ensemble(
     return ensemble
 
 
-def as_features(X: Any, device: str = "cpu") -> Any:
-    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) where the device works.
-
-    Nothing is copied that already is one. Integers and booleans become float32 where that is exact, else float64.
-    """
-    validation.features_are_something(X)
-    if hasattr(X, "tocsr"):
-        validation.sparse_on_cpu(device, kind_of(getattr(X, "data", None)))
-        validation.features_shape(tuple(X.shape))
-        validation.features_are_numbers(X.dtype)
-        X = X.tocsr().astype(_float_for(X.dtype, X.data), copy=False)
-        if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
-            X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
-        validation.features_are_finite(X.data)
-        return X
-    if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
-        X = X.to_pandas()
-    if hasattr(X, "iloc") and X.ndim == 2:
-        for column, dtype in X.dtypes.items():
-            validation.features_are_numbers(dtype, column)
-        values = np.asarray(X)
-        if values.dtype == object:  # pandas' own numbers with pandas.NA
-            values = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        try:
-            values = native(X) if device == "cuda" else to_host(X)
-        except ValueError:
-            raise validation.ragged_features(X) from None
-    validation.features_shape(values.shape)
-    validation.features_are_numbers(values.dtype)
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
-    values = namespace(kind_of(values)).ascontiguousarray(values, dtype=_float_for(values.dtype, values))
-    validation.features_are_finite(values)
-    return namespace(device).asarray(values)
-
-
-def _float_for(dtype: np.dtype, values: np.ndarray) -> type:
-    if dtype.kind == "f":
-        return np.float32 if dtype.itemsize <= 4 else np.float64
-    exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))
-    return np.float32 if exact else np.float64
-
-
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
     """Yield the nearest centroid of every object for each task in order: scikit-learn's k-means, one to a thread."""
     needed, budget = _copies(X, draws, algorithm), memory_budget()
@@ -236,7 +193,7 @@ def _label_chunks(
     from gpuens.distributed import by_chunks
 
     exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or bool((abs(X) < 2**24).all().compute())
-    real = _float_for(X.dtype, np.empty(0)) if exact else np.float64  # one for all chunks
+    real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # one for all chunks
     drawn = [draws.of(task.rng) for task in tasks]
     learn = [
         partial(_fit_view, view=view, real=real, task=task, algorithm=algorithm, settings=settings)

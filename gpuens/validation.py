@@ -366,6 +366,60 @@ def features_are_numbers(dtype: Any, column: object = None) -> None:
         raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
 
 
+def features_given(X: Any, method: str) -> None:
+    """Refuse to leave the features to a method that works on them."""
+    if X is None:
+        raise TypeError(
+            f"X is not given, and {method} finds the neighbours of objects in their features: pass fit(labels, "
+            "X=features)."
+        )
+
+
+def labels_in_memory(labels: Any, method: str) -> None:
+    """Refuse Dask's arrays where all objects are needed together."""
+    if hasattr(labels, "__dask_graph__"):
+        raise TypeError(
+            f"labels are in chunks, but {method} finds the neighbours of objects among all others: pass "
+            "labels.compute(), or take a method that goes by the labels alone."
+        )
+
+
+def no_features(method: str) -> TypeError:
+    """Return the refusal of features for a method that goes by labels alone."""
+    return TypeError(f"X was given, but method {method!r} goes by the labels alone; leave it out.")
+
+
+def features_of_objects(X: Any, n_objects: int) -> None:
+    """Refuse features that are sparse, or not of so many objects."""
+    if hasattr(X, "tocsr"):
+        raise TypeError("X is a sparse matrix, but reference sets take dense features: pass X.toarray().")
+    if X.shape[0] != n_objects:
+        raise ValueError(
+            f"X has {X.shape[0]} rows and the labels are those of {n_objects} objects; pass the features of the same "
+            "objects in the same order."
+        )
+
+
+def n_neighbors(value: Any, n_objects: int) -> int:
+    """Return the number of neighbours wanted, or refuse more than there are others."""
+    if n_objects < 2:
+        raise ValueError(f"n_neighbors={value!r} needs others, but there is {n_objects} object.")
+    return integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
+
+
+def cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
+    """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
+    array = np.asarray(values)
+    if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"similarity must be a matrix of numbers of the {n_clusters} clusters, ({n_clusters}, {n_clusters}), but "
+            f"has shape {array.shape} and dtype {array.dtype}."
+        )
+    if not np.isfinite(array).all() or (array != array.T).any():
+        raise ValueError("similarity must be finite and symmetric; pass (S + S.T) / 2.")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def sparse_on_cpu(device: str, kind: str) -> None:
     """Refuse sparse features where k-means takes none; ``kind`` is the memory that they are in."""
     if kind == "cuda":
@@ -811,6 +865,21 @@ def command_options(given: Iterable[str], method: str, allowed: Iterable[str]) -
     for option in given:
         if option not in allowed:
             raise ValueError(f"{option} is no option of method {method!r}, which has {', '.join(allowed)}.")
+
+
+def features_option(features: str | None, scheduler: str | None, method: str, *, takes: bool) -> None:
+    """Refuse features for a method that takes none, and to leave them out or work in chunks where they are needed."""
+    if features is not None and not takes:
+        raise ValueError(f"--features is no option of method {method!r}, which goes by the labels alone; leave it out.")
+    if takes and features is None:
+        raise ValueError(
+            f"--features is needed: method {method!r} finds the neighbours of objects in them; name a file."
+        )
+    if takes and scheduler is not None:
+        raise ValueError(
+            f"--scheduler={scheduler} is for labels in chunks, but method {method!r} finds neighbours among all "
+            "objects; leave it out."
+        )
 
 
 def n_clusters_or_rule(n_clusters: int | None, method: str, *, has_rule: bool) -> None:

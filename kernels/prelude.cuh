@@ -89,14 +89,22 @@ __device__ f64 coupled_similarity(const Code* a, const Code* b, i64 step, const 
 
 // --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------
 
-// The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters.
+// The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters. For
+// any S, the weights are the affinities of all regions, n_affinities to each: sum_c n_a[c] V_b[c] / (|a| |b| M).
 template <typename Count, typename Weight>
 __device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64* start, const i64* length,
-                             const i64* size, const Weight* weights, i64 n_clusterings, i64 a, i64 b) {
-    if (length[a] > length[b]) {
+                             const i64* size, const Weight* weights, i64 n_affinities, i64 n_clusterings, i64 a,
+                             i64 b) {
+    if (length[a] > length[b] || (length[a] == length[b] && a > b)) {
         i64 c = a;
         a = b;
         b = c;
+    }
+    if (n_affinities) {
+        f64 score = 0.0;
+        for (i64 e = start[a]; e < start[a] + length[a]; ++e)
+            score += (f64)counts[e] * (f64)weights[b * n_affinities + clusters[e]];
+        return score / (f64)(size[a] * size[b] * n_clusterings);
     }
     i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
     bool leap = length[b] > 8 * length[a];

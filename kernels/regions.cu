@@ -151,7 +151,7 @@ extern "C" __global__ void search_regions(
                         if (first + lane < offers) {
                             r = offer_id[first + lane];
                             similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
-                                               : similarity_of(clusters, counts, start, length, size, weights,
+                                               : similarity_of(clusters, counts, start, length, size, weights, 0,
                                                                n_clusterings, a, r);
                         }
                         u64 tie = pair_hash(a, r);

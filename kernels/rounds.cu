@@ -2,7 +2,8 @@
 // can tell; which pairs are each other's nearest; and the lists after those have merged.
 //
 // ids (G, K), similarities: the lists, in no order between two searches, -1 behind the last entry. Everything outside
-// list a comes after (bound[a], bound_hash[a]) in the total order.
+// list a comes after (bound[a], bound_hash[a]) in the total order; with a bound of `nothing` (0 for a diagonal S, whose
+// similarities of 0 are not listed, else minus infinity) there is nothing.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
@@ -10,7 +11,7 @@
 #define UNKNOWN -2
 
 // Finds the nearest of each region where it is UNKNOWN and the list can tell. One thread a region.
-extern "C" __global__ void look_up(const i64* active, i64 n_active, int n_listed, i64* nearest,
+extern "C" __global__ void look_up(const i64* active, i64 n_active, int n_listed, f64 nothing, i64* nearest,
                                    f64* nearest_similarity, const i32* ids, const f64* similarities, const f64* bound,
                                    const u64* bound_hash) {
     FOR_EACH(i, n_active) {
@@ -21,7 +22,7 @@ extern "C" __global__ void look_up(const i64* active, i64 n_active, int n_listed
         u64 best_tie = NO_HASH;
         for (i64 at = a * n_listed; at < (a + 1) * n_listed && ids[at] >= 0; ++at) {
             u64 tie = pair_hash(a, ids[at]);
-            if (comes_before(similarities[at], tie, best_similarity, best_tie)) {
+            if (best < 0 || comes_before(similarities[at], tie, best_similarity, best_tie)) {
                 best = ids[at];
                 best_similarity = similarities[at];
                 best_tie = tie;
@@ -30,7 +31,7 @@ extern "C" __global__ void look_up(const i64* active, i64 n_active, int n_listed
         if (best >= 0 && !comes_before(bound[a], bound_hash[a], best_similarity, best_tie)) {
             nearest[a] = best;
             nearest_similarity[a] = best_similarity;
-        } else if (best < 0 && bound[a] <= 0.0) {
+        } else if (best < 0 && bound[a] <= nothing) {
             nearest[a] = RETIRED;
         }
     }
@@ -46,12 +47,14 @@ extern "C" __global__ void mutual_pairs(const i64* active, i64 n_active, const i
 
 // Brings the lists of active regions up to date with the merges of this round: partner[r] is what r has absorbed, or
 // -1, and into[r] the region that r is part of now. Regions hold the unions, old_size the sizes
-// before. One warp a region, a lane an entry (of both lists, for a union: K <= 16).
+// before. weights: the diagonal of S, or the affinities of the unions, n_affinities to each. Rounding can hide the share
+// `slack` of a similarity, and `margin`. One warp a region, a lane an entry (of both lists, for a union: K <= 16).
 extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_listed, const i64* partner,
                                         const i64* into, const i64* old_size, const i32* clusters,
                                         const COUNT* counts, const i64* start, const i64* length, const i64* size,
-                                        const WEIGHT* weights, i64 n_clusterings, f64 slack, i64* nearest, i32* ids,
-                                        f64* similarities, f64* bound, u64* bound_hash) {
+                                        const WEIGHT* weights, i64 n_affinities, i64 n_clusterings, f64 slack,
+                                        f64 margin, f64 nothing, i64* nearest, i32* ids, f64* similarities, f64* bound,
+                                        u64* bound_hash) {
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
@@ -68,7 +71,7 @@ extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_l
             if (other < lane && same == now) kept = false;
         }
         if (kept && (b != a || partner[now] >= 0))
-            similarity = similarity_of(clusters, counts, start, length, size, weights, n_clusterings, a, now);
+            similarity = similarity_of(clusters, counts, start, length, size, weights, n_affinities, n_clusterings, a, now);
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);
@@ -99,14 +102,14 @@ extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_l
         nearest[a] = UNKNOWN;
         if (bound[a] != bound[b]) {
             f64 part = (f64)old_size[a] / (f64)(old_size[a] + old_size[b]);
-            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15);
+            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin;
             bound_hash[a] = 0;
         }
-        if (slack > 0.0) {
-            dropped_similarity *= 1.0 + slack;
+        if (slack > 0.0 || margin > 0.0) {
+            dropped_similarity = dropped_similarity * (1.0 + slack) + margin;
             dropped_tie = 0;
         }
-        if (first_dropped && dropped_similarity > 0.0 &&
+        if (first_dropped && dropped_similarity > nothing &&
             comes_before(dropped_similarity, dropped_tie, bound[a], bound_hash[a])) {
             bound[a] = dropped_similarity;
             bound_hash[a] = dropped_tie;

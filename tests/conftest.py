@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gpuens as ge
+
 # --- ensembles --------------------------------------------------------------------------------------------------------
 
 
@@ -99,6 +101,29 @@ def table_one():
     """The 16 objects and three clusterings behind Table I of the LWEC paper."""
     columns = ["0000000011122222", "0011122200022222", "0000111100012222"]
     return np.array([list(map(int, column)) for column in columns]).T
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+class ECRMC(ge.ECRMC):
+    """ECRMC for tests of all methods: it goes by features that are made of the labels.
+
+    Equal label rows have equal features, no others do, and rows that share labels are near each other.
+    """
+
+    def fit(self, labels, y=None):
+        ensemble = ge.Ensemble(labels)
+        places = np.random.default_rng(7).standard_normal((ensemble.n_clusters + 1, 5))
+        known = ensemble.to_array() >= 0
+        clusters = np.where(known, ensemble.to_array() + ensemble.offsets[:-1], ensemble.n_clusters)
+        return super().fit(ensemble, X=places[clusters].sum(axis=1))
+
+    def fit_predict(self, labels, y=None):
+        return self.fit(labels).labels_
+
+
+METHODS = {**ge.methods(), "ecrmc": ECRMC}
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.cluster.hierarchy
 import scipy.linalg
+import scipy.stats
 
 MISSING = -1
 
@@ -104,12 +105,13 @@ def mix(a, b):
     return splitmix64(min(a, b) << 32 | max(a, b))
 
 
-def greedy_average_linkage(labels, weights=None):
+def greedy_average_linkage(labels, weights=None, similarity=None):
     """Merge the most similar pair of regions again and again; a region's id is the smallest core group in it.
 
     The similarity of A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Without weights it is one correctly rounded
     division of two integers; with weights a float64 sum in ascending order of the clusters, then one division.
-    Regions similar to nothing are chained at the end, in ascending order of their ids, at similarity 0.
+    Regions similar to nothing are chained at the end, in ascending order of their ids, at similarity 0. With a
+    ``similarity`` of the clusters in whole numbers, of any sign, it is n_Aᵀ S n_B / (|A| |B| M), and all pairs count.
     """
     groups = core_groups(labels)
     n_groups, n_clusterings = groups.rows.shape
@@ -118,12 +120,15 @@ def greedy_average_linkage(labels, weights=None):
     size = groups.counts.copy()
     height_of = np.full(n_groups, np.inf)  # of the last merge in the region
     alive = np.ones(n_groups, dtype=bool)
-    similarity = np.full((n_groups, n_groups), -1.0)  # [a, b] with a < b, both alive
+    least = 0.0 if similarity is None else -np.inf
+    s, similarity = similarity, np.full((n_groups, n_groups), min(least, -1.0))  # [a, b] with a < b, both alive
 
     def update(a):
         others = np.flatnonzero(alive & (np.arange(n_groups) != a))
         denominators = [int(size[a]) * int(size[b]) * n_clusterings for b in others]
-        if weights is None:
+        if s is not None:
+            numerators = (n[others] @ s @ n[a]).tolist()
+        elif weights is None:
             numerators = (n[others] @ n[a]).tolist()  # Python ints
         else:
             numerators = np.zeros(len(others))
@@ -140,12 +145,12 @@ def greedy_average_linkage(labels, weights=None):
         n[a] += n[b]
         size[a] += size[b]
         alive[b] = False
-        similarity[b, :] = similarity[:, b] = -1.0
+        similarity[b, :] = similarity[:, b] = min(least, -1.0)
 
     merges, heights = [], []
     for a in range(n_groups):
         update(a)
-    while alive.sum() > 1 and similarity.max() > 0:
+    while alive.sum() > 1 and similarity.max() > least:
         best = similarity.max()
         a, b = min(np.argwhere(similarity == best).tolist(), key=lambda pair: mix(*pair))
         merge(a, b, float(best))
@@ -389,6 +394,79 @@ def similarity_to_clusters(similarity, sample, sample_labels, mean=False):
             of_t = [similarity[x, y] for y, label in zip(sample, sample_labels, strict=True) if label == t]
             totals[x, t] = sum(of_t) / (len(of_t) if mean else 1)
     return totals
+
+
+# --- mapping coefficients (Cao, Chang, Zhao 2020: ECRMC) --------------------------------------------------------------
+
+
+def reference_set(x, i, n_neighbors):
+    """Return [(object, weight λ), …]: the nearest others of object i, ties by their number (eqs 4-6).
+
+    Objects that all lie on i, and a single one, weigh 1: only the shares of the weights count.
+    """
+    squares = {j: sum((float(a) - float(b)) ** 2 for a, b in zip(x[i], x[j], strict=True)) for j in range(len(x))}
+    nearest = sorted((squares[j], j) for j in squares if j != i)[:n_neighbors]
+    total = sum(math.sqrt(square) for square, _ in nearest)
+    if total == 0 or len(nearest) == 1:
+        return [(j, 1.0) for _, j in nearest]
+    return [(j, 1 - math.sqrt(square) / total) for square, j in nearest]
+
+
+def mapping_coefficients(labels, x, n_neighbors):
+    """Return P^r, (N, N_c): eq 10 with p_jl, then eq 11 within each clustering; 0 where no reference has a label."""
+    b, found = incidence(labels), clusters(labels)
+    p = np.zeros_like(b)
+    for i in range(len(b)):
+        for j, weight in reference_set(x, i, n_neighbors):
+            p[i] += weight * b[j]
+    for m in range(np.shape(labels)[1]):
+        own = [c for c, (clustering, _, _) in enumerate(found) if clustering == m]
+        total = p[:, own].sum(axis=1, keepdims=True)
+        p[:, own] = np.divide(p[:, own], total, out=np.zeros_like(p[:, own]), where=total > 0)
+    return p
+
+
+def spearman(columns, counts=None):
+    """Return the Spearman correlation of all pairs of columns, average ranks for ties (eq 15), 1 of each and itself.
+
+    Values that rounding alone parts (by less than 1e-12) tie. What does not vary correlates with nothing else: 0.
+    Row i stands for counts[i] objects.
+    """
+    columns = np.repeat(columns, 1 if counts is None else counts, axis=0)
+    ranks = scipy.stats.rankdata(np.round(columns, 12), axis=0)
+    s = np.eye(ranks.shape[1])
+    for c in range(len(s)):
+        for d in range(c):
+            u, v = ranks[:, c] - ranks[:, c].mean(), ranks[:, d] - ranks[:, d].mean()
+            if (u != 0).any() and (v != 0).any():
+                s[c, d] = s[d, c] = (u * v).sum() / math.sqrt((u * u).sum() * (v * v).sum())
+    return s
+
+
+def revised_coassociation(labels, similarity):
+    """Return B S Bᵀ / M, (N, N): eq 17, whose second T(i, Q_h) must be T(j, Q_h)."""
+    b = incidence(labels)
+    return b @ similarity @ b.T / np.shape(labels)[1]
+
+
+def average_linkage_of_all_pairs(labels, similarity):
+    """Merge the regions with the largest mean of a matrix (N, N) over their pairs of objects (eq 21), from groups on.
+
+    Equal ones by `mix`; a region's id is the smallest core group in it. Similarities of any sign are what they are.
+    """
+    groups = core_groups(labels)
+    regions = {g: np.flatnonzero(groups.membership == g) for g in range(len(groups.rows))}
+    mean = {(a, b): similarity[np.ix_(regions[a], regions[b])].mean() for a in regions for b in regions if a < b}
+    merges, heights, height_of = [], [], dict.fromkeys(regions, np.inf)
+    while mean:
+        a, b = min(mean, key=lambda pair: (-mean[pair], mix(*pair)))
+        merges.append((a, b, mean[a, b]))
+        height_of[a] = min(mean[a, b], height_of[a], height_of[b])
+        heights.append(height_of[a])
+        regions[a] = np.concatenate([regions[a], regions.pop(b)])
+        mean = {pair: value for pair, value in mean.items() if b not in pair}
+        mean.update({pair: similarity[np.ix_(regions[pair[0]], regions[pair[1]])].mean() for pair in mean if a in pair})
+    return Dendrogram(merges, np.array(heights), groups)
 
 
 # --- CA-tree (Wang 2011) ----------------------------------------------------------------------------------------------

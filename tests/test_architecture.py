@@ -24,7 +24,7 @@ LAYERS = [
     {"scattered"},
     {"contingency"},
     {"incidence"},
-    {"ensemble", "soft_ensemble"},
+    {"ensemble", "features", "soft_ensemble"},
     {"validation", "device", "kernels", "progress"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}

@@ -159,3 +159,62 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
     kept, absorbed, merged_at = rounds.merge_reciprocal_pairs()
     assert (kept.tolist(), absorbed.tolist(), merged_at.tolist()) == ([2], [3], [0.5])
     assert rounds.active.tolist() == [0, 1, 2]
+
+
+# --- any symmetric S --------------------------------------------------------------------------------------------------
+
+
+def general_dendrogram(labels, similarity, device="cpu", work=None):
+    ensemble = Ensemble(labels)
+    reduced = core_groups(ensemble)
+    codes = reduced.ensemble.codes_on(device)
+    found = average_linkage(codes, ensemble.offsets, similarity, reduced.weights, device=device, work=work)
+    return found, reduced
+
+
+def whole_similarity(n_clusters, kind, seed=0):
+    """Return whole numbers, whose sums are exact: of both signs, or all negative."""
+    s = np.random.default_rng(seed).integers(-4, 5, (n_clusters, n_clusters))
+    s = {"both signs": s, "negative": -9 - abs(s)}[kind]
+    return np.triu(s) + np.triu(s, 1).T
+
+
+@pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16)])
+def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, monkeypatch):
+    """Ties included, and negative similarities in their order."""
+    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
+    found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
+    expected = oracles.greedy_average_linkage(any_labels, similarity=similarity)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
+    np.testing.assert_array_equal(found.similarities, expected.heights)
+
+
+@pytest.mark.parametrize(("n_listed", "seed"), [(1, 0), (2, 1), (16, 2)])
+def test_any_similarity_of_real_numbers(n_listed, seed, where, monkeypatch):
+    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    labels = structured_labels(80, 6, 4, noise=0.4, missing=0.1, seed=seed)[0]
+    s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
+    s += s.T
+    work = Work()
+    found, _ = general_dendrogram(labels, s, where, work)
+    expected = oracles.average_linkage_of_all_pairs(labels, oracles.revised_coassociation(labels, s))
+    np.testing.assert_allclose(found.similarities, expected.heights, rtol=0, atol=1e-12)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
+    assert (found.similarities < 0).any()
+    assert n_listed == 16 or work.searches > 0
+
+
+def test_a_diagonal_in_full_is_the_diagonal():
+    labels = structured_labels(300, 8, 4, noise=0.3, seed=1)[0]
+    weights = random_weights(labels)
+    found, _ = general_dendrogram(labels, np.diag(weights))
+    expected, _ = dendrogram_of(labels, weights)
+    np.testing.assert_allclose(found.similarities, expected.similarities, rtol=0, atol=1e-14)
+
+
+def test_any_similarity_that_does_not_fit_is_refused_before_it_starts(monkeypatch):
+    labels = random_labels(500, 5, 9, seed=1)
+    monkeypatch.setenv("GPUENS_MEMORY", "200kB")
+    with pytest.raises(MemoryError, match=r"average linkage of \d+ distinct rows of 5 labels needs .*CATree.*Sample"):
+        general_dendrogram(labels, np.eye(45))

@@ -74,6 +74,19 @@ def test_every_part_of_the_cce_script_runs_on_made_up_data(tmp_path):
     assert (tmp_path / "found.png").stat().st_size > 0
 
 
+def test_every_part_of_the_ecrmc_script_runs_on_data_that_comes_with_scikit_learn(tmp_path):
+    printed = run("reproduce_ecrmc.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"sets", "self", "covtype"}
+    assert "failed" not in json.dumps(parts)
+    iris = parts["sets"]["rows"]["iris"]
+    assert min(iris["methods"]["T 10 %"]["AC"]) > 0.85
+    assert len(iris["methods"]) == 9
+    assert [row["T"] for row in parts["covtype"]["rows"].values()] == [18]
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+
+
 def test_every_part_of_the_ca_tree_script_runs_on_made_up_data(tmp_path):
     printed = run("catree.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]

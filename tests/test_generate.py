@@ -9,7 +9,8 @@ import scipy.sparse
 from conftest import one_sentence, refused, why_no_gpu
 
 from gpuens import generate, kmeans, metrics, progress
-from gpuens.generate import as_features, kmeans_ensemble
+from gpuens.features import as_features
+from gpuens.generate import kmeans_ensemble
 
 
 def blobs(n=300, d=5, k=6, spread=0.3, seed=0):

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import MANY_SHAPES, distinct_rows, one_sentence, random_labels, refused, structured_labels
+import scipy.sparse
+from conftest import ECRMC, MANY_SHAPES, distinct_rows, one_sentence, random_labels, refused, structured_labels
 from sklearn.base import clone
 
 import gpuens as ge
@@ -24,8 +25,9 @@ from gpuens.partition.soft_correspondence import (
 )
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
-from gpuens.similarity import coupled, neighborhood
+from gpuens.similarity import coupled, mapping, neighborhood, ranks
 from gpuens.similarity.coassociation import coassociation_tile
+from gpuens.similarity.reference_sets import reference_sets
 
 SIZES = [1, 31, 32, 33, 1000]
 CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced
@@ -328,6 +330,39 @@ def test_coupled_blocks(scratch, device, monkeypatch):
     np.testing.assert_array_equal(on_host(found), expected[1])
 
 
+# --- mapping coefficients and their ranks -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scratch", [1, 2**30])
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize(("n", "n_neighbors"), [(2, 1), (33, 2), (130, 40)])
+def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, monkeypatch):
+    """Features on a grid, so that distances tie and vanish."""
+    ens, x = ensemble(n, dtype), np.random.default_rng(15).integers(0, 4, (n, 2)).astype(float)
+    xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).of(0, n)
+    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    found = reference_sets(xp.asarray(x), n_neighbors, device=device).of(0, n)
+    for of_device, of_cpu in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(on_host(of_device), of_cpu)
+    slots = mapping.coefficients(*found, ens.codes_on(device), ens.offsets, device=device)
+    for of_device, of_cpu in zip(slots, mapping.coefficients(*expected, ens.codes, ens.offsets), strict=True):
+        np.testing.assert_array_equal(on_host(of_device), of_cpu)
+    one, other = (ge.similarity.mapping_coefficients(ens, x, n_neighbors, device=where) for where in (device, "cpu"))
+    for part in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("n_columns", [1, 31, 33, 300])
+def test_rank_correlation(n_columns, device):
+    rng = np.random.default_rng(16)
+    shares = np.where(rng.random((70, n_columns)) < 0.6, 0.0, rng.integers(1, 9, (70, n_columns)) / 8)
+    counts = rng.integers(1, 100, 70)
+    sparse = scipy.sparse.csr_array(shares)
+    expected = ranks.rank_correlation(sparse, counts)
+    np.testing.assert_array_equal(ranks.rank_correlation(sparse, counts, device=device), expected)
+
+
 # --- k-means in label space -------------------------------------------------------------------------------------------
 
 
@@ -410,6 +445,9 @@ def groups_of(labels, dtype=None):
 def cluster_weights(n_clusters, kind):
     if kind == "ones":
         return np.ones(n_clusters, dtype=np.int64)
+    if kind == "all pairs":
+        similarity = np.random.default_rng(5).uniform(-1.0, 1.0, (n_clusters, n_clusters))
+        return np.maximum(similarity + similarity.T, -0.5)  # of which many are equal
     return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
 
 
@@ -449,6 +487,12 @@ def test_linkage(link, shape, weights, device):
     same_dendrogram(link, groups_of(LABELS[shape]()), weights, device)
 
 
+@pytest.mark.parametrize("shape", LABELS)
+def test_linkage_under_any_similarity(shape, device, monkeypatch):
+    monkeypatch.setattr(average, "N_LISTED", 2)  # so that there are searches
+    same_dendrogram(average_linkage, groups_of(LABELS[shape]()), "all pairs", device)
+
+
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("changed", [("TILE", 3), ("OFFERS", 1), ("BLOCK", 32), ("scratch", 2000)])
 def test_searches_in_pieces(changed, weights, device, monkeypatch):
@@ -470,7 +514,7 @@ def test_thousands_of_clusterings(device):
     np.testing.assert_array_equal(on_host(found), ge.similarity.coassociation(list(labels.T)))
 
 
-@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("weights", ["ones", "real", "all pairs"])
 def test_more_objects_than_int32_counts(weights, device):
     rows, offsets, sizes = groups_of(LABELS["31 rows"]())
     sizes = np.where(np.arange(len(sizes)) == 7, 2**31, sizes)
@@ -513,6 +557,7 @@ ESTIMATORS = {
     "eac": ge.EAC(4),
     "eac, longest lifetime": ge.EAC(),
     "eac, single": ge.EAC(4, linkage="single"),
+    "ecrmc": ECRMC(4, n_neighbors=7),
     "eac, complete": ge.EAC(40, linkage="complete"),
     "lwea": ge.LWEA(4),
     "lwea, threshold": ge.LWEA(distance_threshold=0.5),
@@ -526,8 +571,10 @@ ESTIMATORS = {
     "s-cce": ge.SCCE(4),
     "scec": ge.SCEC(4),
 }
-FITTED = ("children_", "distances_", "theta_", "mu_", "objective_", "n_iter_", "meta_clusters_", "membership_")
+FITTED = ("children_", "distances_", "cluster_similarity_", "theta_", "mu_", "objective_", "n_iter_", "meta_clusters_",
+          "membership_")  # fmt: skip
 ALL_PAIRS = ("eac, complete", "oc-ia", "oc-h")  # the partitioner is on the host and gets the similarities of all rows
+ON_HOST = (*ALL_PAIRS, "ecrmc")  # whose coefficients are ranked on the host
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -582,13 +629,14 @@ def test_transfer_cut_of_many(name, changed, device, monkeypatch):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
     """CuPy in, CuPy out, and nothing of the size of the label matrix comes to the host on the way."""
-    labels = np.repeat(LABELS["structured"](), 50, axis=0)
+    # all distances take the emulator long
+    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 50, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
     on_device = fake_cupy.asarray(labels.astype(np.uint8))
     fake_cupy.traffic.to_host.sizes.clear()
     found = estimator.fit(on_device).labels_
-    if name not in ALL_PAIRS:
+    if name not in ON_HOST:
         similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_  # by which those not drawn are labelled
         assert fake_cupy.traffic.to_host.largest < max(labels.size / 4, similarities)
     assert isinstance(found, fake_cupy.ndarray)
@@ -654,6 +702,8 @@ TINY = {
     "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
+    "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
+    "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
     "relative similarities": lambda: test_relative_similarities(7, "real", "emulated"),
     "who is near": lambda: test_coupled_objects_and_who_is_near(9, 65, "uint8", "emulated"),

@@ -3,14 +3,13 @@
 import numpy as np
 import oracles
 import pytest
-from conftest import random_labels, structured_labels
+from conftest import METHODS, random_labels, structured_labels
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
 
-METHODS = sorted(ge.methods())
-LINKAGE_METHODS = ["eac", "lwea"]
+LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 
 # noise has no three or four clusters that all methods can find
 NOISE = pytest.mark.filterwarnings("ignore:only . of . clusters came out", "ignore:n_clusters=. merges among")
@@ -31,7 +30,7 @@ def test_the_order_of_the_objects_changes_nothing(method, seed):
     """Ties included: noise with unit weights is full of them."""
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=seed)
     order = np.random.default_rng(seed).permutation(len(labels))
-    a, b = (ge.methods()[method](4).fit(x) for x in (labels, labels[order]))
+    a, b = (METHODS[method](4).fit(x) for x in (labels, labels[order]))
     np.testing.assert_array_equal(a.labels_[order], b.labels_)
     if method in LINKAGE_METHODS:
         np.testing.assert_array_equal(a.distances_, b.distances_)
@@ -66,19 +65,19 @@ def test_any_way_of_giving_the_labels_gives_the_same(method, ensemble):
     import pandas as pd
 
     labels, _ = ensemble
-    expected = ge.consensus(labels, 4, method=method)
+    expected = METHODS[method](4).fit_predict(labels)
     with_gaps = np.where(labels >= 0, labels * 10 + 3, -1)
     strings = [pd.array([None if v < 0 else f"c{v:03d}" for v in c], dtype="string") for c in labels.T]
     for form in (labels.astype(np.int8), with_gaps, np.where(labels < 0, np.nan, labels), list(labels.T), strings,
                  pd.DataFrame(labels).astype("category"), ge.Ensemble(labels)):  # fmt: skip
-        np.testing.assert_array_equal(ge.consensus(form, 4, method=method), expected)
+        np.testing.assert_array_equal(METHODS[method](4).fit_predict(form), expected)
 
 
 @NOISE
 @pytest.mark.parametrize("method", METHODS)
 def test_repeated_objects_share_a_label(method):
     labels = random_labels(200, 4, (2, 4), distinct=30, seed=2)
-    found = ge.consensus(labels, 5, method=method)
+    found = METHODS[method](5).fit_predict(labels)
     assert len({(*row, label) for row, label in zip(labels.tolist(), found.tolist(), strict=True)}) == len(
         {tuple(row) for row in labels.tolist()}
     )
@@ -90,7 +89,7 @@ def test_repeated_objects_share_a_label(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_structure_is_found(method, ensemble):
     labels, truth = ensemble
-    est = ge.methods()[method](4).fit(labels)
+    est = METHODS[method](4).fit(labels)
     assert ari(truth, est.labels_) > 0.85
     assert est.n_clusters_ == 4
     assert est.labels_.dtype == np.int64
@@ -130,15 +129,15 @@ def test_groups_that_straddle_the_cut_stay_together():
 @pytest.mark.parametrize("method", LINKAGE_METHODS)
 def test_the_number_of_clusters_is_chosen_by_lifetime(method):
     labels, truth = structured_labels(300, 12, 5, noise=0.02, split=1, seed=3)
-    est = ge.methods()[method]().fit(labels)
+    est = METHODS[method]().fit(labels)
     assert est.n_clusters_ == 5
     assert ari(truth, est.labels_) == 1.0
 
 
 @pytest.mark.parametrize("method", LINKAGE_METHODS)
 def test_cut_at_a_height(method, ensemble):
-    height = float(np.median(1 - ge.methods()[method](4).fit(ensemble[0]).dendrogram_.similarities))
-    est = ge.methods()[method](distance_threshold=height).fit(ensemble[0])
+    height = float(np.median(1 - METHODS[method](4).fit(ensemble[0]).dendrogram_.similarities))
+    est = METHODS[method](distance_threshold=height).fit(ensemble[0])
     assert est.n_clusters_ == 1 + np.count_nonzero(1 - est.dendrogram_.similarities >= height)
     assert 1 < est.n_clusters_ < len(est.reduction_.weights)
 
@@ -183,7 +182,7 @@ def test_one_object_and_one_clustering():
 )
 def test_bad_k_is_refused(method, k, error, sentence):
     with pytest.raises(error) as caught:
-        ge.consensus([[0, 0, 1, 1], [0, 1, 1, 1]], k, method=method)
+        METHODS[method](k).fit([[0, 0, 1, 1], [0, 1, 1, 1]])
     assert str(caught.value).startswith(sentence)
 
 
@@ -222,7 +221,7 @@ def test_consensus_refuses_unknown_methods_and_parameters():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_fit_again_and_clone(method, ensemble):
-    est = ge.methods()[method](4)
+    est = METHODS[method](4)
     first = est.fit(ensemble[0]).labels_
     if method in LINKAGE_METHODS:
         n_first = len(est.children_)

@@ -1,9 +1,8 @@
 """scikit-learn's own checks of every public estimator."""
 
 import pytest
+from conftest import METHODS
 from sklearn.utils.estimator_checks import parametrize_with_checks
-
-import gpuens as ge
 
 FEATURES = "feeds feature values where cluster labels are needed; fractions are refused on purpose"
 EXPECTED = {
@@ -14,7 +13,7 @@ EXPECTED = {
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [method(n_clusters=2) for method in ge.methods().values()], expected_failed_checks=lambda estimator: EXPECTED
+    [method(n_clusters=2) for method in METHODS.values()], expected_failed_checks=lambda estimator: EXPECTED
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -8,6 +8,7 @@ import pytest
 
 from gpuens import kernels
 from gpuens.partition.average import RETIRED, UNKNOWN, look_up, update_lists
+from gpuens.partition.general_regions import merge_affinities
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH
@@ -265,6 +266,61 @@ def test_correspondences_of_far_clusters(shared_cells):
     )  # fmt: skip
     assert known[far:].tolist() == [[0, 1, 2], [3 + 9, 4 + 10, 5 + 11]]
     assert unknown.tolist() == [[6, 7, 8]]
+
+
+# --- mapping coefficients, any similarity of clusters -----------------------------------------------------------------
+
+
+def test_coefficients_at_far_places_of_far_labels():
+    n_objects, n_places = 2**31 + 9, 2**31 + 7
+    codes, clusters, values = vast((2, n_objects), np.uint8), vast((3, n_places), np.int32), vast((3, n_places), float)
+    codes[1, -2:], counts = [0, 1], np.zeros((3, 2), dtype=np.int32)
+    ids, distances = np.full((3, 2), n_objects - 1), np.full((3, 2), 1.0)
+    ids[2, 1], distances[2] = n_objects - 2, [1.0, 3.0]
+    kernels.launch(
+        "mapping_coefficients", 1, 32,
+        (ids, distances, codes, np.array([0, 2, 4]), np.array([0, n_places - 2]), clusters, values, counts, 3, 2,
+         n_objects, 2, n_places),
+        device="emulated", CODE="u8",
+    )  # fmt: skip
+    assert counts.tolist() == [[1, 1], [1, 1], [1, 2]]
+    assert (clusters[2, -2:].tolist(), values[2, -2:].tolist()) == ([2, 3], [0.25, 0.75])
+    assert (clusters[1, -2:].tolist(), values[1, 0]) == ([3, 0], 1.0)
+
+
+def test_products_of_far_columns():
+    """70,000 columns: row times columns passes 2**32."""
+    n, far = 70_000, 69_998
+    products, column_starts = vast((n, n), np.uint64), np.zeros(n + 1, dtype=np.int64)
+    column_starts[far + 1 :] = [1, 2]
+    kernels.launch(
+        "rank_products", 1, 32,
+        (column_starts, np.array([0, 0]), np.array([3, 5]), np.array([0, 2]), np.array([far, far + 1]),
+         np.array([3, 5]), np.array([2]), products, n, np.int32(0)),
+        device="emulated",
+    )  # fmt: skip
+    assert products[far:, far:].tolist() == [[18, 30], [0, 50]]
+
+
+def test_affinities_of_far_clusters():
+    affinities, lists = vast((3, 2**31 + 3), np.float64), Lists.empty(3, 1)
+    histograms = (np.array([5, 2**31 - 1], dtype=np.int32), np.ones(2, dtype=np.int32), np.array([0, 0, 1]),
+                  np.array([0, 1, 1]), np.array([0, 1, 1]))  # fmt: skip
+    affinities[2, 5] = 0.25
+    kernels.launch(
+        "search_general", 1, 32,
+        (np.array([1]), 1, np.array([1, 2]), 2, *histograms, affinities, affinities.shape[1], 1, np.int32(1),
+         np.float64(-np.inf), *lists, np.zeros(1, dtype=np.uint64)),
+        device="emulated", COUNT="i32",
+    )  # fmt: skip
+    assert (lists.ids[1, 0], lists.similarities[1, 0]) == (2, 0.25)
+
+
+def test_affinities_of_far_regions():
+    affinities = vast((FAR + 1, 16), np.float64)
+    affinities[[FAR - 1, FAR], 3] = [0.25, 0.5]
+    merge_affinities(affinities, np.array([FAR]), np.array([FAR - 1]), device="emulated")
+    assert affinities[FAR, 3] == 0.75
 
 
 # --- the CA-tree ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from gpuens.methods.cgc import CgC
 from gpuens.methods.crc_c import CrCC
 from gpuens.methods.crc_ia import CrCIa
 from gpuens.methods.eac import EAC
+from gpuens.methods.ecrmc import ECRMC
 from gpuens.methods.hbgf import HBGF
 from gpuens.methods.lwea import LWEA
 from gpuens.methods.lwgp import LWGP
@@ -23,6 +24,7 @@ _METHODS: dict[str, type[Consensus]] = {
     "crc-c": CrCC,
     "crc-ia": CrCIa,
     "eac": EAC,
+    "ecrmc": ECRMC,
     "hbgf": HBGF,
     "lwea": LWEA,
     "lwgp": LWGP,
@@ -34,6 +36,7 @@ _METHODS: dict[str, type[Consensus]] = {
 
 __all__ = [
     "EAC",
+    "ECRMC",
     "HBGF",
     "LWEA",
     "LWGP",
@@ -54,7 +57,7 @@ def methods() -> dict[str, type[Consensus]]:
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())
-    ['cgc', 'crc-c', 'crc-ia', 'eac', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
+    ['cgc', 'crc-c', 'crc-ia', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
     """
     return dict(_METHODS)
 
@@ -69,7 +72,9 @@ class _CallableModule(ModuleType):
 sys.modules[__name__].__class__ = _CallableModule
 
 
-def consensus(labels: Any, n_clusters: int | None = None, *, method: str = "lwea", **parameters: Any) -> Any:
+def consensus(
+    labels: Any, n_clusters: int | None = None, *, method: str = "lwea", X: Any = None, **parameters: Any
+) -> Any:
     """Return the consensus of base clusterings: the label of each object.
 
     Parameters
@@ -80,6 +85,8 @@ def consensus(labels: Any, n_clusters: int | None = None, *, method: str = "lwea
         How many clusters are wanted. The linkage methods choose for themselves without it (longest lifetime).
     method : str
         A key of `gpuens.methods`.
+    X : array (n_objects, n_features), optional
+        Features of the objects, for the methods that need them ("ecrmc").
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
@@ -97,4 +104,9 @@ def consensus(labels: Any, n_clusters: int | None = None, *, method: str = "lwea
     """
     estimator = _METHODS[validation.choice(method, "method", sorted(_METHODS))]
     validation.parameters(parameters, method, estimator._get_param_names())
-    return estimator(n_clusters, **parameters).fit(labels).labels_
+    made: Any = estimator(n_clusters, **parameters)
+    if estimator._takes_features:
+        return made.fit(labels, X=X).labels_
+    if X is not None:
+        raise validation.no_features(method)
+    return made.fit(labels).labels_

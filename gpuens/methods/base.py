@@ -90,6 +90,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             del self.feature_names_in_
 
     _chooses_n_clusters = False
+    _takes_features = False  # whether fit has a parameter X for the features of the objects
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right, before any work."""
@@ -177,7 +178,7 @@ class LinkageConsensus(Consensus):
         self._objects: Dendrogram | None = None
         self.work_ = Work()
         self.dendrogram_, self._cluster_weights = self._link(reduced, device)
-        self._self_similarities = self_similarities(reduced.ensemble, self._cluster_weights, device=device)
+        self._self_similarities = self._own_similarities(reduced, device)
         rows_repeat = reduced.weights.sum() > len(reduced.weights)
         made_at = 1.0 - float(self._self_similarities.max())  # where the first equal rows merge
         self.lifetimes_ = self.dendrogram_.lifetimes(made_at if rows_repeat else None)
@@ -190,8 +191,12 @@ class LinkageConsensus(Consensus):
         return self.dendrogram_.cut(k)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        """Return the dendrogram of the rows and the weight of each cluster, the diagonal of S times M."""
+        """Return the dendrogram of the rows and S times M: the weight of each cluster, its diagonal, or all of it."""
         raise NotImplementedError
+
+    def _own_similarities(self, reduced: Reduction, device: str) -> np.ndarray:
+        """Return how similar each row is to another object with the same row (host)."""
+        return self_similarities(reduced.ensemble, self._cluster_weights, device=device)
 
     def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
         return self._cluster_weights[:, None] * held

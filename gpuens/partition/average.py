@@ -1,4 +1,4 @@
-"""Exact average linkage without N × N, for S = diag(w) / M: rounds of reciprocal nearest neighbours.
+"""Exact average linkage without N × N, for S = diag(w) / M or any symmetric S: rounds of reciprocal nearest neighbours.
 
 Average linkage is reducible: merging others never brings a region closer to A than the nearest of them was. So every
 pair of regions that are each other's nearest may merge at once, and the dendrogram is the one that the greedy
@@ -10,7 +10,8 @@ algorithm makes. Each region keeps a list of near others and a bound on everythi
 - an entry that drops out of a full list raises the bound to its own similarity;
 - while the best entry is not under the bound, the nearest region is known; otherwise all regions are searched.
 
-A region that has no similarity to any other retires; what has retired is joined by id at the end, at similarity 0.
+With S = diag(w) / M a region that has no similarity to any other retires; what has retired is joined by id at the end,
+at similarity 0. With any other S all pairs are listed, whatever their sign, until one region is left.
 """
 
 from typing import Any
@@ -20,6 +21,7 @@ from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress, validation
+from gpuens.partition import general_regions
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
@@ -47,8 +49,9 @@ def average_linkage(
         Distinct label rows in lexicographic order; the dtype's last value is a missing label.
     offsets : ndarray (M + 1,), int64
         Ensemble-wide numbers of the clusters.
-    cluster_weights : ndarray (N_c,)
+    cluster_weights : ndarray (N_c,) or (N_c, N_c)
         The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, positive.
+        Or M S in full: float64, symmetric, of any sign.
     sizes : ndarray (G,), int64
         How many objects each row stands for.
     work : Work, optional
@@ -62,18 +65,21 @@ def average_linkage(
     work = Work() if work is None else work
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
-    validation.fits(
-        bytes_needed(codes, len(cluster_weights), n_listed) + n_rows * (32 * n_clusterings + 80),
-        devices.memory_budget(device),
-        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
-        "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
-    )
-    index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-    lists = nearest_lists(index, n_listed)
-    work.comparisons += index.comparisons
+    general = cluster_weights.ndim == 2
+    linkage_fits(codes, len(cluster_weights), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
-    rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device)
     xp = devices.namespace(device)
+    rounds: _Rounds
+    if general:
+        affinities = general_regions.affinities_of(codes, offsets, cluster_weights, regions.size, device=device)
+        margin = general_regions.margin(cluster_weights, n_rows, n_clusterings)
+        lists = Lists.empty(n_rows, n_listed, device)
+        rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
+    else:
+        index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
+        lists = nearest_lists(index, n_listed)
+        work.comparisons += index.comparisons
+        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device)
     nothing = xp.empty(0, dtype=np.int64)
     merges = [(nothing, nothing, xp.empty(0))]
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
@@ -84,11 +90,29 @@ def average_linkage(
     return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
 
 
+def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:
+    """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
+    n_rows, n_clusterings = codes.shape
+    validation.fits(
+        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
+        + n_rows * (32 * n_clusterings + 80)
+        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0),
+        devices.memory_budget(device),
+        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
+        "reduce the rows first, reduction=CATree(…) or Sample(…)"
+        if general
+        else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
+
+
 class _Rounds:
     """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works."""
 
+    nothing = 0.0  # the bound of a list outside of which there is nothing
+    margin = 0.0  # by how much rounding can be off where no share of a similarity says it
+
     def __init__(
-        self, lists: Lists, regions: Regions, cluster_weights: np.ndarray, n_clusterings: int, work: Work, device: str
+        self, lists: Lists, regions: Regions, cluster_weights: Any, n_clusterings: int, work: Work, device: str
     ) -> None:
         n_rows = len(lists.ids)
         xp = devices.namespace(device)
@@ -101,8 +125,10 @@ class _Rounds:
         self.device = device
         # float64 holds every numerator, so that searches need not score again
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
-        # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut
-        self.slack = 0.0 if whole_numbers else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
+        # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut; where
+        # similarities of both signs add up, no share of them says it
+        exact = whole_numbers or self.margin > 0.0
+        self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
         self.nearest = xp.empty(n_rows, dtype=np.int64)
         self.nearest_similarity = xp.empty(n_rows)
         self.active = xp.arange(n_rows)
@@ -112,14 +138,12 @@ class _Rounds:
 
     def find_nearest(self) -> bool:
         """Find the nearest of every active region, retire those that have none; return whether any is left."""
-        look_up(self.active, self.nearest, self.nearest_similarity, self.lists, device=self.device)
+        nearest = self.nearest, self.nearest_similarity
+        look_up(self.active, *nearest, self.lists, nothing=self.nothing, device=self.device)
         unknown = self.active[self.nearest[self.active] == UNKNOWN]
         if len(unknown):
             self.work.searches += len(unknown)
-            self.work.comparisons += search(
-                unknown, self.active, self.regions, self.weights, self.n_clusterings, self.whole, self.lists,
-                device=self.device,
-            )  # fmt: skip
+            self._search(unknown)
             self._take_first_listed(unknown)
         self.active = self.active[self.nearest[self.active] != RETIRED]
         return len(self.active) > 0
@@ -137,13 +161,13 @@ class _Rounds:
         needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
         self.regions = make_room(self.regions, active, needed, device=self.device)
         old_size = self.regions.size.copy()
-        merge_histograms(self.regions, kept, absorbed, device=self.device)
+        self._merge(kept, absorbed)
         self.into[absorbed] = kept
         self.partner[kept] = absorbed
         self.active = active[self.into[active] == active]
         update_lists(
-            self.active, self.partner, self.into, old_size, self.regions, self.weights, self.n_clusterings, self.slack,
-            nearest, self.lists, device=self.device,
+            self.active, self.partner, self.into, old_size, self.regions, self.weights, self.n_clusterings,
+            self.slack, nearest, self.lists, margin=self.margin, nothing=self.nothing, device=self.device,
         )  # fmt: skip
         self.partner[kept] = -1
         return kept, absorbed, merged_at
@@ -156,9 +180,19 @@ class _Rounds:
         first = self.lists.ids[rows, 0]
         self.nearest[rows] = np.where(first >= 0, first, RETIRED)
         self.nearest_similarity[rows] = self.lists.similarities[rows, 0]
-        if self.slack:
-            self.lists.bound[rows] *= 1.0 + self.slack
+        if self.slack or self.margin:
+            self.lists.bound[rows] = self.lists.bound[rows] * (1.0 + self.slack) + self.margin
             self.lists.bound_hash[rows] = 0
+
+    def _search(self, queries: Any) -> None:
+        """List anew the nearest of all active regions for each of ``queries``."""
+        self.work.comparisons += search(
+            queries, self.active, self.regions, self.weights, self.n_clusterings, self.whole, self.lists,
+            device=self.device,
+        )  # fmt: skip
+
+    def _merge(self, kept: Any, absorbed: Any) -> None:
+        merge_histograms(self.regions, kept, absorbed, device=self.device)
 
     def _best_pair(self) -> Any:
         similarity = self.nearest_similarity[self.active]
@@ -170,13 +204,51 @@ class _Rounds:
         return kept
 
 
+class _GeneralRounds(_Rounds):
+    """`_Rounds` by affinities (G, N_c), for any symmetric S: similarities of any sign, and nothing retires."""
+
+    nothing = -np.inf
+
+    def __init__(
+        self,
+        lists: Lists,
+        regions: Regions,
+        affinities: Any,
+        n_clusterings: int,
+        work: Work,
+        device: str,
+        margin: float,
+    ) -> None:
+        self.margin = margin
+        everything = devices.namespace(device).arange(len(lists.ids))
+        work.comparisons += general_regions.search_general(
+            everything, everything, regions, affinities, n_clusterings, margin, lists, device=device
+        )
+        super().__init__(lists, regions, affinities, n_clusterings, work, device)
+
+    def _search(self, queries: Any) -> None:
+        self.work.comparisons += general_regions.search_general(
+            queries, self.active, self.regions, self.weights, self.n_clusterings, self.margin, self.lists,
+            device=self.device,
+        )  # fmt: skip
+
+    def _merge(self, kept: Any, absorbed: Any) -> None:
+        super()._merge(kept, absorbed)
+        general_regions.merge_affinities(self.weights, kept, absorbed, device=self.device)
+
+
 # --- what a round does, for the CPU -----------------------------------------------------------------------------------
 
 
 @kernels.primitive
-def look_up(active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray, lists: Lists) -> None:
-    """Find the nearest of each active region that is UNKNOWN in its list, where the list can tell."""
-    _look_up(active, nearest, nearest_similarity, lists.ids, lists.similarities, lists.bound, lists.bound_hash)
+def look_up(
+    active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray, lists: Lists, nothing: float = 0.0
+) -> None:
+    """Find the nearest of each active region that is UNKNOWN in its list, where the list can tell.
+
+    It has none where nothing is listed and the bound is that of ``nothing``.
+    """
+    _look_up(active, nearest, nearest_similarity, nothing, *lists)
 
 
 @kernels.primitive
@@ -189,23 +261,26 @@ def mutual_pairs(active: np.ndarray, nearest: np.ndarray) -> np.ndarray:
 @kernels.primitive
 def update_lists(
     active: np.ndarray, partner: np.ndarray, into: np.ndarray, old_size: np.ndarray, regions: Regions,
-    weights: np.ndarray, n_clusterings: int, slack: float, nearest: np.ndarray, lists: Lists,
+    weights: np.ndarray, n_clusterings: int, slack: float, nearest: np.ndarray, lists: Lists, margin: float = 0.0,
+    nothing: float = 0.0,
 ) -> None:  # fmt: skip
     """Bring the lists of ``active`` regions up to date with the merges of this round.
 
     ``partner`` names what each region has absorbed, or is -1; ``into`` names the region that each is part of now.
+    Rounding can hide the share ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
     """
 
     def update_range(start: int, stop: int) -> None:
         _update(
-            start, stop, active, partner, into, old_size, regions, weights, n_clusterings, slack, nearest, *lists,
+            start, stop, active, partner, into, old_size, regions, weights, n_clusterings, slack, margin, nothing,
+            nearest, *lists,
         )  # fmt: skip
 
     devices.over_ranges(update_range, len(active), grain=256)
 
 
 @njit(cache=True, nogil=True)
-def _look_up(active, nearest, nearest_similarity, ids, similarities, bound, bound_hash):
+def _look_up(active, nearest, nearest_similarity, nothing, ids, similarities, bound, bound_hash):
     """Find the nearest of each region in its list, where the list can tell."""
     for a in active:
         if nearest[a] != UNKNOWN:
@@ -217,18 +292,18 @@ def _look_up(active, nearest, nearest_similarity, ids, similarities, bound, boun
             if ids[a, s] < 0:
                 break
             tie = pair_hash(a, ids[a, s])
-            if comes_before(similarities[a, s], tie, best_similarity, best_tie):
+            if best < 0 or comes_before(similarities[a, s], tie, best_similarity, best_tie):
                 best, best_similarity, best_tie = ids[a, s], similarities[a, s], tie
         if best >= 0 and not comes_before(bound[a], bound_hash[a], best_similarity, best_tie):
             nearest[a] = best
             nearest_similarity[a] = best_similarity
-        elif best < 0 and bound[a] <= 0.0:
+        elif best < 0 and bound[a] <= nothing:
             nearest[a] = RETIRED
 
 
 @njit(cache=True, nogil=True)
 def _update(
-    start, stop, active, partner, into, old_sizes, regions, weights, n_clusterings, slack, nearest,
+    start, stop, active, partner, into, old_sizes, regions, weights, n_clusterings, slack, margin, nothing, nearest,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_listed = ids.shape[1]
@@ -263,7 +338,7 @@ def _update(
         nearest[a] = UNKNOWN
         if bound[a] != bound[b]:
             part = old_sizes[a] / (old_sizes[a] + old_sizes[b])
-            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15)
+            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
             bound_hash[a] = 0
         n_pooled = 0
         for side in (a, b):
@@ -283,15 +358,15 @@ def _update(
         for p in range(n_pooled):
             similarity = similarity_of(regions, weights, n_clusterings, a, pooled[p])
             tie = pair_hash(a, pooled[p])
-            dropped, dropped_tie = 0.0, NO_HASH
+            dropped, dropped_tie = nothing, NO_HASH
             if listed == n_listed:
                 dropped, dropped_tie = similarities[a, n_listed - 1], ties[n_listed - 1]
                 if not comes_before(similarity, tie, dropped, dropped_tie):
                     dropped, dropped_tie = similarity, tie
             listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
-            if slack > 0.0:
-                dropped, dropped_tie = dropped * (1.0 + slack), np.uint64(0)
-            if dropped > 0.0 and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
+            if slack > 0.0 or margin > 0.0:
+                dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
+            if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
                 bound[a], bound_hash[a] = dropped, dropped_tie
 
 
@@ -299,10 +374,10 @@ def _update(
 
 
 @look_up.kernel
-def _(active: Any, nearest: Any, nearest_similarity: Any, lists: Lists, *, device: str) -> None:
+def _(active: Any, nearest: Any, nearest_similarity: Any, lists: Lists, nothing: float = 0.0, *, device: str) -> None:
     kernels.launch(
         "look_up", kernels.blocks(len(active), 128), 128,
-        (active, len(active), np.int32(lists.ids.shape[1]), nearest, nearest_similarity, *lists),
+        (active, len(active), np.int32(lists.ids.shape[1]), np.float64(nothing), nearest, nearest_similarity, *lists),
         device=device, COUNT="i32", WEIGHT="f64",
     )  # fmt: skip
 
@@ -320,11 +395,12 @@ def _(active: Any, nearest: Any, *, device: str) -> Any:
 @update_lists.kernel
 def _(
     active: Any, partner: Any, into: Any, old_size: Any, regions: Regions, weights: Any, n_clusterings: int,
-    slack: float, nearest: Any, lists: Lists, *, device: str,
+    slack: float, nearest: Any, lists: Lists, margin: float = 0.0, nothing: float = 0.0, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(
         "update_lists", kernels.blocks(len(active), 4), 128,
         (active, len(active), np.int32(lists.ids.shape[1]), partner, into, old_size, regions.clusters, regions.counts,
-         regions.start, regions.length, regions.size, weights, n_clusterings, np.float64(slack), nearest, *lists),
+         regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
+         n_clusterings, np.float64(slack), np.float64(margin), np.float64(nothing), nearest, *lists),
         device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip

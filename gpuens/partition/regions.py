@@ -3,6 +3,9 @@
 A region A is a set of objects with the histogram n_A[c] of the clusters they are in. Its average similarity to another
 region R is Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no pair of objects. With int64 unit weights the sum is an
 exact whole number; with float64 weights it is taken in ascending order of the clusters, on every device.
+
+For any symmetric S (`gpuens.partition.general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
+the affinities of R: in the place of the weights (N_c,) come those of all regions (G, N_c).
 """
 
 from typing import Any, NamedTuple
@@ -126,9 +129,14 @@ def _merge(regions, kept, absorbed):
 @njit(cache=True, nogil=True)
 def similarity_of(regions, weights, n_clusterings, a, b):
     """Return the average similarity of two regions; the same bits whichever comes first."""
-    if regions.length[a] > regions.length[b]:
+    if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
         a, b = b, a
     cluster, count = regions.clusters, regions.counts
+    if weights.ndim == 2:  # known when this is compiled
+        score = 0.0
+        for e in range(regions.start[a], regions.start[a] + regions.length[a]):
+            score += count[e] * weights[b, cluster[e]]
+        return score / (regions.size[a] * regions.size[b] * n_clusterings)
     i, j = regions.start[a], regions.start[b]
     end_a, end_b = i + regions.length[a], j + regions.length[b]
     leap = regions.length[b] > 8 * regions.length[a]

@@ -1,0 +1,281 @@
+"""Repeat the experiments of the ECRMC paper: eleven data sets, the coefficients and T; and what Covertype costs.
+
+    python bench/reproduce_ecrmc.py --data DIR [--only PART ...] [--sets NAME ...] [--runs 20]
+    python bench/reproduce_ecrmc.py --quick
+
+DIR (or GPUENS_DATA) holds the data sets. M = 20 base clusterings: k-means on the features as they are, k drawn from
+[K, min(√N, 100)] with K the number of classes; as many clusters are asked for. The parts:
+
+    sets     each set: NMI, ARI and AC of ECRMC with T = 5, 10, 15 and 20 % of N / K (its Fig. 3), of ECRMC without the
+             reconstructed coefficients, whose S correlates the clusters' own members (its Fig. 7), and of LWGP, LWEA
+             and EAC on the same ensembles. Every run has an ensemble of its own, the same for all
+    self     whether an object should be in its own reference set, which the paper leaves open
+    covtype  581,012 objects through the CA-tree, a sample and exactly: seconds, memory, T; each in its own process
+
+About an hour on two cores. Results are written after each data set; a part of the same machine, versions and commit
+goes on where it was stopped.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import common
+import ecrmc_report
+import numpy as np
+
+import gpuens as ge
+from gpuens.partition import average_linkage
+from gpuens.similarity.mapping import map_objects, points_of
+from gpuens.similarity.ranks import rank_correlation
+from gpuens.similarity.reference_sets import reference_sets
+
+PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+SETS = ("iris", "breast_wisconsin", "vs", "coil20", "semeion", "spf", "is", "pd", "mnist5000", "usps", "lr")
+LARGE = {"mnist5000", "usps", "lr"}  # whose base clusterings take long
+SHARES = (5, 10, 15, 20)  # T, in percent of N / K
+M = 20
+LIMIT = 1500.0  # seconds after which a measurement of Covertype is given up
+
+
+def main() -> None:
+    options = parse()
+    what = {"bench": "ecrmc", "seed": options.seed, "quick": options.quick}
+    record = common.begin(options.output, what)
+    parts = record.setdefault("parts", {})
+    for name in options.only:
+        about = common.about(PACKAGES) | {"setting": {"runs": options.runs}}
+        part = parts.get(name, {})
+        if {key: part.get(key) for key in about} != about:
+            part = parts[name] = {**about, "date": common.today(), "rows": {}}
+        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
+
+        def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
+            part["rows"][key] = row
+            why = f": {row['failed']}" if "failed" in row else ""
+            print(f"    {name}: {key}{why}", file=sys.stderr, flush=True)
+            common.save(options.output, record, ecrmc_report.markdown(record))
+
+        PARTS[name](options, part["rows"], found)
+        record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
+    print(ecrmc_report.markdown(record))
+    if options.output:
+        common.save(options.output, record, ecrmc_report.markdown(record))
+        ecrmc_report.plot(common.rounded(record), options.output.with_suffix(".png"))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=PARTS,
+        default=list(PARTS),
+        metavar="PART",
+        help="which parts; none: the page again",
+    )
+    parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help="which of the eleven sets")
+    parser.add_argument("--labels", type=Path, help="base clusterings of Covertype (.npy), instead of making them")
+    parser.add_argument("--runs", type=int, help="ensembles of each set (20)")
+    parser.add_argument("--runs-large", type=int, help="ensembles of mnist5000, usps and lr (as many as of the others)")
+    parser.add_argument("--quick", action="store_true", help="iris and digits, which come with scikit-learn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
+    options = parser.parse_args()
+    options.runs = options.runs or (2 if options.quick else 20)
+    options.runs_large = options.runs_large or options.runs
+    if options.quick:
+        options.sets = ["iris"]
+    if options.output is None and not options.quick:
+        options.output = common.RESULTS / "ecrmc.json"
+    return options
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+Found = Callable[[str, common.Record], None]
+
+
+def sets(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+    for name in options.sets:
+        if name not in rows:
+            row = common.in_child(
+                __file__, "repeat", name=name, data=options.data, seed=options.seed,
+                runs=options.runs_large if name in LARGE else options.runs,
+            )  # fmt: skip
+            found(name, row)
+
+
+def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+    for name in options.sets:
+        if name not in rows and name not in LARGE:
+            row = common.in_child(
+                __file__, "with_itself", name=name, data=options.data, runs=options.runs, seed=options.seed
+            )
+            found(name, row)
+
+
+def covtype(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+    name = "digits" if options.quick else "covtype"
+    for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000", "core-groups"):
+        for method in ("ECRMC",) if options.quick else ("ECRMC", "LWEA"):
+            key = f"{method}, {reduction}"
+            if key not in rows:
+                row = common.in_child(
+                    __file__, "fit", limit=LIMIT, name=name, data=options.data, labels=options.labels, method=method,
+                    reduction=reduction, seed=options.seed,
+                )  # fmt: skip
+                found(key, row)
+
+
+PARTS = {"sets": sets, "self": itself, "covtype": covtype}
+
+
+# --- what the children do ---------------------------------------------------------------------------------------------
+
+
+class Known:
+    """Reference sets found before: the nearest ones of more, with the object itself among them if that is wanted."""
+
+    def __init__(self, ids: np.ndarray, distances: np.ndarray, n_neighbors: int, *, itself: bool = False) -> None:
+        self.ids, self.distances, self.n_neighbors = ids[:, :n_neighbors], distances[:, :n_neighbors], n_neighbors
+        if itself:
+            own = np.arange(len(ids))[:, None]
+            self.ids = np.concatenate([own, self.ids[:, :-1]], axis=1)
+            self.distances = np.concatenate([np.zeros(own.shape), self.distances[:, :-1]], axis=1)
+
+    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.ascontiguousarray(self.ids[start:stop]), np.ascontiguousarray(self.distances[start:stop])
+
+
+def share_of(percent: int, n_objects: int, k: int) -> int:
+    """Return T for a share of the objects in a class of average size."""
+    return max(2, round(percent / 100 * n_objects / k))
+
+
+def base_clusterings(X: Any, k: int, seed: int, run: int) -> ge.Ensemble:
+    most = max(k, min(int(X.shape[0] ** 0.5), 100))
+    return ge.generate.kmeans_ensemble(X, M, (k, most), random_state=1000 * seed + run, progress=False)
+
+
+def consensus(ensemble: ge.Ensemble, groups: ge.Reduction, coefficients: Any, k: int) -> np.ndarray:
+    """Return ECRMC's labels from mapping coefficients, reconstructed or not."""
+    rows = groups.ensemble
+    similarity = rank_correlation(coefficients)
+    return groups.expand(average_linkage(rows.codes, rows.offsets, similarity, groups.weights).cut(k))
+
+
+def incidence(ensemble: ge.Ensemble) -> Any:
+    """Return the original mapping coefficients, 1 of the object's own clusters (eq 8)."""
+    from scipy.sparse import csr_array
+
+    known = ensemble.codes != ensemble.missing_code
+    clusters = (ensemble.codes + ensemble.offsets[:-1])[known]
+    starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    return csr_array((np.ones(len(clusters)), clusters, starts), shape=(ensemble.n_objects, ensemble.n_clusters))
+
+
+def prepared(name: str, data: str | None, shares: tuple) -> tuple[Any, int, np.ndarray, np.ndarray]:
+    found = ge.datasets.load(name, data=data)
+    k, n = found.n_classes, len(found.y)
+    X = found.X.toarray() if hasattr(found.X, "toarray") else found.X
+    references = reference_sets(points_of(X, n, "cpu"), share_of(max(shares), n, k))
+    return found, k, *references.of(0, n)
+
+
+def repeat(name: str, data: str | None, runs: int, seed: int) -> common.Record:
+    """Score all methods over runs, each with an ensemble of its own."""
+    found, k, ids, distances = prepared(name, data, SHARES)
+    n = len(found.y)
+    scores: dict[str, dict[str, list[float]]] = {}
+    seconds: list[float] = []
+    n_groups = []
+    warnings.simplefilter("ignore")
+    for run in range(runs):
+        ensemble = base_clusterings(found.X, k, seed, run)
+        groups = ge.CoreGroups().reduce(ensemble)
+        n_groups.append(len(groups.weights))
+        labelings = {f"base {m}": ensemble.codes[:, m] for m in range(M)}
+        for share in SHARES:
+            start = time.perf_counter()
+            known = Known(ids, distances, share_of(share, n, k))
+            labelings[f"T {share} %"] = consensus(ensemble, groups, map_objects(ensemble, known), k)
+            seconds.append(time.perf_counter() - start)
+        labelings["without"] = consensus(ensemble, groups, incidence(ensemble), k)
+        for method in ("lwgp", "lwea", "eac"):
+            own = {"random_state": run} if method == "lwgp" else {}
+            labelings[method.upper()] = ge.consensus(ensemble, k, method=method, **own)
+        base: dict[str, list[float]] = {}
+        for method, labels in labelings.items():
+            row = ge.metrics.scores(labels, found.y)
+            for score, key in (("NMI", "nmi"), ("ARI", "ari"), ("AC", "accuracy")):
+                if method.startswith("base"):
+                    base.setdefault(score, []).append(row[key])
+                else:
+                    scores.setdefault(method, {}).setdefault(score, []).append(row[key])
+        for score, values in base.items():
+            scores.setdefault("base", {}).setdefault(score, []).append(float(np.mean(values)))
+    return {
+        "n_objects": n,
+        "k": k,
+        "T": {str(share): share_of(share, n, k) for share in SHARES},
+        "groups": float(np.mean(n_groups)),
+        "methods": scores,
+        "seconds": float(np.median(seconds)),
+        "load": common.load(),
+    }
+
+
+def with_itself(name: str, data: str | None, runs: int, seed: int) -> common.Record:
+    """Score ECRMC with T = 10 % of others, and of others and the object itself."""
+    found, k, ids, distances = prepared(name, data, (10,))
+    scores: dict[str, dict[str, list[float]]] = {way: {} for way in ("others", "itself")}
+    warnings.simplefilter("ignore")
+    for run in range(runs):
+        ensemble = base_clusterings(found.X, k, seed, run)
+        groups = ge.CoreGroups().reduce(ensemble)
+        for way, own in scores.items():
+            known = Known(ids, distances, ids.shape[1], itself=way == "itself")
+            row = ge.metrics.scores(consensus(ensemble, groups, map_objects(ensemble, known), k), found.y)
+            for score, key in (("NMI", "nmi"), ("ARI", "ari"), ("AC", "accuracy")):
+                own.setdefault(score, []).append(row[key])
+    return {"methods": scores}
+
+
+def fit(name: str, data: str | None, labels: str | None, method: str, reduction: str, seed: int) -> common.Record:
+    """Measure one method on a large set; the first call includes what the library imports by itself."""
+    found = ge.datasets.load(name, data=data)
+    k = found.n_classes
+    if labels is not None:
+        ensemble = ge.Ensemble(np.load(labels))
+    else:
+        ensemble = ge.generate.kmeans_ensemble(found.X, M, (k, 100), random_state=seed, progress=False)
+    before = common.peak_memory()
+    made = ge.methods()[method.lower()](k, reduction=reduction)
+    more = {"X": found.X} if method == "ECRMC" else {}
+    _, record = common.measured(lambda: made.fit(ensemble, **more), later=0)
+    row = ge.metrics.scores(made.labels_, found.y)
+    return record | {
+        "before": before,
+        "n_objects": ensemble.n_objects,
+        "n_clusters": ensemble.n_clusters,
+        "k": k,
+        "rows": len(made.reduction_.weights),
+        "T": getattr(made, "n_neighbors_", None),
+        "coefficients": int(made.mapping_.nnz) if method == "ECRMC" else None,
+        "NMI": row["nmi"],
+        "ARI": row["ari"],
+        "AC": row["accuracy"],
+    }
+
+
+if __name__ == "__main__":
+    common.serve({"repeat": repeat, "with_itself": with_itself, "fit": fit})
+    main()

@@ -1,0 +1,201 @@
+"""Mapping coefficients: how much an object belongs to each cluster, as its reference set has it (ECRMC's P^r).
+
+Cao, Chang & Zhao, "A new ensemble clustering algorithm using a reconstructed mapping coefficient", KSII Transactions on
+Internet and Information Systems 14 (2020) 2957-2980.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels, progress, validation
+from gpuens.ensemble import Ensemble
+from gpuens.features import as_features
+from gpuens.similarity.reference_sets import reference_sets
+
+AT_ONCE = 2**22  # coefficients at most that are worked out together on the CPU
+
+
+def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "auto") -> Any:
+    """Return P^r: the share of each cluster in the reference set of each object, within each clustering (eqs 6-11).
+
+    The reference set of an object is its T nearest others in X; the nearer, the more one counts: λ_j = 1 - d_j / Σ d.
+    (Eq 10 of the paper sums p_il where it means p_jl.)
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    X : array or DataFrame (n_objects, n_features)
+        Features of the objects, as they are: nothing is scaled. Distances are Euclidean.
+    n_neighbors : int
+        T, from 1 to n_objects - 1. Of objects equally far the first ones are taken.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    scipy.sparse.csr_array (n_objects, n_clusters), float64, in host memory
+        At most T non-zeros for each object and clustering, which sum to 1; none where no reference has a label there.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, for features that are not those of these objects and T out of range.
+    MemoryError
+        Where the coefficients do not fit the memory budget.
+
+    Notes
+    -----
+    A reference that alone counts, and those that all lie on the object itself, weigh 1 each, where eq 6 has 0 / 0 or
+    nothing but 0.
+
+    References
+    ----------
+    Cao, Chang & Zhao (2020), KSII Transactions on Internet and Information Systems 14.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> X = [[0.0], [1.0], [3.0], [10.0]]
+    >>> mapping = ge.similarity.mapping_coefficients([[0, 0, 1, 1], [0, 1, 2, 2]], X, n_neighbors=2)
+    >>> mapping.toarray()[:2].round(2).tolist()
+    [[0.75, 0.25, 0.0, 0.75, 0.25], [0.67, 0.33, 0.67, 0.0, 0.33]]
+    """
+    ens = Ensemble(ens)
+    device = devices.resolve(device, ens.device_kind)
+    points = points_of(X, ens.n_objects, device)
+    n_neighbors = validation.n_neighbors(n_neighbors, ens.n_objects)
+    return map_objects(ens, reference_sets(points, n_neighbors, device=device), device=device)
+
+
+def points_of(X: Any, n_objects: int, device: str) -> Any:
+    """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
+    points = as_features(X, device)
+    validation.features_of_objects(points, n_objects)
+    return points.astype(np.float64, copy=False)
+
+
+def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
+    """Return `mapping_coefficients` from what `reference_sets` gave; T = 0 maps nothing."""
+    from scipy.sparse import csr_array
+
+    shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
+    if n_neighbors == 0:
+        return csr_array(shape)
+    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # coefficients of an object in each clustering at most
+    room_each = int(room.sum())
+    step = AT_ONCE if device == "cpu" else devices.scratch(device) // 32
+    step = max(1, step // max(room_each, 2 * n_neighbors))
+    codes = ens.codes_on(device)
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    n_found = 0
+    budget = devices.memory_budget()
+    with progress.bar(total=ens.n_objects, description="mapping coefficients") as shown:
+        for start in range(0, ens.n_objects, step):
+            stop = min(start + step, ens.n_objects)
+            ids, distances = references.of(start, stop)
+            clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
+            found.append(_without_gaps(clusters, values, counts, room, device))
+            n_found += len(found[-1][0])
+            # as many for the other objects as for those so far, twice while the parts become one
+            validation.fits(
+                24 * n_found * ens.n_objects // stop,
+                budget,
+                f"the mapping coefficients of {ens.n_objects} objects to {ens.n_clusters} clusters",
+                "take a smaller n_neighbors, or fewer objects",
+            )
+            shown.update(stop - start)
+    clusters, values, counts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return csr_array((values, clusters, np.concatenate([[0], np.cumsum(counts)])), shape=shape)
+
+
+def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple:
+    """Return the clusters and coefficients in use, one object after the other, and how many each has (host)."""
+    xp = devices.namespace(device)
+    clustering = np.repeat(np.arange(len(room)), room)
+    place = np.arange(len(clustering)) - (np.cumsum(room) - room)[clustering]
+    used = xp.asarray(place) < counts[:, xp.asarray(clustering)]
+    return tuple(devices.to_host(array) for array in (clusters[used], values[used], counts.sum(axis=1)))
+
+
+@kernels.primitive
+def coefficients(
+    ids: np.ndarray, distances: np.ndarray, codes: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
+
+    Clustering m has min(T, k_m) places side by side: ``clusters`` int32 and ``values`` float64 (R, places), of which
+    the first ``counts`` (R, M) int32 are in use, clusters ascending, and the others 0. Sums run over the references,
+    nearest first, and those of eq 11 over the clusters.
+    """
+    firsts, shape = _places(offsets, *ids.shape)
+    clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
+    counts = np.zeros((len(ids), len(firsts)), dtype=np.int32)
+
+    def work(start: int, stop: int) -> None:
+        _coefficients(start, stop, ids, distances, codes, offsets, firsts, clusters, values, counts)
+
+    devices.over_ranges(work, len(ids), grain=64)
+    return clusters, values, counts
+
+
+def _places(offsets: np.ndarray, n_rows: int, n_neighbors: int) -> tuple[np.ndarray, tuple[int, int]]:
+    """Return the first place of each clustering, and the shape of all places."""
+    room = np.minimum(np.diff(offsets), n_neighbors)
+    return np.cumsum(room) - room, (n_rows, int(room.sum()))
+
+
+@njit(cache=True, nogil=True)
+def _coefficients(start, stop, ids, distances, codes, offsets, firsts, clusters, values, counts):
+    missing = codes.dtype.type(-1)
+    n_neighbors = ids.shape[1]
+    weights = np.empty(n_neighbors)
+    for i in range(start, stop):
+        far = 0.0
+        for t in range(n_neighbors):
+            far += distances[i, t]
+        for t in range(n_neighbors):
+            weights[t] = 1.0 - distances[i, t] / far if far > 0.0 and n_neighbors > 1 else 1.0
+        for m in range(len(firsts)):
+            first, listed = firsts[m], 0
+            for t in range(n_neighbors):
+                label = codes[ids[i, t], m]
+                if label == missing or weights[t] <= 0.0:
+                    continue
+                cluster = offsets[m] + label
+                at = listed
+                while at > 0 and clusters[i, first + at - 1] > cluster:
+                    at -= 1
+                if at > 0 and clusters[i, first + at - 1] == cluster:
+                    values[i, first + at - 1] += weights[t]
+                    continue
+                for later in range(first + listed, first + at, -1):
+                    clusters[i, later], values[i, later] = clusters[i, later - 1], values[i, later - 1]
+                clusters[i, first + at], values[i, first + at] = cluster, weights[t]
+                listed += 1
+            total = 0.0
+            for at in range(first, first + listed):
+                total += values[i, at]
+            for at in range(first, first + listed):
+                values[i, at] /= total
+            counts[i, m] = listed
+
+
+# --- kernels/mapping.cu -----------------------------------------------------------------------------------------------
+
+
+@coefficients.kernel
+def _(ids: Any, distances: Any, codes: Any, offsets: np.ndarray, *, device: str) -> tuple[Any, Any, Any]:
+    xp, (n_rows, n_neighbors) = devices.namespace(device), ids.shape
+    n_objects, n_clusterings = codes.shape
+    firsts, shape = _places(offsets, n_rows, n_neighbors)
+    clusters, values = xp.zeros(shape, dtype=np.int32), xp.zeros(shape)
+    counts = xp.empty((n_rows, n_clusterings), dtype=np.int32)
+    kernels.launch(
+        "mapping_coefficients", kernels.blocks(n_rows * n_clusterings, 128), 128,
+        (ids, distances, codes.T, xp.asarray(offsets), xp.asarray(firsts), clusters, values, counts, n_rows,
+         n_neighbors, n_objects, n_clusterings, shape[1]),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return clusters, values, counts

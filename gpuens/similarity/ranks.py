@@ -1,0 +1,171 @@
+"""Spearman's rank correlation of sparse columns, in whole numbers, without the zeros.
+
+Of a column's average ranks only differences count, so that of the zeros, which all tie, is taken off: a sparse column
+stays sparse, and Σ (μ - μ̄)(ν - ν̄) = Σ μ ν - Σ μ Σ ν / n runs over the objects that are in both. Twice an average rank
+is a whole number, and so is everything up to the last division: the same on every device, whatever the order.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels, validation
+
+Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
+
+STEPS = 2**43  # of coefficients from 0 to 1: what rounding alone parts (by less than 1e-13) has one rank
+
+
+def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
+    """Return the Spearman correlation of all pairs of columns, average ranks for ties (eq 15).
+
+    Parameters
+    ----------
+    coefficients : scipy.sparse array (n_objects, n_columns)
+        From 0 to 1, such as `gpuens.similarity.mapping_coefficients` gives. Those less than 1e-13 apart tie.
+    counts : ndarray (n_objects,), int64, optional
+        How many objects each row stands for, 1 if not given.
+    device : {"cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    ndarray (n_columns, n_columns), float64, symmetric, from -1 to 1, in host memory
+        1 of each column and itself. A column that does not vary correlates with no other: 0.
+
+    Raises
+    ------
+    MemoryError
+        Before it starts, for more pairs of columns than the memory budget holds.
+
+    Notes
+    -----
+    Exact up to a million objects; beyond, ranks are rounded to one in a million or so, so that 64 bits hold the sums.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> import gpuens as ge
+    >>> columns = np.array([[170, 150, 210, 180, 160], [180, 165, 190, 168, 172]]).T / 1000
+    >>> ge.similarity.rank_correlation(scipy.sparse.csr_array(columns)).round(10).tolist()
+    [[1.0, 0.7], [0.7, 1.0]]
+    """
+    n_objects, n_columns = coefficients.shape
+    counts = np.ones(n_objects, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    validation.fits(
+        48 * n_columns**2 + 40 * coefficients.nnz,
+        devices.memory_budget(),
+        f"the rank correlation of {n_columns} clusters",
+        "take fewer clusterings, or clusterings of fewer clusters",
+    )
+    columns = _whole(coefficients.tocsc())
+    n = int(counts.sum())
+    shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν is at most 4 n³, and less than 2⁶² of what is left
+    columns.data = np.concatenate(
+        devices.over_ranges(lambda a, b: _doubled_ranks(columns, a, b, counts, n) >> shift, n_columns, grain=16)
+        or [columns.data]
+    )
+    rows = columns.tocsr()
+    entries = [(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
+    products = rank_products(*entries, counts, device=device)
+    totals = columns.T @ counts
+    return _correlations(products, totals, n)
+
+
+def _whole(columns: Any) -> Any:
+    """Return the columns with coefficients as whole steps, int64, without those of none."""
+    whole = type(columns)(columns, dtype=np.float64, copy=True)
+    whole.data = np.rint(whole.data * STEPS).astype(np.int64)
+    whole.eliminate_zeros()
+    return whole
+
+
+def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: int) -> np.ndarray:
+    """Return twice the average rank of each non-zero, less that of the zeros, of columns start … stop - 1.
+
+    Before a value come z zeros and b others, and t tie with it: 2 (z + b) + t + 1 is twice its rank, z + 1 the zeros'.
+    """
+    bounds = columns.indptr[start : stop + 1]
+    values, objects = (array[bounds[0] : bounds[-1]] for array in (columns.data, columns.indices))
+    if not len(values):
+        return np.empty(0, dtype=np.int64)
+    column = np.repeat(np.arange(stop - start), np.diff(bounds))
+    order = np.lexsort((values, column))
+    ordered, weight = values[order], counts[objects[order]]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]) | (column[1:] != column[:-1])
+    starts = np.flatnonzero(first)
+    tied = np.add.reduceat(weight, starts)
+    of_column = np.bincount(column, weights=weight, minlength=stop - start).astype(np.int64)
+    before = np.cumsum(tied) - tied - (np.cumsum(of_column) - of_column)[column[starts]]
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = (n - of_column[column[starts]] + 2 * before + tied)[np.cumsum(first) - 1]
+    return ranks
+
+
+def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
+    """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), numerators exact: Python's whole numbers are of any size."""
+    exact = [int(total) for total in totals]
+    variances = np.array([n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)], dtype=float)
+    deviations = np.sqrt(variances)
+    row_of = np.array(exact, dtype=object)
+    found = np.zeros(products.shape)
+    for c in np.flatnonzero(deviations).tolist():
+        covariances = (n * products[c].astype(object) - exact[c] * row_of).astype(np.float64)
+        np.divide(covariances, deviations[c] * deviations, out=found[c], where=deviations > 0)
+    np.clip(found, -1.0, 1.0, out=found)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+@kernels.primitive
+def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
+    """Return Σ counts[i] μ_ic μ_id of all pairs of columns, int64 (n_columns, n_columns), host.
+
+    ``columns`` and ``rows`` hold the same whole numbers μ in SciPy's way, by columns and by rows.
+    """
+    n_columns = len(columns[0]) - 1
+    products = np.zeros((n_columns, n_columns), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        _products(start, stop, *columns, *rows, counts, products)
+
+    devices.over_ranges(work, n_columns)
+    return _both_ways(products)
+
+
+def _both_ways(upper: np.ndarray) -> np.ndarray:
+    """Return a matrix whose lower triangle is the upper one's."""
+    lower = np.tril_indices(len(upper), -1)
+    upper[lower] = upper.T[lower]
+    return upper
+
+
+@njit(cache=True, nogil=True)
+def _products(start, stop, column_starts, objects, in_column, row_starts, clusters, in_row, counts, products):
+    for c in range(start, stop):
+        for e in range(column_starts[c], column_starts[c + 1]):
+            i = objects[e]
+            value = in_column[e] * counts[i]
+            at = row_starts[i + 1] - 1
+            while at >= row_starts[i] and clusters[at] >= c:  # clusters ascend in a row
+                products[c, clusters[at]] += value * in_row[at]
+                at -= 1
+
+
+# --- kernels/rank_correlation.cu --------------------------------------------------------------------------------------
+
+
+@rank_products.kernel
+def _(columns: Entries, rows: Entries, counts: np.ndarray, *, device: str) -> np.ndarray:
+    xp, n_columns = devices.namespace(device), len(columns[0]) - 1
+    products = xp.zeros((n_columns, n_columns), dtype=np.uint64)
+    in_shared = 8 * n_columns <= kernels.SHARED_BYTES
+    kernels.launch(
+        "rank_products", kernels.blocks(n_columns, 1), 256,
+        (*(xp.asarray(part, dtype=np.int64) for part in (*columns, *rows)), xp.asarray(counts), products, n_columns,
+         np.int32(in_shared)),
+        device=device, shared=8 * n_columns if in_shared else 0,
+    )  # fmt: skip
+    return _both_ways(devices.to_host(products).view(np.int64))

@@ -1,0 +1,142 @@
+"""Reference sets: the nearest other objects of every object in the features, exactly, on every device.
+
+Distances are what decides, so they have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the order of the
+features. Nearest first, and of objects equally far the one that comes first. scikit-learn's trees and products find the
+candidates on the CPU, a few more than are wanted; where what they leave out could tie with what is taken, all objects
+are gone through.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuens import device as devices
+from gpuens import kernels
+
+SPARE = 8  # candidates beyond those wanted
+TREE_FROM = 50_000  # objects from which on a k-d tree finds candidates in up to TREE_FEATURES features
+TREE_FEATURES = 64
+
+
+class ReferenceSets:
+    """Finds the ``n_neighbors`` nearest others of objects at ``points`` (N, D), float64, C-contiguous."""
+
+    device = "cpu"
+
+    def __init__(self, points: np.ndarray, n_neighbors: int) -> None:
+        from sklearn.neighbors import NearestNeighbors
+
+        n_objects, n_features = points.shape
+        self.points, self.n_neighbors = points, n_neighbors
+        tree = n_objects > TREE_FROM and n_features <= TREE_FEATURES
+        # about their mean, where products of large coordinates lose less
+        self._centred = points - points.mean(axis=0)
+        self._squares = np.einsum("ij,ij->i", self._centred, self._centred)
+        self._finder = NearestNeighbors(
+            n_neighbors=min(n_objects, n_neighbors + 1 + SPARE),
+            algorithm="kd_tree" if tree else "auto",
+            n_jobs=devices.n_threads(),
+        ).fit(self._centred)
+
+    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest others of objects start … stop - 1, int64, and their distances, (stop - start, T)."""
+        far, candidates = self._finder.kneighbors(self._centred[start:stop])
+        # below what its square can truly be, whatever the finder rounds
+        eps = np.finfo(np.float64).eps
+        error = 16 * eps * (self.points.shape[1] + 8) * (self._squares[start:stop] + self._squares.max())
+        beyond = far[:, -1] ** 2 - error
+        if candidates.shape[1] == len(self.points):
+            beyond[:] = np.inf  # nothing is left out
+        ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
+        squares = np.empty(ids.shape)
+
+        def work(first: int, last: int) -> None:
+            _nearest(first, last, start, self.points, candidates, beyond, ids, squares)
+
+        devices.over_ranges(work, stop - start, grain=64)
+        return ids, np.sqrt(squares)
+
+
+@kernels.primitive
+def reference_sets(points: np.ndarray, n_neighbors: int) -> ReferenceSets:
+    """Return what finds the nearest others of objects; its parameters are those of `ReferenceSets`."""
+    return ReferenceSets(points, n_neighbors)
+
+
+@njit(cache=True, nogil=True)
+def _nearest(first, last, start, points, candidates, beyond, ids, squares):
+    """Take the nearest of the candidates, or of all objects where one left out may come before the last one taken."""
+    n_objects, n_neighbors = len(points), ids.shape[1]
+    for i in range(first, last):
+        listed = 0
+        for j in candidates[i]:
+            if j != start + i:
+                listed = _offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
+        if listed == n_neighbors and squares[i, n_neighbors - 1] < beyond[i]:
+            continue
+        listed = 0
+        for j in range(n_objects):
+            if j != start + i:
+                listed = _offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
+
+
+@njit(cache=True, nogil=True)
+def _squared_distance(a, b):
+    total = 0.0
+    for d in range(len(a)):
+        total += (a[d] - b[d]) * (a[d] - b[d])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _offer(ids, squares, listed, new_id, square):
+    """Insert an object into a list kept nearest first, dropping its last entry when full; return those listed."""
+    position = listed
+    if listed == len(ids):
+        position -= 1
+        if square > squares[position] or (square == squares[position] and new_id > ids[position]):
+            return listed
+    else:
+        listed += 1
+    while position > 0 and (
+        square < squares[position - 1] or (square == squares[position - 1] and new_id < ids[position - 1])
+    ):
+        ids[position], squares[position] = ids[position - 1], squares[position - 1]
+        position -= 1
+    ids[position], squares[position] = new_id, square
+    return listed
+
+
+# --- kernels/reference_sets.cu ----------------------------------------------------------------------------------------
+
+
+class KernelReferenceSets:
+    """`ReferenceSets` where kernels run: all distances of some objects at a time, sorted."""
+
+    def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
+        xp = devices.namespace(device)
+        self.n_neighbors, self.device = n_neighbors, device
+        self._by_feature = xp.ascontiguousarray(xp.asarray(points).T)
+
+    def of(self, start: int, stop: int) -> tuple[Any, Any]:
+        xp, (n_features, n_objects) = devices.namespace(self.device), self._by_feature.shape
+        step = max(1, devices.scratch(self.device) // (40 * n_objects))
+        found = []
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            squares = xp.empty((last - first, n_objects))
+            kernels.launch(
+                "squared_distances", kernels.blocks(squares.size, 256), 256,
+                (self._by_feature, squares, first, last - first, n_objects, n_features), device=self.device,
+            )  # fmt: skip
+            # equal ones by their number; the object itself comes first
+            nearest = np.argsort(squares, axis=1, kind="stable")[:, 1 : 1 + self.n_neighbors]
+            found.append((nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1))))
+        ids, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return xp.ascontiguousarray(ids), xp.ascontiguousarray(distances)
+
+
+@reference_sets.kernel
+def _(points: Any, n_neighbors: int, *, device: str) -> KernelReferenceSets:
+    return KernelReferenceSets(points, n_neighbors, device)

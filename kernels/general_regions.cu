@@ -1,0 +1,63 @@
+// Regions under any symmetric S (gpuens/partition/general_regions.py): affinities that add up, and searches over all
+// pairs, similarities being of any sign.
+//
+//   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (similarity_of in the prelude)
+//
+// variants: COUNT = i32 i64
+
+// affinities (G, N_c): adds row absorbed[p] to row kept[p]. One thread an element.
+extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, i64 n_pairs, i64 n_clusters,
+                                            f64* affinities) {
+    FOR_EACH(at, n_pairs * n_clusters) {
+        i64 p = at / n_clusters, c = at % n_clusters;
+        affinities[kept[p] * n_clusters + c] += affinities[absorbed[p] * n_clusters + c];
+    }
+}
+
+// Lists anew the nearest of all active regions for each query, all of them where there are no more than fit: then the
+// bound is `nothing`, minus infinity. One warp a query: a lane scores a region, and together they hold the list.
+extern "C" __global__ void search_general(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
+                                          const i32* clusters, const COUNT* counts, const i64* start,
+                                          const i64* length, const i64* size, const f64* affinities, i64 n_clusters,
+                                          i64 n_clusterings, int n_listed, f64 nothing, i32* ids,
+                                          f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    int lane = threadIdx.x % 32;
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    u64 work = 0;
+    for (i64 i = warp; i < n_queries; i += n_warps) {
+        i64 a = queries[i];
+        WarpList list(n_listed);
+        for (i64 first = 0; first < n_active; first += 32) {
+            i64 r = first + lane < n_active ? active[first + lane] : a;
+            f64 similarity = 0.0;
+            u64 tie = pair_hash(a, r);
+            bool passes = r != a;
+            if (passes) {
+                similarity = similarity_of(clusters, counts, start, length, size, affinities, n_clusters,
+                                           n_clusterings, a, r);
+                work += min(length[a], length[r]);
+            }
+            f64 last = list.last_similarity();
+            u64 last_tie = list.last_tie();
+            passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
+            unsigned offers = __ballot_sync(ALL_LANES, passes);
+            while (offers) {
+                int lender = __ffs(offers) - 1;
+                offers &= offers - 1;
+                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
+                            __shfl_sync(ALL_LANES, tie, lender));
+            }
+        }
+        f64 last = list.last_similarity();
+        u64 last_tie = list.last_tie();
+        if (lane < n_listed) {
+            ids[a * n_listed + lane] = (i32)list.id;
+            similarities[a * n_listed + lane] = list.similarity;
+        }
+        if (lane == 0) {
+            bound[a] = list.full() ? last : nothing;
+            bound_hash[a] = list.full() ? last_tie : NO_HASH;
+        }
+    }
+    if (work) atomicAdd(compared, work);
+}

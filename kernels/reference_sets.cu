@@ -1,0 +1,19 @@
+// All objects seen from some of them (gpuens/similarity/reference_sets.py), which are then sorted by distance.
+//
+//   out[i, j] = sum_d (x[d, first + i] - x[d, j])^2, in the order of the features; -1 for the object itself, which so comes first
+//
+// x (D, N): the objects side by side for each feature. out (R, N). One thread an element: neighbouring threads read
+// neighbouring objects.
+
+extern "C" __global__ void squared_distances(const f64* x, f64* out, i64 first, i64 n_rows, i64 n_objects,
+                                             i64 n_features) {
+    FOR_EACH(at, n_rows * n_objects) {
+        i64 i = first + at / n_objects, j = at % n_objects;
+        f64 sum = 0.0;
+        for (i64 d = 0; d < n_features; ++d) {
+            f64 apart = x[d * n_objects + i] - x[d * n_objects + j];
+            sum += apart * apart;
+        }
+        out[at] = i == j ? -1.0 : sum;
+    }
+}

@@ -1,0 +1,181 @@
+"""ECRMC, from labels and features to the merges, against the literal one; and what it asks for."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels, refused, structured_labels
+
+import gpuens as ge
+from gpuens.cli import main
+from gpuens.methods import ecrmc
+
+
+def blobs(n_objects=80, *, missing=0.0, doubles=False, seed=0):
+    """Return (labels, features): k-means of clusters that overlap, and noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n_objects, 3)) + 3 * rng.integers(0, 3, n_objects)[:, None]
+    if doubles:
+        x = np.repeat(x[::4], 4, axis=0)[:n_objects]
+    labels = ge.generate.kmeans_ensemble(x, 5, (3, 8), random_state=seed).to_array()
+    labels = np.column_stack([labels, random_labels(n_objects, 2, 4, seed=seed)])
+    labels[rng.random(labels.shape) < missing] = -1
+    labels[np.arange(7), np.arange(7)] = np.maximum(0, labels[np.arange(7), np.arange(7)])
+    labels[:, 0] = np.maximum(0, labels[:, 0])
+    return labels, x
+
+
+CASES = {
+    "blobs": lambda: blobs(),
+    "missing labels": lambda: blobs(missing=0.2, seed=1),
+    "objects at one place": lambda: blobs(doubles=True, seed=2),
+    "features that tie": lambda: (
+        random_labels(60, 4, (2, 4), seed=3),
+        np.random.default_rng(3).integers(0, 3, (60, 2)),
+    ),
+    "no structure": lambda: (
+        random_labels(70, 5, (2, 6), missing=0.1, seed=4),
+        np.random.default_rng(4).random((70, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("n_neighbors", [2, 9])
+@pytest.mark.parametrize("case", CASES)
+def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
+    labels, x = CASES[case]()
+    est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, X=x)
+    mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
+    similarity = oracles.spearman(mapping)
+    revised = oracles.revised_coassociation(labels, similarity)
+    expected = oracles.average_linkage_of_all_pairs(labels, revised)
+    np.testing.assert_allclose(est.mapping_.toarray(), mapping, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(est.cluster_similarity_, similarity, rtol=0, atol=1e-10)
+    found = ge.similarity.revised_coassociation(labels, est.cluster_similarity_, device=where)
+    np.testing.assert_allclose(found, revised, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(est.dendrogram_.similarities, expected.heights, rtol=0, atol=1e-10)
+    assert (est.dendrogram_.similarities < 0).any()
+    for k in range(2, len(expected.heights)):
+        if expected.heights[-k] - expected.heights[-k + 1] > 1e-9:  # elsewhere rounding decides
+            of_groups = oracles.cut(expected.merges, len(expected.groups.rows), k)
+            np.testing.assert_array_equal(
+                est.dendrogram_.cut(k)[est.reduction_.membership], of_groups[expected.groups.membership]
+            )
+
+
+def test_the_merge_list_of_all_objects():
+    labels, x = blobs(doubles=True)
+    est = ge.ECRMC(3, n_neighbors=4).fit(labels, X=x)
+    assert len(est.children_) == len(labels) - 1
+    assert (np.diff(est.distances_) >= 0).all()
+    assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
+    assert len(est.linkage_matrix()) == len(labels) - 1
+
+
+def test_how_many_neighbours(monkeypatch):
+    labels, x = blobs(200)
+    assert ge.ECRMC(4).fit(labels, X=x).n_neighbors_ == 5  # a tenth of 200 / 4
+    assert ge.ECRMC(40).fit(labels, X=x).n_neighbors_ == 2
+    assert ge.ECRMC(1).fit(labels, X=x).n_neighbors_ == 20
+    few = min(len(np.unique(column)) for column in labels.T)
+    assert ge.ECRMC().fit(labels, X=x).n_neighbors_ == round(20 / few)
+    monkeypatch.setattr(ecrmc, "MOST_NEIGHBORS", 3)
+    assert ge.ECRMC(4).fit(labels, X=x).n_neighbors_ == 3
+    assert ge.ECRMC(4, n_neighbors=30).fit(labels, X=x).n_neighbors_ == 30
+
+
+def test_few_objects():
+    assert ge.ECRMC(1).fit([[5]], X=[[1.0]]).labels_.tolist() == [0]
+    est = ge.ECRMC(2).fit([np.array([0, 1]), np.array([0, 1])], X=[[1.0], [4.0]])
+    assert (est.labels_.tolist(), est.n_neighbors_) == ([0, 1], 1)
+    np.testing.assert_array_equal(est.mapping_.toarray(), [[0, 1, 0, 1], [1, 0, 1, 0]])
+
+
+def test_a_cut_at_a_distance_of_any_sign():
+    labels, x = blobs(300)
+    est = ge.ECRMC().fit(labels, X=x)
+    heights = 1 - est.dendrogram_.similarities
+    assert heights.min() < 0
+    for threshold in (float(np.median(heights)), float(np.quantile(heights, 0.9))):
+        found = ge.ECRMC(distance_threshold=threshold).fit(labels, X=x)
+        assert found.n_clusters_ == 1 + np.count_nonzero(heights >= threshold)
+    refused(lambda: ge.ECRMC(3, distance_threshold=0.5).fit(labels, X=x), ValueError, "n_clusters and distance_thresh")
+
+
+@pytest.mark.parametrize("reduction", [ge.Sample(60), ge.CATree(tau=0.3), "sample:60"])
+def test_coefficients_are_those_of_all_objects_whatever_the_reduction(reduction):
+    labels, x = blobs(200)
+    expected = ge.ECRMC(3).fit(labels, X=x)
+    est = ge.ECRMC(3, reduction=reduction).fit(labels, X=x)
+    np.testing.assert_array_equal(est.cluster_similarity_, expected.cluster_similarity_)
+    assert len(est.reduction_.weights) < len(expected.reduction_.weights)
+    assert ge.metrics.ari(est.labels_, expected.labels_) > 0.6
+
+
+def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
+    labels, x = blobs(120)
+    expected = ge.ECRMC(3, n_neighbors=6).fit(labels, X=x).labels_
+    import pandas as pd
+
+    frame = pd.DataFrame(x)
+    np.testing.assert_array_equal(ge.ECRMC(3, n_neighbors=6).fit_predict(labels, X=frame), expected)
+    np.testing.assert_array_equal(ge.consensus(labels, 3, method="ecrmc", X=x, n_neighbors=6), expected)
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", labels)
+    np.save("x.npy", x)
+    run = "run labels.npy --method ecrmc -k 3 --n-neighbors 6"
+    assert main(f"{run} --features x.npy -o out.npy".split()) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), expected)
+    record = json.loads(Path("out.npy.json").read_text())
+    assert (record["features"], record["n_neighbors_"]) == ("x.npy", 6)
+    capsys.readouterr()
+    for command, said in [
+        (run, "--features is needed"),
+        (f"{run} --features nothing.npy", "nothing.npy"),
+        (f"{run} --features x.npy --scheduler threads", "--scheduler=threads is for labels in chunks"),
+        (f"{run} --features x.npy -o x.npy", "is the input itself"),
+        ("run labels.npy --method lwea --features x.npy", "--features is no option of method 'lwea'"),
+    ]:
+        assert main(command.split()) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_what_it_cannot_do_without_is_asked_for(monkeypatch):
+    labels, x = blobs()
+    refused(lambda: ge.ECRMC(3).fit(labels), TypeError, "X is not given", "fit(labels, X=features)")
+    refused(lambda: ge.ECRMC(3).fit_predict(labels), TypeError, "X is not given")
+    refused(lambda: ge.consensus(labels, 3, method="ecrmc"), TypeError, "X is not given")
+    refused(lambda: ge.consensus(labels, 3, method="eac", X=x), TypeError, "X was given", "'eac'")
+    refused(lambda: ge.ECRMC(3).fit(labels, X=x[1:]), ValueError, "X has 79 rows", "80 objects")
+    refused(lambda: ge.ECRMC(3, n_neighbors=80).fit(labels, X=x), ValueError, "n_neighbors must be from 1 to 79")
+    refused(lambda: ge.ECRMC(3, n_neighbors=2.5).fit(labels, X=x), TypeError, "n_neighbors must be a whole number")
+    refused(lambda: ge.ECRMC("3").fit(labels, X=x), TypeError, "n_clusters must be a whole number")
+    monkeypatch.setenv("GPUENS_MEMORY", "100kB")
+    refused(lambda: ge.ECRMC(3).fit(labels, X=x), MemoryError)
+
+
+def test_labels_in_chunks_are_refused():
+    da = pytest.importorskip("dask.array")
+    labels, x = blobs()
+    chunks = da.from_array(labels, chunks=(20, 7))
+    refused(lambda: ge.ECRMC(3).fit(chunks, X=x), TypeError, "labels are in chunks", "labels.compute()")
+    fitted = ge.ECRMC(3).fit(labels, X=x)
+    refused(lambda: ge.distributed.fit(fitted, chunks), TypeError, "X is not given")
+
+
+def test_structure_that_only_the_features_show():
+    """Base clusterings that cut two rings into arcs: whose arcs belong together, neighbours know."""
+    rng = np.random.default_rng(0)
+    angle, truth = rng.uniform(0, 2 * np.pi, 600), np.repeat([0, 1], 300)
+    radius = np.where(truth == 0, 1.0, 3.0) + 0.05 * rng.standard_normal(600)
+    x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    labels = ge.generate.kmeans_ensemble(x, 10, (20, 30), random_state=0)
+    assert ge.metrics.ari(ge.ECRMC(2, n_neighbors=8).fit_predict(labels, X=x), truth) == 1.0
+
+
+def test_structured_labels_with_features_of_no_use():
+    labels, truth = structured_labels(300, 8, 4, noise=0.1, seed=1)
+    x = np.random.default_rng(1).standard_normal((300, 2)) + 20 * truth[:, None]
+    assert ge.metrics.ari(ge.ECRMC(4).fit_predict(labels, X=x), truth) > 0.95

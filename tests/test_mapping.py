@@ -1,0 +1,177 @@
+"""Reference sets, mapping coefficients, rank correlation and revised co-association against literal ones."""
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse
+import scipy.stats
+from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
+
+import gpuens as ge
+from gpuens.similarity import reference_sets as reference_sets_module
+from gpuens.similarity.mapping import points_of
+from gpuens.similarity.ranks import rank_correlation
+from gpuens.similarity.reference_sets import reference_sets
+
+FEATURES = {
+    "noise": lambda n, rng: rng.standard_normal((n, 4)),
+    "grid": lambda n, rng: rng.integers(0, 3, (n, 3)).astype(float),  # ties and doubles everywhere
+    "doubles": lambda n, rng: np.repeat(rng.standard_normal((-(-n // 4), 2)), 4, axis=0)[:n],
+    "all equal": lambda n, rng: np.full((n, 2), 7.0),
+    "one feature": lambda n, rng: rng.exponential(size=(n, 1)),
+    "far away": lambda n, rng: 1e6 + rng.integers(0, 4, (n, 20)),
+}
+
+
+def features(kind, n, seed=0):
+    return FEATURES[kind](n, np.random.default_rng(seed))
+
+
+# --- reference sets ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 2, 7, 59])
+@pytest.mark.parametrize("kind", FEATURES)
+def test_reference_sets(kind, n_neighbors, where):
+    points = features(kind, 60)
+    ids, _ = reference_sets(points, n_neighbors, device=where).of(0, 60)
+    for i in range(60):
+        expected = [j for j, _ in oracles.reference_set(points, i, n_neighbors)]
+        assert np.asarray(ids)[i].tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["noise", "grid", "far away"])
+def test_reference_sets_from_trees_and_products(kind, monkeypatch):
+    """Candidates of scikit-learn's, in both of its ways, and what they leave out where distances tie."""
+    points = features(kind, 500)
+    expected = [
+        sorted((np.cumsum((points[i] - points[j]) ** 2)[-1], j) for j in range(500) if j != i)[:5] for i in range(500)
+    ]
+    for tree_from in (0, 1000):
+        monkeypatch.setattr(reference_sets_module, "TREE_FROM", tree_from)
+        finder = reference_sets(points, 5)
+        assert finder._finder._fit_method == ("kd_tree" if tree_from == 0 or kind != "far away" else "brute")
+        ids, distances = finder.of(100, 300)
+        assert ids.tolist() == [[j for _, j in row] for row in expected[100:300]]
+        np.testing.assert_array_equal(distances, np.sqrt([[square for square, _ in row] for row in expected[100:300]]))
+
+
+# --- mapping coefficients ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["noise", "grid", "all equal"])
+@pytest.mark.parametrize("shape", shapes(MANY_SHAPES))
+def test_mapping_and_rank_correlation(shape, kind, where):
+    labels = MANY_SHAPES[shape]()
+    x, n_neighbors = features(kind, len(labels)), min(6, len(labels) - 1)
+    found = ge.similarity.mapping_coefficients(list(labels.T), x, n_neighbors, device=where)
+    expected = oracles.mapping_coefficients(labels, x, n_neighbors)
+    np.testing.assert_allclose(found.toarray(), expected, rtol=0, atol=1e-13)
+    assert (found.data > 0).all()
+    assert found.has_sorted_indices
+    np.testing.assert_allclose(rank_correlation(found, device=where), oracles.spearman(expected), rtol=0, atol=1e-10)
+
+
+def test_shares_sum_to_one_within_each_clustering_where_a_reference_has_a_label():
+    labels = structured_labels(300, 5, 4, missing=0.4, seed=3)[0]
+    ens, x = ge.Ensemble(labels), features("noise", 300)
+    found = ge.similarity.mapping_coefficients(ens, x, 3).toarray()
+    ids, _ = reference_sets(points_of(x, 300, "cpu"), 3).of(0, 300)
+    for m in range(5):
+        sums = found[:, ens.offsets[m] : ens.offsets[m + 1]].sum(axis=1)
+        np.testing.assert_allclose(sums, (labels[ids, m] >= 0).any(axis=1), atol=1e-15)
+
+
+def test_objects_in_pieces(where, monkeypatch):
+    labels, x = random_labels(90, 5, (2, 9), missing=0.1, seed=2), features("grid", 90)
+    expected = ge.similarity.mapping_coefficients(labels, x, 8).toarray()
+    monkeypatch.setattr("gpuens.similarity.mapping.AT_ONCE", 100)
+    monkeypatch.setattr("gpuens.device.scratch", lambda device: 9000)
+    found = ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_cannot_be_mapped_is_refused(monkeypatch):
+    labels, x = random_labels(30), features("noise", 30)
+    mapped = ge.similarity.mapping_coefficients
+    refused(lambda: mapped(labels, x[:-1], 3), ValueError, "X has 29 rows", "30 objects")
+    refused(lambda: mapped(labels, scipy.sparse.csr_array(x), 3), TypeError, "X is a sparse matrix", "toarray")
+    refused(lambda: mapped(labels, x, 30), ValueError, "n_neighbors must be from 1 to 29")
+    refused(lambda: mapped(labels, x, 0), ValueError, "n_neighbors")
+    refused(lambda: mapped([[0]], x[:1], 1), ValueError, "n_neighbors=1", "1 object")
+    refused(lambda: mapped(labels, np.where(x > 1, np.nan, x), 3), ValueError, "NaN")
+    monkeypatch.setenv("GPUENS_MEMORY", "5kB")
+    refused(lambda: mapped(labels, x, 3), MemoryError, "mapping coefficients of 30 objects", "n_neighbors")
+
+
+# --- rank correlation -------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_paper():
+    columns = np.array([[170, 150, 210, 180, 160], [180, 165, 190, 168, 172]]).T
+    assert scipy.stats.spearmanr(columns).statistic == pytest.approx(0.7, abs=1e-15)
+    found = rank_correlation(scipy.sparse.csr_array(columns / 1000))
+    np.testing.assert_allclose(found, [[1, 0.7], [0.7, 1]], atol=1e-15)
+    np.testing.assert_allclose(oracles.spearman(columns), found, atol=1e-15)
+
+
+@pytest.mark.parametrize("counts", [None, "whole"])
+@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.95, 1.0])
+def test_rank_correlation(zeros, counts, where):
+    rng = np.random.default_rng(4)
+    columns = rng.integers(0, 6, (70, 12)) / 5 + rng.random((70, 12)) * (rng.random(12) < 0.5)
+    columns = np.where(rng.random(columns.shape) < zeros, 0.0, columns / 2)
+    columns[:, 3], columns[:, 4], columns[:, 5] = 0.5, columns[:, 2], 0.75 - columns[:, 2] / 2
+    times = None if counts is None else rng.integers(1, 5, 70)
+    found = rank_correlation(scipy.sparse.csr_array(columns), times, device=where)
+    np.testing.assert_allclose(found, oracles.spearman(columns, times), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    assert (found.diagonal() == 1).all()
+    assert np.count_nonzero(found[3]) == 1
+    assert zeros == 1.0 or found[2, 5] == pytest.approx(-1.0, abs=1e-15)
+
+
+def test_rank_correlation_of_objects_beyond_a_million():
+    """Ranks lose their last bits, so that sums stay within 64."""
+    rng = np.random.default_rng(5)
+    columns = np.where(rng.random((200, 6)) < 0.5, 0.0, rng.random((200, 6)))
+    counts = rng.integers(1, 200_000, 200)
+    few = np.maximum(1, np.rint(counts / 500)).astype(np.int64)
+    found = rank_correlation(scipy.sparse.csr_array(columns), few * 500)
+    np.testing.assert_allclose(found, rank_correlation(scipy.sparse.csr_array(columns), few), rtol=0, atol=1e-5)
+    assert few.sum() * 500 > 2**22
+
+
+def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "5kB")
+    refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")
+
+
+# --- revised co-association -------------------------------------------------------------------------------------------
+
+
+def any_similarity(n_clusters, seed=0):
+    s = np.random.default_rng(seed).uniform(-1, 1, (n_clusters, n_clusters))
+    return (s + s.T) / 2
+
+
+def test_revised_coassociation(any_labels, where):
+    ens = ge.Ensemble(any_labels)
+    s = any_similarity(ens.n_clusters)
+    expected = oracles.revised_coassociation(any_labels, s)
+    found = ge.similarity.revised_coassociation(ens, s, device=where)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    block = ge.similarity.revised_coassociation(ens, s, rows=[1, 0], cols=slice(2, 5), device=where)
+    np.testing.assert_array_equal(block, np.asarray(found)[[1, 0], 2:5])
+    operator = ge.similarity.revised_operator(ens, s, device=where)
+    np.testing.assert_allclose(operator @ np.eye(len(any_labels))[:, :3], expected[:, :3], rtol=0, atol=1e-12)
+    own = ge.similarity.revised.self_similarities(ens, s, device=where)
+    np.testing.assert_array_equal(own, np.diagonal(found))
+
+
+def test_what_is_no_similarity_is_refused():
+    labels = random_labels(20, 3, 4)
+    s = any_similarity(12)
+    refused(lambda: ge.similarity.revised_coassociation(labels, s[:-1]), ValueError, "12 clusters", "(11, 12)")
+    refused(lambda: ge.similarity.revised_operator(labels, np.triu(s)), ValueError, "symmetric")
+    refused(lambda: ge.similarity.revised_operator(labels, s * np.nan), ValueError, "finite")
