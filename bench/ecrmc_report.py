@@ -234,5 +234,5 @@ def plot_shares(ax: Any, rows: common.Record, score: str) -> None:
         ax.plot([int(t.split()[1]) for t in shares], values, f"C{i % 10}{'o-' if i < 10 else 's--'}", ms=3, label=name)
     ax.set_xlabel("T, percent of N / K")
     ax.set_ylabel(score)
-    if rows:
-        ax.legend(fontsize=6, ncols=2)
+    if rows and score == SCORES[-1]:
+        ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -1177,6 +1177,13 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return scaled
 
 
+def shares(values: np.ndarray, name: str) -> None:
+    """Refuse numbers that are not from 0 to 1."""
+    if values.size and not (values.min() >= 0 and values.max() <= 1):
+        wrong = values[~((values >= 0) & (values <= 1))][0]
+        raise ValueError(f"{name} must be from 0 to 1, but {wrong} was found; scale them first.")
+
+
 def between(value: Any, name: str, low: float, high: float) -> float:
     """Return ``value`` as a float in [low, high], or refuse it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):

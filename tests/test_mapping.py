@@ -142,6 +142,11 @@ def test_rank_correlation_of_objects_beyond_a_million():
     assert few.sum() * 500 > 2**22
 
 
+def test_coefficients_that_are_none_are_refused():
+    for wrong in (-0.1, 1.5, np.nan):
+        refused(lambda wrong=wrong: rank_correlation(np.array([[0.5, wrong], [0, 1]])), ValueError, "coefficients")
+
+
 def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")

@@ -23,7 +23,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
     Parameters
     ----------
-    coefficients : scipy.sparse array (n_objects, n_columns)
+    coefficients : scipy.sparse array, or ndarray (n_objects, n_columns)
         From 0 to 1, such as `gpuens.similarity.mapping_coefficients` gives. Those less than 1e-13 apart tie.
     counts : ndarray (n_objects,), int64, optional
         How many objects each row stands for, 1 if not given.
@@ -36,6 +36,8 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
     Raises
     ------
+    ValueError
+        For coefficients that are not from 0 to 1.
     MemoryError
         Before it starts, for more pairs of columns than the memory budget holds.
 
@@ -45,12 +47,16 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
     Examples
     --------
-    >>> import numpy as np, scipy.sparse
+    >>> import numpy as np
     >>> import gpuens as ge
     >>> columns = np.array([[170, 150, 210, 180, 160], [180, 165, 190, 168, 172]]).T / 1000
-    >>> ge.similarity.rank_correlation(scipy.sparse.csr_array(columns)).round(10).tolist()
+    >>> ge.similarity.rank_correlation(columns).round(10).tolist()
     [[1.0, 0.7], [0.7, 1.0]]
     """
+    from scipy.sparse import csc_array
+
+    coefficients = csc_array(coefficients)
+    validation.shares(coefficients.data, "coefficients")
     n_objects, n_columns = coefficients.shape
     counts = np.ones(n_objects, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     validation.fits(
@@ -59,7 +65,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
         f"the rank correlation of {n_columns} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
     )
-    columns = _whole(coefficients.tocsc())
+    columns = _whole(coefficients)
     n = int(counts.sum())
     shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν is at most 4 n³, and less than 2⁶² of what is left
     columns.data = np.concatenate(
@@ -75,7 +81,8 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
 def _whole(columns: Any) -> Any:
     """Return the columns with coefficients as whole steps, int64, without those of none."""
-    whole = type(columns)(columns, dtype=np.float64, copy=True)
+    whole = columns.astype(np.float64, copy=True)
+    whole.sum_duplicates()
     whole.data = np.rint(whole.data * STEPS).astype(np.int64)
     whole.eliminate_zeros()
     return whole

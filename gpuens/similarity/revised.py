@@ -61,7 +61,7 @@ def revised_coassociation(
         spread = row_lookups(xp.asfortranarray(codes[xp.asarray(rows[piece])]), ens.offsets, table, device=device)
         sums = xp.zeros((len(spread), len(cols)))
         for m, first in enumerate(ens.offsets[:-1].tolist()):
-            known = of_cols[:, m] != ens.missing_code
+            known = xp.flatnonzero(of_cols[:, m] != ens.missing_code)
             sums[:, known] += spread[:, first + of_cols[known, m].astype(np.int64)]
         tile[piece] = sums / ens.n_clusterings
     return devices.move(tile, ens.device_kind)
@@ -111,10 +111,10 @@ def self_similarities(ens: Ensemble, similarity: np.ndarray, *, device: str = "c
     for piece in pieces(ens.n_objects, ens.n_clusters, device):
         rows = xp.asfortranarray(codes[piece])
         spread = row_lookups(rows, ens.offsets, similarity, device=device)
-        sums, row = xp.zeros(len(rows)), xp.arange(len(rows))
+        sums = xp.zeros(len(rows))
         for m, first in enumerate(ens.offsets[:-1].tolist()):
-            known = rows[:, m] != ens.missing_code
-            sums[known] += spread[row[known], first + rows[known, m].astype(np.int64)]
+            known = xp.flatnonzero(rows[:, m] != ens.missing_code)
+            sums[known] += spread[known, first + rows[known, m].astype(np.int64)]
         found.append(devices.to_host(sums))
     return np.concatenate(found) / ens.n_clusterings
 
