@@ -65,10 +65,11 @@ class ECRMC(LinkageConsensus):
     Similarities are those of the paper: up to M for objects that agree everywhere where all clusters correlate, and
     negative for many. So distances, 1 - similarity, can be negative too. Objects with equal label rows stay together.
 
-    Measured on the paper's eleven sets: T of 5 to 20 % of N / k moves the mean NMI of a set by .02 (5 % is best on as
-    many as not); whether an object is in its own reference set, which the paper leaves open and which is not so here,
-    by nothing; and leaving the reconstructed coefficients out, so that clusters correlate by their own objects, as
-    little on average.
+    Measured on the paper's eleven sets: T from 5 to 20 % of N / k moves the mean NMI of a set by .015 on average.
+    Whether an object is in its own reference set, which the paper leaves open and which it is not here, changes nothing.
+    Nor does it, on average, to leave the reconstructed coefficients out and correlate clusters by their own objects.
+    The reference sets of 581,012 objects (T = 50) take a minute on two cores, and average linkage of their 49,153
+    distinct rows twenty seconds.
 
     References
     ----------
