@@ -65,10 +65,10 @@ class ECRMC(LinkageConsensus):
     Similarities are those of the paper: up to M for objects that agree everywhere where all clusters correlate, and
     negative for many. So distances, 1 - similarity, can be negative too. Objects with equal label rows stay together.
 
-    Measured on the paper's eleven sets: T of 5 to 20 % of N / k moves the mean NMI of a set by .02 (5 % is best on as
-    many as not); whether an object is in its own reference set, which the paper leaves open and which is not so here,
-    by nothing; and leaving the reconstructed coefficients out, so that clusters correlate by their own objects, as
-    little on average.
+    Measured on the paper's eleven sets: T from 5 to 20 % of N / k moves the mean NMI of a set by .015 on average.
+    Whether an object is in its own reference set (the paper leaves it open; here it is not) changes nothing, nor does
+    it, on average, to leave the reconstructed coefficients out and correlate clusters by their own objects. For 581,012
+    objects all but linkage (T = 50) takes 72 s on two cores, and linkage of their 49,153 distinct rows 42 s.
 
     References
     ----------
