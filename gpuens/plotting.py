@@ -159,6 +159,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.weights).astype(np.int64)
     Z = top.linkage_matrix()
+    lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, which similarities above 1 have
+    Z[:, 2] += lifted
     cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
     hierarchy.dendrogram(
         Z,
@@ -171,6 +173,11 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     )
     low, high = Z[0, 2], Z[-1, 2]
     margin = 0.08 * (high - low) or 0.05
+    if lifted:
+        from matplotlib.ticker import MaxNLocator
+
+        shown = MaxNLocator(8).tick_values(low - lifted, high - lifted)
+        ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
     ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
     if 1 < estimator.n_clusters_ <= p:
         ax.axhline(cut, color=MARK, linewidth=1, linestyle="--")

@@ -8,7 +8,7 @@ import pytest
 from conftest import refused, structured_labels
 
 from gpuens import Ensemble, plotting
-from gpuens.methods import EAC, HBGF, LWEA
+from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.reduction import CATree
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -163,6 +163,18 @@ def test_dendrogram_joins_what_the_method_joined():
     ax = plotting.dendrogram(est)
     assert [tick.get_text() for tick in ax.get_xticklabels()] in (["2", "1", "3"], ["2", "3", "1"])
     np.testing.assert_allclose(heights(ax), [0.5, 1.0])
+
+
+def test_distances_below_zero_stand_at_the_axis_as_they_are():
+    est = ECRMC(3).fit(ENS, X=np.random.default_rng(0).normal(size=(ENS.n_objects, 3)))
+    similarities = est.dendrogram_.similarities
+    assert similarities.max() > 1
+    ax = plotting.dendrogram(est, p=10_000)
+    (low, *_, high), (least, *_, most) = ax.get_yticks(), [float(tick.get_text()) for tick in ax.get_yticklabels()]
+    np.testing.assert_allclose(
+        least + (np.array(heights(ax)) - low) * (most - least) / (high - low), np.sort(1 - similarities), atol=1e-9
+    )
+    drawn(ax)
 
 
 def test_dendrogram_of_one_row_says_so():
