@@ -71,6 +71,8 @@ class Setting:
         self.chunk_rows = options.chunk_rows // less
         self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
         self.ways = {way: WAYS[way] for way in QUICK} if options.quick else WAYS
+        self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # of the part "same"
+        self.apart = ["LWGP"] + ([] if options.quick else ["CgC"])  # of the part "pieces"
         self.seed = options.seed
         self.scratch = options.scratch
 
@@ -128,7 +130,7 @@ Found = Callable[[str, common.Record], None]
 
 def same(setting: Setting, rows: common.Record, found: Found) -> None:
     with mixture(setting, setting.same, 10) as files:
-        for method, reduce in (("lwgp", None), ("lwea", TREE)):
+        for method, reduce in setting.methods:
             of = {"method": method, "reduce": reduce, **files}
             key = f"{method.upper()}{' on CA-tree nodes' if reduce else ''}: "
             if key + "one piece" not in rows:
@@ -172,14 +174,14 @@ def hundred(setting: Setting, rows: common.Record, found: Found) -> None:
 
 
 def pieces(setting: Setting, rows: common.Record, found: Found) -> None:
-    together = {f"{method}, together": {"method": method.lower()} for method in ("LWGP", "CgC")}
+    together = {f"{method}, together": {"method": method.lower()} for method in setting.apart}
     apart = {
         f"{method}, in pieces, {workers} worker(s)": {
             "method": method.lower(),
             "memory": setting.little,
             "workers": workers,
         }
-        for method in ("LWGP", "CgC")
+        for method in setting.apart
         for workers in ((0,) if setting.workers == 0 else (2, 1))
     }
     if set(rows) >= set(together | apart):

@@ -118,12 +118,12 @@ def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     printed = run("chunks.py", "--quick", "--scratch", tmp_path, "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
     assert set(parts) == {"same", "scaling", "ten", "hundred", "pieces"}
-    assert sum("rows in pieces" in row for row in parts["pieces"]["rows"].values()) == 2
+    assert [("rows in pieces" in row) for row in parts["pieces"]["rows"].values()] == [False, True]
     assert "failed" not in json.dumps(parts)
     compared = [row for row in parts["same"]["rows"].values() if "same" in row]
-    assert len(compared) == 4
+    assert len(compared) == 2
     assert all(row["same"] for row in compared)
-    assert sum(row.get("killed", False) for row in compared) == 2
+    assert sum(row.get("killed", False) for row in compared) == 1
     for part in parts.values():
         for row in part["rows"].values():
             assert row["peak"] > 2**20
