@@ -18,7 +18,6 @@ and commit goes on where it was stopped, and --only repeats or adds some parts.
 """
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -32,6 +31,7 @@ import catree_tables as paper
 import cce_methods
 import common
 import numpy as np
+import parts
 
 import gpuens as ge
 from gpuens.reduction import Reduction
@@ -68,48 +68,18 @@ class Setting:
 
 def main() -> None:
     options = parse()
-    what = {"bench": "catree", "seed": options.seed, "quick": options.quick}
-    record = common.begin(options.output, what)
-    parts = record.setdefault("parts", {})
-    for name in options.only:
-        setting = {"runs": options.runs}
-        about = common.about(PACKAGES)
-        part = parts.get(name, {})
-        if {key: part.get(key) for key in (*about, "setting")} != about | {"setting": setting}:
-            part = parts[name] = {"setting": setting, **about, "date": common.today(), "rows": {}}
-        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
-
-        def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
-            part["rows"][key] = row
-            why = f": {row['failed']}" if "failed" in row else ""
-            print(f"    {name}: {key}{why}", file=sys.stderr, flush=True)
-            common.save(options.output, record, catree_report.markdown(record))
-
-        PARTS[name](options, Setting(options.quick), part["rows"], found)
-        record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
-    record = common.rounded(record)
-    print(catree_report.markdown(record))
-    if options.output:
-        common.save(options.output, record, catree_report.markdown(record))
-        catree_report.plot(record, options.output.with_suffix(".png"))
+    given = options, Setting(options.quick)
+    parts.run("catree", options, PARTS, given, catree_report, packages=PACKAGES, setting={"runs": options.runs})
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parts.parser(__doc__, PARTS, quick="tiny, on what is made up")
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="which parts")
     parser.add_argument("--runs", type=int, help="ensembles of each data set (20)")
-    parser.add_argument("--quick", action="store_true", help="tiny, on what is made up")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="JSON; Markdown and pictures go beside it (bench/results)")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 20)
     if options.runs < 2:
         parser.error("--runs must be at least 2: differences are tested over runs")
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "catree.json"
     return options
 
 
@@ -119,10 +89,8 @@ def in_child(task: str, **arguments: Any) -> common.Record:
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
-Found = Callable[[str, common.Record], None]
 
-
-def nodes(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def nodes(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     def sizes(name: str) -> list[int]:
         low, high = (n // setting.shrink for n in paper.DATA_SETS[name].n_range)
         return [round(low * (high / low) ** (i / DOUBLINGS)) for i in range(DOUBLINGS + 1)]
@@ -131,13 +99,13 @@ def nodes(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
     in_threads(todo, found, lambda name: scored(options, "count", name, sizes=sizes(name)))
 
 
-def accuracy(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def accuracy(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     todo = [name for name in setting.names if name not in rows]
     size = {name: paper.DATA_SETS[name].n_objects // setting.shrink for name in todo}
     in_threads(todo, found, lambda name: scored(options, "score", name, n_objects=size[name]))
 
 
-def defaults(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def defaults(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     todo = [name for name in setting.names if name not in rows]
     size = {name: paper.DATA_SETS[name].n_objects // setting.shrink for name in todo}
     runs = options.runs * MORE
@@ -149,13 +117,13 @@ def scored(options: argparse.Namespace, task: str, name: str, **arguments: Any) 
     return in_child(task, environment={"GPUENS_THREADS": "1"}, name=name, data=options.data, **arguments)
 
 
-def in_threads(todo: list[str], found: Found, row_of: Callable[[str], common.Record]) -> None:
+def in_threads(todo: list[str], found: parts.Found, row_of: Callable[[str], common.Record]) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for name, row in zip(todo, pool.map(row_of, todo), strict=True):
             found(name, row)
 
 
-def times(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def times(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for name, n_objects, methods, settings in setting.timed:
         key = f"{name}, {n_objects:,}"
         if key not in rows:
@@ -166,7 +134,7 @@ def times(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
             found(key, row)
 
 
-def image(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def image(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for name in setting.images:
         picture = None
         if options.output is not None:
@@ -175,7 +143,7 @@ def image(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
             found(name, in_child("segment", name=name, seed=options.seed, picture=picture))
 
 
-def million(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def million(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for name in setting.many:
         if name not in rows:
             found(name, in_child("grow", name=name))

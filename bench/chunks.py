@@ -22,7 +22,6 @@ part that is of the same machine, versions and commit goes on where it was stopp
 import argparse
 import hashlib
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -36,6 +35,7 @@ from typing import Any, BinaryIO
 import chunks_report
 import common
 import numpy as np
+import parts
 import psutil
 from numba import njit
 
@@ -79,56 +79,28 @@ class Setting:
 
 def main() -> None:
     options = parse()
-    what = {"bench": "chunks", "seed": options.seed, "quick": options.quick}
-    record = common.begin(options.output, what)
-    parts = record.setdefault("parts", {})
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         options.scratch = Path(scratch)
-        for name in options.only:
-            setting = {"chunk_rows": options.chunk_rows}
-            about = common.about(PACKAGES)
-            part = parts.get(name, {})
-            if {key: part.get(key) for key in (*about, "setting")} != about | {"setting": setting}:
-                part = parts[name] = {"setting": setting, **about, "date": common.today(), "rows": {}}
-            part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
+        setting = {"chunk_rows": options.chunk_rows}
+        given = (Setting(options),)
+        parts.run("chunks", options, PARTS, given, chunks_report, packages=PACKAGES, setting=setting, said=cost)
 
-            def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
-                part["rows"][key] = row
-                said = row.get("failed") or f"{common.seconds(row['seconds'])} s, {common.size(row['peak'])}"
-                print(f"    {name}: {key}: {said}", file=sys.stderr, flush=True)
-                common.save(options.output, record, chunks_report.markdown(record))
 
-            PARTS[name](Setting(options), part["rows"], found)
-            record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
-    record = common.rounded(record)
-    print(chunks_report.markdown(record))
-    if options.output:
-        common.save(options.output, record, chunks_report.markdown(record))
-        chunks_report.plot(record, options.output.with_suffix(".png"))
+def cost(row: common.Record) -> str:
+    return f"{common.seconds(row['seconds'])} s, {common.size(row['peak'])}"
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="which parts")
+    parser = parts.parser(__doc__, PARTS, quick="a five hundredth of the objects")
     parser.add_argument("--scratch", type=Path, metavar="DIR", help="where label files are made: 2 GB (system's own)")
     parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
-    parser.add_argument("--quick", action="store_true", help="a five hundredth of the objects")
-    parser.add_argument("--seed", type=int, default=0, help="of the mixtures")
-    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
-    options = parser.parse_args()
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "chunks.json"
-    return options
+    return parser.parse_args()
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
-Found = Callable[[str, common.Record], None]
 
-
-def same(setting: Setting, rows: common.Record, found: Found) -> None:
+def same(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     with mixture(setting, setting.same, 10) as files:
         for method, reduce in setting.methods:
             of = {"method": method, "reduce": reduce, **files}
@@ -145,14 +117,14 @@ def same(setting: Setting, rows: common.Record, found: Found) -> None:
                 found(key + way, row)
 
 
-def scaling(setting: Setting, rows: common.Record, found: Found) -> None:
+def scaling(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for n in setting.scaling:
         if str(n) not in rows:
             with mixture(setting, n, 10) as files:
                 found(str(n), fitted(setting, files))
 
 
-def ten(setting: Setting, rows: common.Record, found: Found) -> None:
+def ten(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     if {"LWGP", "LWEA on CA-tree nodes"} <= set(rows):
         return
     with mixture(setting, setting.ten, 20) as files:
@@ -162,7 +134,7 @@ def ten(setting: Setting, rows: common.Record, found: Found) -> None:
             found("LWEA on CA-tree nodes", fitted(setting, files, method="lwea", reduce=TREE))
 
 
-def hundred(setting: Setting, rows: common.Record, found: Found) -> None:
+def hundred(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     if {"intersections", "LWGP"} <= set(rows):
         return
     with mixture(setting, setting.hundred, 10) as files:
@@ -173,7 +145,7 @@ def hundred(setting: Setting, rows: common.Record, found: Found) -> None:
             found("LWGP", fitted(setting, files))
 
 
-def pieces(setting: Setting, rows: common.Record, found: Found) -> None:
+def pieces(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     together = {f"{method}, together": {"method": method.lower()} for method in setting.apart}
     apart = {
         f"{method}, in pieces, {workers} worker(s)": {
@@ -192,7 +164,7 @@ def pieces(setting: Setting, rows: common.Record, found: Found) -> None:
                 found(key, fitted(setting, files, **how))
 
 
-PARTS: dict[str, Callable[[Setting, common.Record, Found], None]] = {
+PARTS: parts.Parts = {
     "same": same,
     "scaling": scaling,
     "ten": ten,

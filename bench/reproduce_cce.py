@@ -19,11 +19,9 @@ so.
 """
 
 import argparse
-import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ import cce_report
 import cce_sets
 import common
 import numpy as np
+import parts
 
 import gpuens as ge
 
@@ -66,54 +65,18 @@ class Setting:
 
 def main() -> None:
     options = parse()
-    what = {"bench": "cce", "seed": options.seed, "quick": options.quick}
-    record = common.begin(options.output, what)
-    parts = record.setdefault("parts", {})
-    for name in options.only:
-        setting = {"runs": options.runs}
-        about = common.about(PACKAGES)
-        part = parts.get(name, {})
-        if {key: part.get(key) for key in (*about, "setting")} != about | {"setting": setting}:
-            part = parts[name] = {"setting": setting, **about, "date": common.today(), "rows": {}}
-        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
-
-        def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
-            part["rows"][key] = row
-            why = f": {row['failed']}" if "failed" in row else ""
-            print(f"    {name}: {key}{why}", file=sys.stderr, flush=True)
-            common.save(options.output, record, cce_report.markdown(record))
-
-        PARTS[name](options, Setting(options.quick), part["rows"], found)
-        record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
-    print(cce_report.markdown(record))
-    if options.output:
-        common.save(options.output, record, cce_report.markdown(record))
-        cce_report.plot(common.rounded(record), options.output.with_suffix(".png"))
+    given = options, Setting(options.quick)
+    parts.run("cce", options, PARTS, given, cce_report, packages=PACKAGES, setting={"runs": options.runs})
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parts.parser(__doc__, PARTS, quick="tiny, on what is made up or comes with scikit-learn")
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument(
-        "--only",
-        nargs="*",
-        choices=PARTS,
-        default=list(PARTS),
-        metavar="PART",
-        help="which parts; none: the page again",
-    )
     parser.add_argument("--runs", type=int, help="ensembles of each small set (50)")
-    parser.add_argument("--quick", action="store_true", help="tiny, on what is made up or comes with scikit-learn")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
     options = parser.parse_args()
     options.runs = options.runs or (3 if options.quick else 50)
     if options.runs < 2:
         parser.error("--runs must be at least 2: stability is an agreement of runs")
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "cce.json"
     return options
 
 
@@ -123,10 +86,8 @@ def in_child(task: str, **arguments: Any) -> common.Record:
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
-Found = Callable[[str, common.Record], None]
 
-
-def small(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def small(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     todo = [name for name in setting.small if name not in rows]
 
     def score(name: str) -> common.Record:
@@ -140,7 +101,7 @@ def small(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
             found(name, row)
 
 
-def documents(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def documents(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for name in setting.documents:
         if name not in rows:
             runs = min(options.runs, FEW) if name in setting.long else options.runs
@@ -151,7 +112,7 @@ def documents(options: argparse.Namespace, setting: Setting, rows: common.Record
             found(name, row)
 
 
-def scaling(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def scaling(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for number in setting.numbers:
         if str(number) not in rows:
             row = in_child(
@@ -161,7 +122,7 @@ def scaling(options: argparse.Namespace, setting: Setting, rows: common.Record, 
             found(str(number), row)
 
 
-def large(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def large(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in setting.large:
             if name in rows:
@@ -179,7 +140,7 @@ def large(options: argparse.Namespace, setting: Setting, rows: common.Record, fo
             found(name, row)
 
 
-def sampling(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def sampling(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     for name in setting.sampled:
         if name not in rows:
             row = in_child(
@@ -189,7 +150,7 @@ def sampling(options: argparse.Namespace, setting: Setting, rows: common.Record,
             found(name, row)
 
 
-def groups(options: argparse.Namespace, setting: Setting, rows: common.Record, found: Found) -> None:
+def groups(options: argparse.Namespace, setting: Setting, rows: common.Record, found: parts.Found) -> None:
     name, n_objects = setting.grouped
     if name in rows:
         return

@@ -17,16 +17,15 @@ goes on where it was stopped.
 """
 
 import argparse
-import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import common
 import ecrmc_report
 import numpy as np
+import parts
 
 import gpuens as ge
 from gpuens.partition import average_linkage
@@ -44,66 +43,28 @@ LIMIT = 1500.0  # seconds after which a measurement of Covertype is given up
 
 def main() -> None:
     options = parse()
-    what = {"bench": "ecrmc", "seed": options.seed, "quick": options.quick}
-    record = common.begin(options.output, what)
-    parts = record.setdefault("parts", {})
-    for name in options.only:
-        about = common.about(PACKAGES) | {"setting": {"runs": options.runs}}
-        part = parts.get(name, {})
-        if {key: part.get(key) for key in about} != about:
-            part = parts[name] = {**about, "date": common.today(), "rows": {}}
-        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
-
-        def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
-            part["rows"][key] = row
-            why = f": {row['failed']}" if "failed" in row else ""
-            print(f"    {name}: {key}{why}", file=sys.stderr, flush=True)
-            common.save(options.output, record, ecrmc_report.markdown(record))
-
-        PARTS[name](options, part["rows"], found)
-        record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
-    print(ecrmc_report.markdown(record))
-    if options.output:
-        common.save(options.output, record, ecrmc_report.markdown(record))
-        ecrmc_report.plot(common.rounded(record), options.output.with_suffix(".png"))
+    parts.run("ecrmc", options, PARTS, (options,), ecrmc_report, packages=PACKAGES, setting={"runs": options.runs})
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parts.parser(__doc__, PARTS, quick="iris and digits, which come with scikit-learn")
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument(
-        "--only",
-        nargs="*",
-        choices=PARTS,
-        default=list(PARTS),
-        metavar="PART",
-        help="which parts; none: the page again",
-    )
     parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help="which of the eleven sets")
     parser.add_argument("--labels", type=Path, help="base clusterings of Covertype (.npy), instead of making them")
     parser.add_argument("--runs", type=int, help="ensembles of each set (20)")
     parser.add_argument("--runs-large", type=int, help="ensembles of mnist5000, usps and lr (as many as of the others)")
-    parser.add_argument("--quick", action="store_true", help="iris and digits, which come with scikit-learn")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 20)
     options.runs_large = options.runs_large or options.runs
     if options.quick:
         options.sets = ["iris"]
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "ecrmc.json"
     return options
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
-Found = Callable[[str, common.Record], None]
 
-
-def sets(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def sets(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     for name in options.sets:
         if name not in rows:
             row = common.in_child(
@@ -113,7 +74,7 @@ def sets(options: argparse.Namespace, rows: common.Record, found: Found) -> None
             found(name, row)
 
 
-def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def itself(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     for name in options.sets:
         if name not in rows and name not in LARGE:
             row = common.in_child(
@@ -122,7 +83,7 @@ def itself(options: argparse.Namespace, rows: common.Record, found: Found) -> No
             found(name, row)
 
 
-def covtype(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def covtype(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     name = "digits" if options.quick else "covtype"
     for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000", "core-groups"):
         for method in ("ECRMC",) if options.quick else ("ECRMC", "LWEA"):

@@ -16,17 +16,16 @@ versions and commit goes on where it was stopped.
 """
 
 import argparse
-import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+import parts
 import scec_report
 import scec_tables as paper
 
@@ -50,61 +49,23 @@ TRIED: dict[str, tuple] = {
 
 def main() -> None:
     options = parse()
-    record = common.begin(options.output, {"bench": "scec", "seed": options.seed, "quick": options.quick})
-    parts = record.setdefault("parts", {})
-    for name in options.only:
-        setting = {"runs": options.runs}
-        about = common.about(PACKAGES)
-        part = parts.get(name, {})
-        if {key: part.get(key) for key in (*about, "setting")} != about | {"setting": setting}:
-            part = parts[name] = {"setting": setting, **about, "date": common.today(), "rows": {}}
-        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
-
-        def found(key: str, row: common.Record, name: str = name, part: common.Record = part) -> None:
-            part["rows"][key] = row
-            why = f": {row['failed']}" if "failed" in row else ""
-            print(f"    {name}: {key}{why}", file=sys.stderr, flush=True)
-            common.save(options.output, record, scec_report.markdown(record))
-
-        PARTS[name](options, part["rows"], found)
-        record["parts"] = parts = {name: parts[name] for name in PARTS if name in parts}
-    print(scec_report.markdown(common.rounded(record)))
-    if options.output:
-        common.save(options.output, record, scec_report.markdown(common.rounded(record)))
-        scec_report.plot(common.rounded(record), options.output.with_suffix(".png"))
+    parts.run("scec", options, PARTS, (options,), scec_report, packages=PACKAGES, setting={"runs": options.runs})
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parts.parser(__doc__, PARTS, quick="tiny, on scikit-learn's digits")
     parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument(
-        "--only",
-        nargs="*",
-        choices=PARTS,
-        default=list(PARTS),
-        metavar="PART",
-        help="which parts; none: the page again",
-    )
     parser.add_argument("--labels", type=Path, help="label matrix of Covtype (.npy), which is made if not given")
     parser.add_argument("--runs", type=int, help="ensembles of each kind (20)")
-    parser.add_argument("--quick", action="store_true", help="tiny, on scikit-learn's digits")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="JSON; Markdown and a picture go beside it (bench/results)")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 20)
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "scec.json"
     return options
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
-Found = Callable[[str, common.Record], None]
 
-
-def over_kinds(task: str, options: argparse.Namespace, rows: common.Record, found: Found, **more: Any) -> None:
+def over_kinds(task: str, options: argparse.Namespace, rows: common.Record, found: parts.Found, **more: Any) -> None:
     """Do a task for every data set and kind of ensemble, a process each."""
     cells = [(name, kind) for name in paper.CLUSTERS for kind in paper.KINDS]
     if options.quick:
@@ -122,15 +83,15 @@ def over_kinds(task: str, options: argparse.Namespace, rows: common.Record, foun
             found(f"{name}, {kind}", row)
 
 
-def defaults(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def defaults(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     over_kinds("try_parameters", options, rows, found)
 
 
-def tables(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def tables(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     over_kinds("score", options, rows, found, runs=options.runs)
 
 
-def covtype(options: argparse.Namespace, rows: common.Record, found: Found) -> None:
+def covtype(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
     if rows:
         return
     with tempfile.TemporaryDirectory() as folder:
