@@ -7,6 +7,7 @@ from typing import Any
 import catree_tables as paper
 import common
 import numpy as np
+from parts import page, scored
 
 LEVEL = 0.05  # of the t-tests
 RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # (τ, γ)
@@ -17,25 +18,13 @@ SETTINGS = {"A": "all objects", "B": "core groups", "C": "τ = .2 H", "D": "τ =
 
 
 def markdown(record: common.Record) -> str:
-    parts = record["parts"]
-    texts = [f"# The CA-tree paper's experiments{' (a quick run on made-up data)' if record['quick'] else ''}\n"]
-    texts += [what_holds(parts)]
-    texts += [SECTIONS[name](part) for name, part in parts.items() if part["rows"]]
-    return "\n".join(texts)
-
-
-def what_holds(parts: common.Record) -> str:
-    lines = [f"- {sentence}" for name, part in parts.items() if scored(part) for sentence in SENTENCES[name](part)]
-    return "\n".join(["## What holds and what does not\n", *lines])
+    title = f"The CA-tree paper's experiments{' (a quick run on made-up data)' if record['quick'] else ''}"
+    return page(title, record, SECTIONS, SENTENCES)
 
 
 def heading(title: str, part: common.Record) -> list[str]:
     lines = [f"\n## {title}\n\n{part['date']}; {common.machine_line(part)}\n"]
     return lines + [f"{name} failed: {row['failed']}\n" for name, row in part["rows"].items() if "failed" in row]
-
-
-def scored(part: common.Record) -> common.Record:
-    return {name: row for name, row in part["rows"].items() if "failed" not in row}
 
 
 def listed(names: Iterable[str]) -> str:

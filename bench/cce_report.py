@@ -8,6 +8,7 @@ import cce_methods
 import cce_tables as paper
 import common
 import numpy as np
+from parts import LOAD, failures, heading, page, scored
 
 LEVEL = 0.05  # of the t-tests
 SECONDS = 60.0  # a method on 581,012 objects
@@ -16,29 +17,8 @@ SMALLER = paper.DATA_SETS[:8]  # on which the paper compares object-based method
 
 
 def markdown(record: common.Record) -> str:
-    parts = record["parts"]
-    texts = [f"# The CCE paper's experiments{' (a quick run on made-up data)' if record['quick'] else ''}\n"]
-    texts += [what_holds(parts)]
-    texts += [SECTIONS[name](part) for name, part in parts.items() if part["rows"]]
-    return "\n".join(texts)
-
-
-def what_holds(parts: common.Record) -> str:
-    lines = [f"- {sentence}" for name, part in parts.items() if part["rows"] for sentence in SENTENCES[name](part)]
-    load = "Load is that of the machine in the minute before: above its number of threads, seconds are upper bounds."
-    return "\n".join(["## What holds and what does not\n", *lines, f"\n{load}"])
-
-
-def heading(title: str, part: common.Record) -> str:
-    return f"\n## {title}\n\n{part['date']}; {common.machine_line(part)}\n"
-
-
-def scored(part: common.Record) -> common.Record:
-    return {name: row for name, row in part["rows"].items() if "failed" not in row}
-
-
-def failures(part: common.Record) -> list[str]:
-    return [f"\n{name} failed: {row['failed']}" for name, row in part["rows"].items() if "failed" in row]
+    title = f"The CCE paper's experiments{' (a quick run on made-up data)' if record['quick'] else ''}"
+    return page(title, record, SECTIONS, SENTENCES, LOAD)
 
 
 def mean_of(row: common.Record, method: str, score: str) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import common
 import numpy as np
+from parts import LOAD, failures, heading, page, scored
 
 SCORES = ("NMI", "ARI", "AC")
 OURS = "T 10 %"
@@ -21,28 +22,8 @@ LEVEL = 0.05  # of the t-tests
 
 
 def markdown(record: common.Record) -> str:
-    parts = record["parts"]
-    texts = [f"# The ECRMC paper's experiments{' (a quick run)' if record['quick'] else ''}\n", what_holds(parts)]
-    texts += [SECTIONS[name](part) for name, part in parts.items() if part["rows"]]
-    return "\n".join(texts)
-
-
-def what_holds(parts: common.Record) -> str:
-    lines = [f"- {sentence}" for name, part in parts.items() if part["rows"] for sentence in SENTENCES[name](part)]
-    load = "Load is that of the machine in the minute before: above its number of threads, seconds are upper bounds."
-    return "\n".join(["## What holds and what does not\n", *lines, f"\n{load}"])
-
-
-def heading(title: str, part: common.Record) -> str:
-    return f"\n## {title}\n\n{part['date']}; {common.machine_line(part)}\n"
-
-
-def scored(part: common.Record) -> common.Record:
-    return {name: row for name, row in part["rows"].items() if "failed" not in row}
-
-
-def failures(part: common.Record) -> list[str]:
-    return [f"\n{name} failed: {row['failed']}" for name, row in part["rows"].items() if "failed" in row]
+    title = f"The ECRMC paper's experiments{' (a quick run)' if record['quick'] else ''}"
+    return page(title, record, SECTIONS, SENTENCES, LOAD)
 
 
 def mean(row: common.Record, method: str, score: str) -> float:

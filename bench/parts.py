@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import common
 
+LOAD = "Load is that of the machine in the minute before: above its number of threads, seconds are upper bounds."
+
 Found: TypeAlias = Callable[[str, common.Record], None]
 Parts: TypeAlias = dict[str, Callable[..., None]]  # (…, rows, found): find what is not in rows yet
 
@@ -67,3 +69,33 @@ def run(
     if output:
         common.save(output, record, report.markdown(record))
         report.plot(record, output.with_suffix(".png"))
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def page(
+    title: str,
+    record: common.Record,
+    sections: dict[str, Callable[[common.Record], str]],
+    sentences: dict[str, Callable[[common.Record], list[str]]],
+    remark: str = "",
+) -> str:
+    """Return the page of a record: what each part found in sentences, and then its tables."""
+    parts = {name: part for name, part in record["parts"].items() if part["rows"]}
+    said = [f"- {sentence}" for name, part in parts.items() if scored(part) for sentence in sentences[name](part)]
+    texts = [f"# {title}\n", "## What holds and what does not\n", *said, *([f"\n{remark}"] if remark else [])]
+    return "\n".join(texts + [sections[name](part) for name, part in parts.items()])
+
+
+def heading(title: str, part: common.Record) -> str:
+    return f"\n## {title}\n\n{part['date']}; {common.machine_line(part)}\n"
+
+
+def scored(part: common.Record) -> common.Record:
+    """Return the rows that did not fail."""
+    return {name: row for name, row in part["rows"].items() if "failed" not in row}
+
+
+def failures(part: common.Record) -> list[str]:
+    return [f"\n{name} failed: {row['failed']}" for name, row in part["rows"].items() if "failed" in row]
