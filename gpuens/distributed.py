@@ -87,6 +87,7 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
 def _fit_in_pieces(estimator: Any, chunks: "Chunks") -> Any:
     """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
     rows = ChunkPieces(chunks, estimator.device)
+    chunks.merged = []
     validation.n_clusters(estimator.n_clusters, rows.n_rows)
     rule = estimator._learn(rows)
     estimator.reduction_ = ScatteredReduction(rows.numbering, np.empty(0, dtype=np.int64), None, chunks=chunks)
@@ -179,7 +180,7 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     each_pair, suggestion, budget = PAIRS.get(type(estimator).__name__, 0), None, devices.memory_budget()
     if getattr(estimator, "linkage", None) == "complete":
         each_pair = 8
-    if estimator is None or estimator.reduction is None:
+    if estimator is None or estimator._checked() is None:
         needed += each_pair * expected**2
         in_pieces = needed > budget and estimator is not None and estimator.learns_in_pieces
         if needed > budget and not in_pieces:
@@ -229,7 +230,7 @@ def read_labels(path: Any, *, chunk_rows: int = 1_000_000) -> Any:
             return dd.read_parquet(path)
     with reading(path):
         whole = np.load(path, mmap_mode="r", allow_pickle=False)
-        validation.label_matrix_shape(whole.shape, columns_are_clusterings=False)
+    validation.label_matrix_shape(whole.shape, columns_are_clusterings=False)
     bounds = [*range(0, len(whole), chunk_rows), len(whole)]
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, start, stop, dask_key_name=_key("read")) for start, stop in pairwise(bounds)]
@@ -425,6 +426,10 @@ class Chunks:
             "core groups of chunks",
         )
         self.numbering, self.tables = self._number()
+        self.pieces: list = []  # the distinct rows of each chunk, and how many
+        self.sizes: list[int] = []
+        self.merged: list = []  # what they have been merged to
+        self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"client": None}  # a connection cannot be written down; the active one takes over
@@ -449,15 +454,22 @@ class Chunks:
     def fit_here(self) -> bool:
         """Whether the core groups of all chunks fit one process."""
         self._merge()
-        return len(self.pieces) == 1 and self.sizes[0] * self._row_bytes <= devices.memory_budget()
+        needed = sum(self.merged_sizes) * self._row_bytes
+        if len(self.merged) > 1:
+            needed *= 3  # while they become one
+        return needed <= devices.memory_budget()
 
     @property
     def groups(self) -> Reduction:
         """The core groups of all chunks, here; where each object belongs stays in chunks."""
         if not hasattr(self, "_groups"):
             if not self.fit_here:
-                raise validation.groups_too_many(sum(self.sizes), sum(self.sizes) * self._row_bytes)
-            (rows,) = self.compute(self.pieces, "core groups")
+                n_rows = sum(self.merged_sizes)
+                raise validation.groups_too_many(n_rows, n_rows * self._row_bytes)
+            rows = _merge(self.compute(self.merged, "core groups"), self.bare())
+            if len(self.merged) > 1:
+                self.merged, self.merged_sizes = [self.everywhere(rows)], [len(rows.codes)]
+            self.pieces = []
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
         return self._groups
@@ -467,24 +479,32 @@ class Chunks:
         return len(self.names) * self.numbering.dtype.itemsize + 40
 
     def _merge(self) -> None:
-        """Merge the distinct rows of all chunks, few pieces at a time, until they are one or no merge would fit."""
-        if hasattr(self, "pieces"):
+        """Merge the distinct rows of all chunks, few at a time, until they are one or no merge would fit.
+
+        Those of each chunk are kept beside, as pieces: where the merged ones do not fit, methods learn of these, so
+        that nothing depends on how far the merging went.
+        """
+        if self.merged_sizes:
             return
-        tasks = self.rows()
+        self.merged = self.pieces = self.persist(self.rows(), "core groups")
+        self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
+        self.merged_sizes = self.sizes = self._sizes_of(self.merged)
         while True:
-            self.pieces = self.persist(tasks, "core groups")
-            self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
-            self.sizes = self.compute([self.task(_n_rows, piece, phase="size") for piece in self.pieces], "core groups")
-            together = _runs(self.sizes, self._worker_budget() // (3 * self._row_bytes))
-            if len(together) == len(self.pieces):
+            together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
+            if len(together) == len(self.merged):
                 return
-            tasks = [self.task(_merge, self.pieces[some], self.bare(), phase="merge") for some in together]
+            tasks = [self.task(_merge, self.merged[some], self.bare(), phase="merge") for some in together]
+            self.merged = self.persist(tasks, "core groups")
+            self.merged_sizes = self._sizes_of(self.merged)
+
+    def _sizes_of(self, pieces: list) -> list[int]:
+        return self.compute([self.task(_n_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
         """Return how many bytes a task may take."""
         budget = devices.memory_budget()
         if self.client is None:
-            return budget // devices.n_threads()
+            return budget // 8  # however many threads merge
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] // (2 * worker["nthreads"]) for worker in workers if worker["memory_limit"]]
         return min([budget, *limits])
@@ -544,7 +564,7 @@ class Chunks:
     def look_up(self, values: np.ndarray) -> Any:
         """Return ``values`` (groups, …) of the core group of each object, in chunks."""
         return self.of_chunks(
-            _look_up, self.pieces[0], self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
+            _look_up, self.merged[0], self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
         )
 
     # --- tasks ---
@@ -640,7 +660,7 @@ def _runs(sizes: list[int], room: int) -> list[slice]:
 
 
 class ChunkPieces:
-    """What is left of the merging of chunks, as `gpuens.scattered.Pieces`, worked on wherever the pieces are."""
+    """The distinct rows of each chunk, as `gpuens.scattered.Pieces`, worked on wherever they are."""
 
     def __init__(self, chunks: Chunks, device: str) -> None:
         self.chunks, self.device = chunks, device
@@ -700,6 +720,12 @@ class ScatteredReduction(Reduction):
         """Rows of all pieces, of which those that are in several count again."""
         return sum(self.chunks.sizes)
 
+    def expand(self, labels: Any) -> Any:
+        raise validation.rows_elsewhere()
+
+    def look_up(self, values: Any) -> Any:
+        raise validation.rows_elsewhere()
+
     def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
         like = function(self.ensemble)
         given = self.chunks.everywhere(function), self.chunks.bare()
@@ -731,8 +757,9 @@ class SampledChunks(Reduction):
     def expand(self, labels: Any) -> Any:
         labels = devices.to_host(labels)
         validation.one_per_row(labels, self.n_rows, "labels")
-        estimator = copy.copy(self.estimator)  # as it is now, without what holds on to chunks
-        del estimator.reduction_
+        estimator = copy.copy(self.estimator)  # as it is now, without what holds on to chunks, of earlier fits too
+        for name in ("reduction_", "labels_"):
+            estimator.__dict__.pop(name, None)
         device = devices.resolve(estimator.device, self.ensemble.device_kind)
         others = partial(_label_others, estimator, self.bare(), labels, device)
         return self._of_rows(labels, others)

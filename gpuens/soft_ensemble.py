@@ -73,7 +73,7 @@ class SoftEnsemble:
             if matrix is not None:
                 own = validation.memberships(matrix, name)
                 missing &= own
-                matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], matrix))
+                matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
                 of_soft.append(name)
         of_labels = [name for name in names if name not in of_soft]
         categories: dict[int, np.ndarray] = {
@@ -179,7 +179,9 @@ def is_soft(clustering: Any) -> bool:
 
 def _memberships(clustering: Any, name: int) -> Any:
     """Return memberships as a matrix of float64, or of whatever they are if those are no numbers."""
-    if hasattr(clustering, "to_numpy"):
+    if hasattr(clustering, "iloc"):
+        clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif hasattr(clustering, "to_numpy"):
         clustering = clustering.to_numpy()
     matrix = devices.native(validation.matrix_of_memberships(clustering, name))
     return matrix.astype(np.float64) if matrix.dtype.kind in "iufb" else matrix

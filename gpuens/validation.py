@@ -180,6 +180,7 @@ def clustering_names(names: Any, n_clusterings: int) -> list:
 # --- soft base clusterings --------------------------------------------------------------------------------------------
 
 SUM_OF_ROWS = 1e-4  # how far from 1 memberships of float32 may sum to
+ROUNDED = 1e-9  # up to which a negative membership is one of 0
 
 
 def matrix_of_memberships(clustering: Any, name: object) -> Any:
@@ -226,7 +227,7 @@ def memberships(matrix: Any, name: object) -> Any:
             f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has NaN beside numbers; make the "
             "whole row NaN where an object is missing."
         )
-    negative = (matrix < 0).any(axis=1)
+    negative = (matrix < -ROUNDED).any(axis=1)
     if negative.any():
         raise ValueError(
             f"labels: clustering {name!r} is soft, and row {int(negative.argmax())} has a negative membership; "
@@ -247,7 +248,7 @@ def memberships(matrix: Any, name: object) -> Any:
 
 def soft_needs_all_objects(reduction: Any) -> None:
     """Refuse reductions of soft clusterings, which have no label rows."""
-    if reduction not in (None, "core-groups"):
+    if reduction is not None:
         raise ValueError(
             f"reduction={reduction!r} works on rows of labels, and soft clusterings have none; leave it None, or pass "
             "the argmax of the memberships as labels."
@@ -274,6 +275,11 @@ def correspondence_penalties(alpha: Any, beta: Any, n_clusters: int | None) -> N
 
 def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
     """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
+    if not isinstance(init, (list, tuple)):
+        raise TypeError(
+            "init must be 'kmeans', 'clustering', 'random' or a list of one array a clustering, not "
+            f"{type(init).__name__}."
+        )
     if len(init) != len(n_clusters):
         raise ValueError(
             f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
@@ -281,16 +287,36 @@ def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.n
         )
     found = []
     for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
-        matrix = np.asarray(matrix)
+        matrix = _numbers_of(matrix, f"init: array {position}")
         if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
             raise ValueError(
                 f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
                 f"but has shape {matrix.shape} and dtype {matrix.dtype}."
             )
-        if not (np.isfinite(matrix).all() and (matrix > 0).all()):
-            raise ValueError(f"init: array {position} must be positive and finite, for what is 0 would stay 0.")
+        if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
+            raise ValueError(
+                f"init: array {position} must be positive, for what is 0 would stay 0, and from 1e-100 to 1e100."
+            )
         found.append(matrix.astype(np.float64))
     return found
+
+
+def matrix_of_numbers(values: Any, name: str) -> np.ndarray:
+    """Return a matrix of numbers in host memory, or refuse what is none."""
+    matrix = _numbers_of(values, name)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
+        raise ValueError(f"{name} must be a matrix of numbers, but has shape {matrix.shape} and dtype {matrix.dtype}.")
+    return matrix
+
+
+def _numbers_of(values: Any, what: str) -> np.ndarray:
+    """Return what is given as an array in host memory, or refuse what is none."""
+    from gpuens import device
+
+    try:
+        return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
+    except ValueError as error:
+        raise ValueError(f"{what} must be a matrix of numbers, with rows of one length.") from error
 
 
 # --- label vectors ----------------------------------------------------------------------------------------------------
@@ -400,6 +426,15 @@ def features_of_objects(X: Any, n_objects: int) -> None:
         )
 
 
+def squares_of_features(largest: float, n_features: int) -> None:
+    """Refuse features whose squared distances are no numbers any more."""
+    if not math.isfinite(4.0 * n_features * largest * largest):
+        raise ValueError(
+            f"X has a feature of size {largest:.3g}, whose square is beyond float64; scale the features, or take out "
+            "what stands for missing."
+        )
+
+
 def n_neighbors(value: Any, n_objects: int) -> int:
     """Return the number of neighbours wanted, or refuse more than there are others."""
     if n_objects < 2:
@@ -409,7 +444,7 @@ def n_neighbors(value: Any, n_objects: int) -> int:
 
 def cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
     """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
-    array = np.asarray(values)
+    array = _numbers_of(values, "similarity")
     if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
         raise ValueError(
             f"similarity must be a matrix of numbers of the {n_clusters} clusters, ({n_clusters}, {n_clusters}), but "
@@ -1234,11 +1269,16 @@ def groups_too_many(n_rows: int, needed: int) -> MemoryError:
     )
 
 
+def rows_elsewhere() -> TypeError:
+    """Return the refusal to look up what belongs to rows that stay in pieces."""
+    return TypeError("the rows of this reduction stay in pieces, without numbers of their own; use of_rows(function).")
+
+
 def rows_too_many(method: str, n_rows: int) -> MemoryError:
-    """Return what is raised for rows that fit no process, by methods that have to compare them with one another."""
+    """Return what is raised for rows that fit no process, by methods that need them in one."""
     return MemoryError(
-        f"{method} compares label rows with one another, and the {n_rows} that are left of all chunks do not fit one "
-        "process; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take rows in pieces "
+        f"{method} needs all label rows in one process, and the {n_rows} that are left of all chunks do not fit; work "
+        "on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take rows in pieces "
         "(GPUENS_MEMORY=… sets another limit)."
     )
 

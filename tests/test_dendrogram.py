@@ -103,3 +103,16 @@ def test_expand_puts_objects_of_a_group_together_first():
     assert children.tolist() == [[0, 2], [4, 5], [1, 6], [3, 7]]
     assert counts.tolist() == [2, 3, 4, 5]
     assert objects.similarities.tolist() == [0.75, 0.75, 0.5, 0.25]
+
+
+def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged():
+    """A row of one object, however similar to itself, has merged with nothing."""
+    labels = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        est = ge.ECRMC(2, n_neighbors=2).fit(labels, X=rng.normal(size=(6, 3)))
+        rows = np.sort(1 - est.dendrogram_.similarities)
+        repeated = est._self_similarities[est.reduction_.weights > 1]
+        assert len(repeated) == 1
+        expected = max(0.0, rows[0] - (1 - repeated[0]))
+        np.testing.assert_allclose(est.lifetimes_, [*np.diff(rows)[::-1], expected], atol=1e-12)

@@ -182,8 +182,9 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """No two chunks may be merged."""
-    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+    """Core groups of several chunks fit nowhere."""
+    one_chunk = property(lambda self: self._merge() or len(self.sizes) == 1)
+    monkeypatch.setattr(in_chunks.Chunks, "fit_here", one_chunk)
 
 
 IN_PIECES = ["cgc", "crc-ia", "hbgf", "lwgp"]
@@ -256,7 +257,7 @@ def columns(ensemble):
 def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, monkeypatch):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for dense_up_to in (2000, 0):  # dense eigenvectors, and Lanczos by sums over the pieces
-        monkeypatch.setattr(sys.modules[transfer_cut.__module__], "DENSE_UP_TO", dense_up_to)
+        monkeypatch.setattr(transfer_cut_module(), "DENSE_UP_TO", dense_up_to)
         for given in (labels, noise):
             ensemble = ge.Ensemble(list(given.T))
             ones = np.ones(ensemble.n_clusters), np.ones(len(given), dtype=np.int64)
@@ -284,19 +285,44 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, mo
         fitted("cgc", chunks_of(few, 100), n_rows + 1)
 
 
-def test_merging_goes_as_far_as_it_fits(labels, monkeypatch):
-    sizes = []
-    for budget in (0, 60_000, 10**9):
-        monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self, budget=budget: budget)
-        chunks = in_chunks.Chunks(chunks_of(labels, 20))
-        chunks._merge()
-        sizes.append(len(chunks.pieces))
-        assert sum(piece.counts.sum() for piece in chunks.compute(chunks.pieces, "pieces")) == len(labels)
-        assert max(chunks.sizes) <= max(20, budget // (3 * 46))
-    assert sizes == [50, 2, 1]
-    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 60_000)
-    _, found = fitted("crc-ia", chunks_of(labels, 20))
-    np.testing.assert_array_equal(found, ge.CrCIa(4).fit_predict(labels))
+@pytest.mark.parametrize("budget", [0, 60_000, 10**9])
+def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pieces):
+    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
+    chunks = in_chunks.Chunks(chunks_of(labels, 20))
+    chunks._merge()
+    assert len(chunks.merged) == {0: 50, 60_000: 2, 10**9: 1}[budget]
+    assert max(chunks.merged_sizes) <= max(20, budget // (3 * 46))
+    for pieces in (chunks.pieces, chunks.merged):
+        assert sum(piece.counts.sum() for piece in chunks.compute(pieces, "pieces")) == len(labels)
+    est, found = fitted("hbgf", chunks_of(labels, 20))
+    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+    np.testing.assert_array_equal(found, fitted("hbgf", chunks_of(labels, 20))[1])
+    assert len(est.reduction_.chunks.pieces) == 50
+
+
+@pytest.mark.parametrize("n_threads", ["1", "16"])
+def test_groups_that_fit_come_together_whatever_a_task_may_take(labels, monkeypatch, n_threads):
+    monkeypatch.setenv("GPUENS_THREADS", n_threads)
+    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+    for reduction in (None, "core-groups", ge.CATree(0.3)):
+        whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
+        np.testing.assert_array_equal(chunked.labels_.compute(), whole.labels_)
+        np.testing.assert_array_equal(chunked.reduction_.weights, whole.reduction_.weights)
+
+
+def test_rows_that_lie_between_two_centers_have_one_answer():
+    rng = np.random.default_rng(0)
+    ens = ge.Ensemble(rng.integers(0, 4, (300, 5)))
+    table = rng.integers(-2, 3, (20, 3)) / 4
+    centers = np.vstack([[1, 1, 0], [1, 0, 1], [0, 1, 1]]) / 2
+    rule = transfer_cut_module().TransferCut.to(centers, table)
+    together = rule(ens, device="cpu")
+    alone = [rule(ens.take(np.array([i])), device="cpu")[0] for i in range(300)]
+    np.testing.assert_array_equal(together, alone)
+
+
+def transfer_cut_module():
+    return sys.modules[transfer_cut.__module__]
 
 
 def test_threads_do_again_what_they_cannot_hold(labels, monkeypatch, in_pieces):
@@ -315,7 +341,7 @@ def test_threads_do_again_what_they_cannot_hold(labels, monkeypatch, in_pieces):
 
 
 def test_a_small_budget_keeps_rows_in_pieces(labels, monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "60kB")
+    monkeypatch.setenv("GPUENS_MEMORY", "25kB")
     est, found = fitted("hbgf", chunks_of(labels))
     assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
     assert found.max() == 3

@@ -100,6 +100,7 @@ def test_what_cannot_be_mapped_is_refused(monkeypatch):
     refused(lambda: mapped(labels, x, 0), ValueError, "n_neighbors")
     refused(lambda: mapped([[0]], x[:1], 1), ValueError, "n_neighbors=1", "1 object")
     refused(lambda: mapped(labels, np.where(x > 1, np.nan, x), 3), ValueError, "NaN")
+    refused(lambda: mapped(labels, x * 1e200, 3), ValueError, "X has a feature of size", "scale")
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: mapped(labels, x, 3), MemoryError, "mapping coefficients of 30 objects", "n_neighbors")
 
@@ -147,6 +148,14 @@ def test_coefficients_that_are_none_are_refused():
         refused(lambda wrong=wrong: rank_correlation(np.array([[0.5, wrong], [0, 1]])), ValueError, "coefficients")
 
 
+def test_what_rank_correlation_cannot_take_is_refused():
+    some = np.array([[0.5, 0.2], [0.0, 1.0]])
+    for wrong in (some[0], some.astype(str), [[0.5], [0.5, 0.1]]):
+        refused(lambda wrong=wrong: rank_correlation(wrong), ValueError, "coefficients must be a matrix of numbers")
+    refused(lambda: rank_correlation(some, np.ones(3, dtype=int)), ValueError, "counts")
+    refused(lambda: rank_correlation(some, device="auto"), ValueError, "device")
+
+
 def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")
@@ -179,4 +188,5 @@ def test_what_is_no_similarity_is_refused():
     s = any_similarity(12)
     refused(lambda: ge.similarity.revised_coassociation(labels, s[:-1]), ValueError, "12 clusters", "(11, 12)")
     refused(lambda: ge.similarity.revised_operator(labels, np.triu(s)), ValueError, "symmetric")
+    refused(lambda: ge.similarity.revised_operator(labels, [[1.0], [1.0, 2.0]]), ValueError, "rows of one length")
     refused(lambda: ge.similarity.revised_operator(labels, s * np.nan), ValueError, "finite")

@@ -209,7 +209,7 @@ def test_what_is_no_clustering_is_refused(clusterings, kind, mentioned):
 
 
 def test_soft_clusterings_have_no_label_rows():
-    refused(lambda: ge.SCEC(2, reduction="sample:2").fit([GOOD, GOOD]), ValueError, "reduction='sample:2'", "soft")
+    refused(lambda: ge.SCEC(2, reduction="sample:2").fit([GOOD, GOOD]), ValueError, "reduction=Sample(2", "soft")
     refused(lambda: ge.LWEA(2).fit([GOOD, GOOD]), ValueError, "2-D")
     refused(lambda: ge.SCEC(4).fit([GOOD, GOOD]), ValueError, "n_clusters=4")
     refused(lambda: ge.SCEC().fit([GOOD, GOOD]), ValueError, "n_clusters")
@@ -308,3 +308,30 @@ def test_correspondence_pictures():
     assert len(many_rows.get_yticks()) <= 12 < len(many.correspondence_[0])
     assert len(two_rows.get_yticks()) == 2
     ge.plotting.correspondence(many, 0).figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("init", "kind", "mentioned"),
+    [
+        (None, TypeError, "not NoneType"),
+        (5, TypeError, "not int"),
+        ([[[1, 2], [3]], [[1, 1], [1, 1]]], ValueError, "rows of one length"),
+        ([np.full((2, 2), 1e308), np.ones((2, 2))], ValueError, "1e100"),
+        ([np.full((2, 2), 5e-324), np.ones((2, 2))], ValueError, "1e-100"),
+    ],
+    ids=str,
+)
+def test_what_is_nowhere_to_begin_is_refused(init, kind, mentioned):
+    refused(lambda: ge.SCEC(2, init=init).fit([[0, 0, 1], [0, 1, 1]]), kind, "init", mentioned)
+
+
+def test_memberships_as_tables_have_them():
+    """Negative by rounding alone; of pandas' own floats, with its own missing values; core groups asked for by name."""
+    soft = np.array([[1.0, -1e-17], [0.3, 0.7], [0.2, 0.8]])
+    nullable = pd.DataFrame(np.maximum(soft, 0)).astype("Float64")
+    nullable.iloc[1] = pd.NA
+    for given in (soft, nullable):
+        for reduction in (None, "core-groups", ge.CoreGroups()):
+            est = ge.SCEC(2, reduction=reduction).fit([given, [0, 0, 1]])
+            assert est.membership_.min() >= 0
+            assert est.labels_[0] != est.labels_[2]

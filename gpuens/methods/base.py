@@ -12,7 +12,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_lookups
 from gpuens.partition import Dendrogram, Work
 from gpuens.partition.label_kmeans import label_histograms
-from gpuens.reduction import Reduction, core_groups, reducer
+from gpuens.reduction import CoreGroups, Reduction, core_groups, reducer
 from gpuens.scattered import Numbered, Pieces
 from gpuens.similarity.coassociation import self_similarities
 
@@ -56,7 +56,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _checked(self) -> Any:
         """Return what reduces the ensemble, None for core groups; refuse what no data could make right."""
         self._check_parameters()
-        return None if self.reduction is None else reducer(self.reduction)
+        reduction = None if self.reduction is None else reducer(self.reduction)
+        return None if isinstance(reduction, CoreGroups) else reduction
 
     def _fit(self, ensemble: Ensemble, reduce: Callable[[str], Reduction]) -> "Consensus":
         """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
@@ -179,9 +180,9 @@ class LinkageConsensus(Consensus):
         self.work_ = Work()
         self.dendrogram_, self._cluster_weights = self._link(reduced, device)
         self._self_similarities = self._own_similarities(reduced, device)
-        rows_repeat = reduced.weights.sum() > len(reduced.weights)
-        made_at = 1.0 - float(self._self_similarities.max())  # where the first equal rows merge
-        self.lifetimes_ = self.dendrogram_.lifetimes(made_at if rows_repeat else None)
+        repeated = self._self_similarities[reduced.weights > 1]
+        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # where the last equal rows merge
+        self.lifetimes_ = self.dendrogram_.lifetimes(made_at)
         if self.distance_threshold is not None:
             k = self.dendrogram_.n_clusters_at(self.distance_threshold)
         elif self.n_clusters is not None:

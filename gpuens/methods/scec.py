@@ -136,8 +136,7 @@ class SCEC(Consensus):
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X)
             return self
-        self._check_parameters()
-        validation.soft_needs_all_objects(self.reduction)
+        validation.soft_needs_all_objects(self._checked())
         ensemble: Any = SoftEnsemble(X)
 
         def reduce(device: str) -> Reduction:

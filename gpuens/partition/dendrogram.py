@@ -73,11 +73,12 @@ class Dendrogram:
         """Return the range of cutting heights that gives 2, 3, … clusters, float64 (Fred & Jain 2005).
 
         It is the height of the merge that ends them minus that of the merge that made them. The n leaves are made at
-        ``leaves_made_at``; None is for leaves that are single objects, which no merge has made and which do not count.
+        ``leaves_made_at``, or never where some of them have merged before; None is for leaves that are single objects,
+        which no merge has made and which do not count.
         """
         distances = 1.0 - self.similarities
         if leaves_made_at is not None and len(distances):
-            distances = np.concatenate([[leaves_made_at], distances])
+            distances = np.concatenate([[min(leaves_made_at, distances[0])], distances])
         return np.diff(distances)[::-1]
 
     # --- what other people's tools read -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is 
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,10 +108,16 @@ def _leading(
 
 
 def _points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
+    return _embedded(codes, offsets, table, device)[0]
+
+
+def _embedded(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> tuple[Any, Any]:
+    """Return points (G, d) scaled to length 1, and what they were scaled by (G, 1)."""
     points = row_lookups(codes, offsets, table, device=device)
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
-    points /= np.where(length > 0, length, 1.0)
-    return points
+    length = np.where(length > 0, length, 1.0)
+    points /= length
+    return points, length
 
 
 def _there_and_back(codes: Any, offsets: np.ndarray, share: Any, v: np.ndarray, device: str) -> np.ndarray:
@@ -214,26 +220,36 @@ def _(points: Any, sizes: Any, centers: Any, *, device: str) -> Any:
 
 @dataclass(frozen=True)
 class TransferCut:
-    """A rule: each row goes to the nearest of some centers, where the transfer cut embeds it."""
+    """A rule: each row goes to the nearest of some centers, where the transfer cut embeds it.
 
-    table: np.ndarray  # (N_c, d) float64: a row's point is the sum over its clusters, scaled to length 1
-    centers: np.ndarray  # (k, d) float32
+    How near is looked up, label by label, so that a row has one answer whatever rows stand beside it.
+    """
+
+    table: np.ndarray  # (N_c, d): a row's point is the sum over its clusters, scaled to length 1
+    centers: np.ndarray  # (k, d)
+    towards: np.ndarray  # (N_c, k): the products of both
+
+    @classmethod
+    def to(cls, centers: np.ndarray, table: np.ndarray) -> "TransferCut":
+        return cls(table, centers, table @ centers.T)
 
     def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
         found = [devices.to_host(labels) for _, _, labels in self.nearest(ensemble, device)]
         return np.concatenate(found)
 
     def nearest(self, ensemble: Ensemble, device: str) -> Iterator[tuple[slice, Any, Any]]:
-        """Yield some rows after others, their points (float32) and the center that each is nearest to."""
+        """Yield some rows after others, their points and the center that each is nearest to."""
         codes, offsets = ensemble.codes_on(device), ensemble.offsets
-        xp = devices.namespace(device)
-        centers = xp.asarray(self.centers)
-        half_square = (centers * centers).sum(axis=1) / 2
-        at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(centers))))
+        half_square = devices.namespace(device).asarray((self.centers * self.centers).sum(axis=1) / 2)
+        at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(self.centers))))
         for start in range(0, max(1, len(codes)), at_once):
             some = slice(start, start + at_once)
-            points = _points(codes[some].copy(order="F"), offsets, self.table, device).astype(np.float32)
-            yield some, points, (points @ centers.T - half_square).argmax(axis=1)
+            rows = codes[some].copy(order="F")
+            points, length = _embedded(rows, offsets, self.table, device)
+            nearness = row_lookups(rows, offsets, self.towards, device=device)
+            nearness /= length
+            nearness -= half_square
+            yield some, points, nearness.argmax(axis=1)
 
 
 def learn_transfer_cut(
@@ -266,13 +282,14 @@ def learn_transfer_cut(
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below of all rows
         k = min(n_clusters, len(points))
-        rule = TransferCut(table, _restarts(points, counts, k, n_init, int(rng.integers(2**31))).cluster_centers_)
+        best = _restarts(points, counts, k, n_init, int(rng.integers(2**31)))
+        rule = TransferCut.to(best.cluster_centers_.astype(np.float64), table)
     for _ in range(100):
         sums = rows.sum(_sums_of_points, rule)
         total, weight = sums[:, :-1], sums[:, -1:]
-        moved = np.where(weight > 0, total / np.maximum(weight, 1.0), rule.centers).astype(np.float32)
+        moved = np.where(weight > 0, total / np.maximum(weight, 1.0), rule.centers)
         shift = float(((moved - rule.centers) ** 2).sum())
-        rule = replace(rule, centers=moved)
+        rule = TransferCut.to(moved, table)
         if shift <= enough:
             break
     found = scattered.numbered(rule, len(rule.centers), rows)

@@ -73,7 +73,9 @@ def points_of(X: Any, n_objects: int, device: str) -> Any:
     """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
     points = as_features(X, device)
     validation.features_of_objects(points, n_objects)
-    return points.astype(np.float64, copy=False)
+    points = points.astype(np.float64, copy=False)
+    validation.squares_of_features(float(abs(points).max(initial=0.0)), points.shape[1])
+    return points
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:

@@ -53,12 +53,16 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     >>> ge.similarity.rank_correlation(columns).round(10).tolist()
     [[1.0, 0.7], [0.7, 1.0]]
     """
-    from scipy.sparse import csc_array
+    from scipy.sparse import csc_array, issparse
 
+    validation.choice(device, "device", ("cpu", "cuda", "emulated"))
+    if not issparse(coefficients):
+        coefficients = validation.matrix_of_numbers(coefficients, "coefficients")
     coefficients = csc_array(coefficients)
     validation.shares(coefficients.data, "coefficients")
     n_objects, n_columns = coefficients.shape
     counts = np.ones(n_objects, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    validation.one_per_row(counts, n_objects, "counts")
     validation.fits(
         48 * n_columns**2 + 40 * coefficients.nnz,
         devices.memory_budget(),
