@@ -74,7 +74,7 @@ def points_of(X: Any, n_objects: int, device: str) -> Any:
     points = as_features(X, device)
     validation.features_of_objects(points, n_objects)
     points = points.astype(np.float64, copy=False)
-    validation.squares_of_features(float(abs(points).max(initial=0.0)), points.shape[1])
+    validation.squares_of_features(float(abs(points).max()) if points.size else 0.0, points.shape[1])
     return points
 
 
