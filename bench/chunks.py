@@ -66,7 +66,8 @@ class Setting:
         less = 500 if options.quick else 1
         self.same = 1_000_000 // less
         self.scaling = [n // less for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
-        self.little = "7MB" if options.quick else LITTLE
+        self.many = (10, 20) if options.quick else MANY
+        self.little = "1500kB" if options.quick else LITTLE
         self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
         self.chunk_rows = options.chunk_rows // less
         self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
@@ -158,7 +159,7 @@ def pieces(setting: Setting, rows: common.Record, found: parts.Found) -> None:
     }
     if set(rows) >= set(together | apart):
         return
-    with mixture(setting, setting.ten, 20, MANY) as files:
+    with mixture(setting, setting.ten, 20, setting.many) as files:
         for key, how in (together | apart).items():
             if key not in rows:
                 found(key, fitted(setting, files, **how))
@@ -342,8 +343,8 @@ def fit(
         "n_objects": matrix.shape[0],
         "n_clusterings": matrix.shape[1],
         "n_chunks": n_chunks,
-        "groups" if together else "rows in pieces": sum(chunks.sizes),
-        "rows": len(estimator.reduction_.weights) if together else sum(chunks.sizes),
+        "groups" if together else "rows in pieces": sum(chunks.merged_sizes if together else chunks.sizes),
+        "rows": estimator.reduction_.n_representatives,
         "seconds": clock.total(),
         "phases": clock.seconds,
         "load": common.load(),

@@ -454,10 +454,7 @@ class Chunks:
     def fit_here(self) -> bool:
         """Whether the core groups of all chunks fit one process."""
         self._merge()
-        needed = sum(self.merged_sizes) * self._row_bytes
-        if len(self.merged) > 1:
-            needed *= 3  # while they become one
-        return needed <= devices.memory_budget()
+        return self._fits
 
     @property
     def groups(self) -> Reduction:
@@ -492,6 +489,8 @@ class Chunks:
         while True:
             together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
+                copies = 1 if len(together) == 1 else 3  # while they become one
+                self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
             tasks = [self.task(_merge, self.merged[some], self.bare(), phase="merge") for some in together]
             self.merged = self.persist(tasks, "core groups")
