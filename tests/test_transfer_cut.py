@@ -5,12 +5,13 @@ import sys
 import numpy as np
 import oracles
 import pytest
-from conftest import structured_labels
+from conftest import refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
 from gpuens.device import to_host
 from gpuens.partition import embedding, transfer_cut
+from gpuens.partition.transfer_cut import learn_transfer_cut
 from gpuens.reduction import core_groups
 
 MODULE = sys.modules[transfer_cut.__module__]  # the package shows the function under the same name
@@ -69,6 +70,101 @@ def test_restarts_on_a_sample_find_the_same(monkeypatch):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
     monkeypatch.setattr(MODULE, "RESTARTS_ON", 200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
+
+
+# --- eigenvalues that coincide ----------------------------------------------------------------------------------------
+
+
+def coinciding(n_components):
+    """Return labels (8 n, 3) of objects in n components that share no cluster, and the component of each object."""
+    component = np.repeat(np.arange(n_components), 8)
+    rng = np.random.default_rng(n_components)
+    columns = [2 * component + rng.integers(0, 2, len(component)) for _ in range(2)]
+    return np.column_stack([component, *columns]), component
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("n", [40, 100])
+@pytest.mark.parametrize("method", ["lwgp", "hbgf"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_no_eigenvector_is_lost(n, method, k, way, where):
+    """Of an eigenvalue that n - 1 vectors share, LAPACK's and Lanczos's searches for a few of them lose some."""
+    labels = np.column_stack([np.arange(n), np.zeros(n, int)])
+    assert ge.consensus(labels, k, method=method, device=where).max() == k - 1
+    assert embed(labels, None, k, where)[0].shape == (n, k)
+
+
+@pytest.mark.parametrize("n_components", [2, 12])
+@pytest.mark.parametrize("method", ["lwgp", "hbgf"])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_clusters_are_made_of_components_or_components_of_clusters(n_components, method, more, way, where):
+    labels, component = coinciding(n_components)
+    found = ge.consensus(labels, n_components + more, method=method, device=where)
+    pairs = np.unique(np.stack([found, component]), axis=1)
+    assert len(np.unique(found)) == n_components + more
+    assert pairs.shape[1] == n_components + max(0, more)
+
+
+def test_clusters_beyond_the_dimensions_have_no_direction(monkeypatch):
+    """LAPACK may return the indicators of two of five components: the others must not be told apart by rounding."""
+    labels, component = coinciding(5)
+    ensemble = ge.Ensemble(labels)
+    degree = ensemble.sizes.astype(float)
+
+    def indicators(gram, scale, n_dimensions):
+        own = np.concatenate([np.arange(5), np.repeat(np.arange(5), 2), np.repeat(np.arange(5), 2)])
+        vectors = np.sqrt(degree)[:, None] * (own[:, None] == np.arange(n_dimensions))
+        noise = 1e-17 * np.random.default_rng(0).standard_normal(vectors.shape)
+        return np.ones(n_dimensions), vectors / np.sqrt((vectors**2).sum(axis=0)) + noise
+
+    monkeypatch.setattr(MODULE, "_dense_eigenvectors", indicators)
+    found = ge.HBGF(3).fit(labels).labels_
+    assert all(len(np.unique(found[component == c])) == 1 for c in range(5))
+
+
+def test_lanczos_that_does_not_converge(monkeypatch):
+    from scipy.sparse import linalg
+
+    labels = structured_labels(200, 6, 4, noise=0.2, split=3, seed=4)[0]
+    expected = embed(labels, None, 4)[0]
+
+    def gives_up(*args, **kwargs):
+        raise linalg.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr(linalg, "eigsh", gives_up)
+    monkeypatch.setattr(MODULE, "DENSE_UP_TO", 0)
+    np.testing.assert_array_equal(embed(labels, None, 4)[0], expected)
+    monkeypatch.setenv("GPUENS_MEMORY", "20kB")
+    refused(lambda: embed(labels, None, 4), MemoryError, "needs all eigenvectors of", "fewer clusters")
+
+
+class InPieces:
+    """Rows in two pieces, as `gpuens.scattered.Pieces` has them."""
+
+    def __init__(self, labels):
+        whole = ge.Ensemble(labels)
+        half = whole.n_objects // 2
+        self.parts = [whole.take(slice(0, half)), whole.take(slice(half, None))]
+        self.numbering = whole.take(np.arange(0))
+        self.n_objects, self.n_rows = [len(part) for part in self.parts], whole.n_objects
+
+    def each(self, function, *given, own=None):
+        own = [()] * 2 if own is None else [(one,) for one in own]
+        return [
+            function(part, np.ones(len(part), dtype=np.int64), *mine, *given, device="cpu")
+            for part, mine in zip(self.parts, own, strict=True)
+        ]
+
+    def sum(self, function, *given):
+        return sum(self.each(function, *given))
+
+
+@pytest.mark.parametrize("n_components", [2, 5, 12])
+def test_components_of_rows_in_pieces(n_components, way):
+    labels, component = coinciding(n_components)
+    ensemble = ge.Ensemble(labels)
+    rule = learn_transfer_cut(InPieces(labels), np.ones(ensemble.n_clusters), n_components)
+    np.testing.assert_array_equal(rule(ensemble, device="cpu"), component)
 
 
 def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():

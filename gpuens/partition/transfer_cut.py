@@ -24,6 +24,9 @@ from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
+TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
+ROUGH = 1e-2  # tolerance that is enough to see that an eigenvalue is far below others
+TINY = 1e-8  # share of the least length of an eigenvector's entries: below it they are rounding
 STEP_BYTES = 2**26  # of points and distances that are worked out at once
 
 
@@ -100,10 +103,26 @@ def _leading(
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
-    if len(degree) <= max(DENSE_UP_TO, 4 * n_dimensions):
+    dense = len(degree) <= max(DENSE_UP_TO, 4 * n_dimensions)
+    if not dense:
+        from scipy.sparse.linalg import ArpackError
+
+        try:
+            values, vectors = _lanczos(product, scale, n_dimensions)
+        except ArpackError:  # no convergence
+            dense = True
+    if dense:
+        validation.fits(
+            32 * len(degree) ** 2,  # the matrix, a copy of it, and what LAPACK works on
+            devices.memory_budget(),
+            f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
+            "ask for fewer clusters, or take clusterings of fewer clusters",
+        )
         values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions)
-    else:
-        values, vectors = _lanczos(product, scale, n_dimensions)
+    # D^½ 1 is the eigenvector of the eigenvalue 1, so that only clusters that are not connected to others can be
+    # shorter here: with more such components than dimensions they are nothing but rounding, and have no direction
+    length = np.sqrt((vectors * vectors).sum(axis=1))
+    vectors = np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
     return scale[:, None] * vectors, values
 
 
@@ -127,24 +146,75 @@ def _there_and_back(codes: Any, offsets: np.ndarray, share: Any, v: np.ndarray, 
 
 
 def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.linalg import eigh
+    """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions)."""
+    from scipy.linalg import LinAlgError, eigh
 
     gram *= scale[:, None]
     gram *= scale
     n = len(gram)
-    values, vectors = eigh(gram, subset_by_index=[n - n_dimensions, n - 1], overwrite_a=True, check_finite=False)
-    return values[::-1], vectors[:, ::-1]
+    try:
+        values, vectors = eigh(gram, subset_by_index=[n - n_dimensions, n - 1], check_finite=False)
+    except LinAlgError:
+        vectors = np.empty((n, 0))
+    if not _orthonormal(vectors, n_dimensions):
+        # LAPACK's search for some eigenvectors drops those of eigenvalues that coincide; that for all does not
+        values, vectors = eigh(gram, driver="evd", check_finite=False)
+    return values[: -n_dimensions - 1 : -1], vectors[:, : -n_dimensions - 1 : -1]
+
+
+def _orthonormal(vectors: np.ndarray, n_dimensions: int) -> bool:
+    """Return whether vectors (n, d) are as many as wanted, of length 1 and orthogonal to each other."""
+    return vectors.shape[1] == n_dimensions and np.allclose(vectors.T @ vectors, np.eye(n_dimensions), atol=1e-6)
 
 
 def _lanczos(
     product: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, n_dimensions: int
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `_dense_eigenvectors` does, by Lanczos's iterations.
+
+    They meet one vector of an eigenvalue, and more of the same only by rounding. So what is orthogonal to the vectors
+    found is searched too, until no eigenvalue there is above the smallest of those found.
+    """
+    rng = np.random.default_rng(0)  # fixed: the eigenvectors are no matter of chance
+    values, vectors = _iterate(product, scale, n_dimensions, rng)
+    n_more = 1
+    while True:
+        rough, _ = _iterate(product, scale, 1, rng, vectors, ROUGH)
+        if rough[0] < (1 - 10 * ROUGH) * values[-1]:
+            return values, vectors
+        found, more = _iterate(product, scale, n_more, rng, vectors)
+        if not found[0] > values[-1] + 10 * TOLERANCE:
+            return values, vectors
+        values = np.concatenate([values, found])
+        kept = np.argsort(-values, kind="stable")[:n_dimensions]
+        values, vectors = values[kept], np.concatenate([vectors, more], axis=1)[:, kept]
+        n_more = min(2 * n_more, n_dimensions)
+
+
+def _iterate(
+    product: Callable[[np.ndarray], np.ndarray],
+    scale: np.ndarray,
+    n_dimensions: int,
+    rng: np.random.Generator,
+    beside: np.ndarray | None = None,
+    tol: float = TOLERANCE,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading eigenvalues, largest first, and vectors; only those orthogonal to ``beside`` (n, d), if given.
+
+    A start that led to ``beside`` has nothing of what it has missed: every call draws another.
+    """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     n = len(scale)
-    start = np.random.default_rng(0).standard_normal(n)  # fixed: the eigenvectors are no matter of chance
-    operator = LinearOperator((n, n), matvec=lambda v: scale * product(scale * v.ravel()), dtype=np.float64)
-    values, vectors = eigsh(operator, k=n_dimensions, which="LA", v0=start, tol=1e-9)
+    start = rng.standard_normal(n)
+
+    def apart(v: np.ndarray) -> np.ndarray:
+        return v if beside is None else v - beside @ (beside.T @ v)
+
+    operator = LinearOperator(
+        (n, n), matvec=lambda v: apart(scale * product(scale * apart(v.ravel()))), dtype=np.float64
+    )
+    values, vectors = eigsh(operator, k=n_dimensions, which="LA", v0=apart(start), tol=tol, maxiter=1000)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
 
