@@ -8,6 +8,7 @@ number of threads cannot change a bit of any result. Objects are counted in a ta
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ Table: TypeAlias = np.ndarray | sparse.csr_array
 
 DENSE_CELLS = 2**22  # a table of more cells than this, and than 4 cells an object, is held sparse
 DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
+CELLS_AT_ONCE = 2**15  # of tables that are counted before they are looked at, and more where one has more
+ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are looked at together
 CHUNK = 2**15  # objects that such a block counts at least, if there are so many
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
@@ -92,13 +95,7 @@ def intersections(
 def _dense_intersections(labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     shared = np.zeros((offsets[-1], offsets[-1]), dtype=sizes.dtype)
     np.fill_diagonal(shared, sizes)
-
-    def place(i: int, j: int, table: Table) -> None:
-        rows, cols = slice(*offsets[i : i + 2]), slice(*offsets[j : j + 2])
-        shared[rows, cols] = table if isinstance(table, np.ndarray) else table.toarray()
-        shared[cols, rows] = shared[rows, cols].T
-
-    _exhaust(_over_pairs(labels, w, place))
+    _over_cells(labels, w, lambda found: _place_in_square(found, offsets, shared))
     return shared
 
 
@@ -106,66 +103,63 @@ def _sparse_intersections(
     labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray, budget: int
 ) -> sparse.csr_array:
     """Count twice: first how many cells each row has in each clustering, then the cells, straight to their places."""
-    n_clusters = int(offsets[-1])
-    n_cells = np.zeros((n_clusters, len(labels.n_clusters)), dtype=np.int64)
-    own = np.repeat(np.arange(len(labels.n_clusters)), np.diff(offsets))
+    n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
+    what = f"the sparse table of the intersections of {n_clusters} clusters"
+    instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
+    validation.fits(16 * n_clusters * n_clusterings, budget, what, instead)
+    n_cells = np.zeros((n_clusters, n_clusterings), dtype=np.int64)
+    own = np.repeat(np.arange(n_clusterings), np.diff(offsets))
     n_cells[np.arange(n_clusters), own] = sizes > 0
-
-    def measure(i: int, j: int, table: Table) -> None:
-        n_cells[offsets[i] : offsets[i + 1], j] = _cells_in_rows(table)
-        n_cells[offsets[j] : offsets[j + 1], i] = _cells_in_rows(table.T)
-
-    _exhaust(_over_pairs(labels, w, measure))
+    _over_cells(labels, w, lambda found: _count_in_rows(found, offsets, n_cells))
     ends = np.cumsum(n_cells).reshape(n_cells.shape)
     nnz = int(ends[-1, -1])
     index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
-    validation.fits(
-        nnz * (8 + index.itemsize),
-        budget,
-        f"the sparse table of the intersections of {n_clusters} clusters ({nnz} are not empty)",
-        "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters",
-    )
-    starts = ends - n_cells
+    validation.fits(nnz * (8 + index.itemsize), budget, f"{what} ({nnz} are not empty)", instead)
+    starts = np.subtract(ends, n_cells, out=n_cells)
     indptr = np.concatenate([[0], ends[:, -1]]).astype(index)
     indices, counts = np.empty(nnz, dtype=index), np.empty(nnz, dtype=sizes.dtype)
     filled = np.flatnonzero(sizes)
     diagonal = starts[filled, own[filled]]
     indices[diagonal], counts[diagonal] = filled, sizes[filled]
-
-    def place(i: int, j: int, table: Table) -> None:
-        _place_rows(table, starts[offsets[i] : offsets[i + 1], j], offsets[j], indices, counts)
-        _place_rows(table.T, starts[offsets[j] : offsets[j + 1], i], offsets[i], indices, counts)
-
-    _exhaust(_over_pairs(labels, w, place))
+    _over_cells(labels, w, lambda found: _place_in_rows(found, offsets, starts, indices, counts))
     shared = sparse.csr_array((counts, indices, indptr), shape=(n_clusters, n_clusters))
     shared.has_canonical_format = True
     return shared
 
 
-def _cells_in_rows(table: Table) -> np.ndarray:
-    if isinstance(table, np.ndarray):
-        return np.count_nonzero(table, axis=1)
-    return np.diff(table.tocsr().indptr)
-
-
-def _place_rows(table: Table, starts: np.ndarray, first: int, indices: np.ndarray, counts: np.ndarray) -> None:
-    """Write row r's cells from starts[r] on into a CSR matrix in which the table's columns are numbered from first."""
-    if isinstance(table, np.ndarray):
-        _place_dense_rows(np.ascontiguousarray(table), np.ascontiguousarray(starts), first, indices, counts)
-        return
-    rows, cols, n = cells(table)
-    at = starts[rows] + np.arange(n.size) - np.searchsorted(rows, rows)  # a cell's place within its row
-    indices[at], counts[at] = first + cols, n
+@njit(cache=True, nogil=True)
+def _place_in_square(found, offsets, shared):
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            r, c = first + found.rows[t], second + found.cols[t]
+            shared[r, c] = shared[c, r] = found.counts[t]
 
 
 @njit(cache=True, nogil=True)
-def _place_dense_rows(table, starts, first, indices, counts):
-    for r in range(table.shape[0]):
-        at = starts[r]
-        for c in range(table.shape[1]):
-            if table[r, c] != 0:
-                indices[at], counts[at] = first + c, table[r, c]
-                at += 1
+def _count_in_rows(found, offsets, n_cells):
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            n_cells[first + found.rows[t], found.first + p] += 1
+            n_cells[second + found.cols[t], found.i] += 1
+
+
+@njit(cache=True, nogil=True)
+def _place_in_rows(found, offsets, starts, indices, counts):
+    """Write the cells into a CSR matrix, row r's of clustering m from starts[r, m] on, which are moved along."""
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            r, c = first + found.rows[t], second + found.cols[t]
+            at, mirrored = starts[r, found.first + p], starts[c, found.i]
+            indices[at], counts[at] = c, found.counts[t]
+            indices[mirrored], counts[mirrored] = r, found.counts[t]
+            starts[r, found.first + p] += 1
+            starts[c, found.i] += 1
 
 
 # --- one pair of clusterings at a time --------------------------------------------------------------------------------
@@ -290,11 +284,6 @@ def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
         yield batch
 
 
-def _exhaust(iterator: Iterator) -> None:
-    for _ in iterator:
-        pass
-
-
 def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
     """Return what gives the table of each of these pairs of clusterings: counted when asked for, on the CPU."""
     if labels.device == "cpu":
@@ -350,6 +339,133 @@ def _nonzero(table):
                 rows[t], cols[t], counts[t] = r, c, table[r, c]
                 t += 1
     return rows, cols, counts
+
+
+# --- all pairs of clusterings ------------------------------------------------------------------------------------------
+
+
+class Cells(NamedTuple):
+    """The cells that are not empty of the tables of a clustering and some that follow it, each table row-major.
+
+    Those of clusterings ``i`` and ``first + p`` are starts[p] … starts[p + 1] - 1 of ``rows``, ``cols`` and ``counts``.
+    """
+
+    i: int
+    first: int
+    starts: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+    counts: np.ndarray
+
+
+def _over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
+    """Call ``work`` on the cells of all pairs of clusterings, in threads; no two calls have a pair in common."""
+    if labels.device != "cpu":
+        for batch in _batches(labels):
+            tables = _count_pairs(labels, batch, w)
+            for (i, j), table in tables.items():
+                rows, cols, counts = cells(table)
+                work(Cells(i, j, np.array([0, len(rows)]), rows, cols, counts))
+        return
+    n_clusters = np.array(labels.n_clusters, dtype=np.int64)
+    n_clusterings = len(n_clusters)
+    before = np.concatenate([[0], np.cumsum(np.arange(n_clusterings - 1, 0, -1))])  # the pairs of clusterings before
+
+    if w is not None and w.dtype.kind == "i" and (w == 1).all():
+        w = None  # which is quicker
+
+    def run(start: int, stop: int) -> None:
+        counted = _scratch(n_clusters, labels.matrix.shape[1], np.dtype(np.int64 if w is None else w.dtype))
+        while start < stop:
+            i = int(np.searchsorted(before, start, side="right")) - 1
+            j, last = i + 1 + start - before[i], min(n_clusterings, i + 1 + stop - before[i])
+            done = _count_cells(i, j, last, labels.matrix, n_clusters, w, *counted)
+            starts, _, _, rows, cols, counts = counted
+            work(Cells(i, int(j), starts[: done + 1], rows, cols, counts))
+            start += done
+
+    devices.over_ranges(run, int(before[-1]))
+
+
+def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Return what `_count_cells` works in: starts, the table, the objects in order, and room for some tables' cells."""
+    *_, second, largest = np.sort(n_clusters).tolist()
+    pair = second * largest
+    cells = max(min(pair, n_objects), min(CELLS_AT_ONCE, pair * len(n_clusters)))
+    table = max(min(pair, 4 * n_objects), largest)
+    return (
+        np.zeros(len(n_clusters), dtype=np.int64),
+        np.zeros(table + 1, dtype=dtype),
+        np.empty(n_objects if pair > table else 0, dtype=np.int64),
+        np.empty(cells, dtype=np.int64),
+        np.empty(cells, dtype=np.int64),
+        np.empty(cells, dtype=dtype),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _count_cells(i, first, last, labels, n_clusters, w, starts, table, order, rows, cols, counts):
+    """Write the cells of clustering i with ``first`` … last - 1, as far as there is room; return how many were done.
+
+    ``table`` holds zeros before and after. A table of more cells than objects is counted one row, that is one cluster
+    of i, after the other. Objects are added in their order in either case.
+    """
+    n_objects, k = labels.shape[1], n_clusters[i]
+    ends = np.empty(0, dtype=np.int64)
+    n = done = 0
+    for j in range(first, last):
+        k_j = n_clusters[j]
+        if len(rows) - n < min(n_objects, k * k_j):
+            break
+        if k * k_j < len(table):
+            _count_into(table, labels[i], labels[j], k, k_j, w)
+            table[k * k_j] = 0
+            for r in range(k):
+                for c in range(k_j):
+                    count = table[r * k_j + c]
+                    if count != 0:
+                        rows[n], cols[n], counts[n] = r, c, count
+                        table[r * k_j + c] = 0
+                        n += 1
+        else:
+            if len(ends) == 0:
+                ends = _sort_objects(labels[i], k, order)
+            begin = 0
+            for r in range(k):
+                row = n
+                for at in range(begin, ends[r]):
+                    x = order[at]
+                    c = labels[j, x]
+                    if c >= k_j:
+                        continue
+                    if table[c] == 0:
+                        cols[n] = c
+                        n += 1
+                    table[c] += 1 if w is None else w[x]
+                cols[row:n].sort()
+                for t in range(row, n):
+                    rows[t], counts[t] = r, table[cols[t]]
+                    table[cols[t]] = 0
+                begin = ends[r]
+        done += 1
+        starts[done] = n
+    return done
+
+
+@njit(cache=True, nogil=True)
+def _sort_objects(labels, n_clusters, order):
+    """Write the objects of each cluster one after the other; return where each cluster ends."""
+    ends = np.zeros(n_clusters + 1, dtype=np.int64)
+    for label in labels:
+        if label < n_clusters:
+            ends[label + 1] += 1
+    for c in range(n_clusters):
+        ends[c + 1] += ends[c]
+    for x in range(labels.size):
+        if labels[x] < n_clusters:
+            order[ends[labels[x]]] = x
+            ends[labels[x]] += 1
+    return ends[:n_clusters]
 
 
 # --- kernels/intersections.cu -----------------------------------------------------------------------------------------
@@ -433,24 +549,33 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     """
     ens = Ensemble(ens)
     labels = labels_of(ens, devices.resolve(device, ens.device_kind))
-    one = _entropy_unit(ens.n_clusterings)
-    total = np.zeros(ens.n_clusters, dtype=np.int64)
-    pairs = _over_pairs(labels, validation.weights(weights, ens.n_objects), lambda i, j, table: _entropies(table, one))
-    for i, j, (of_rows, of_cols) in pairs:
-        total[ens.offsets[i] : ens.offsets[i + 1]] += of_rows
-        total[ens.offsets[j] : ens.offsets[j + 1]] += of_cols
+    one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
+    total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
+
+    def add(found: Cells) -> None:
+        n_tables = len(found.starts) - 1
+        own = slice(*offsets[found.i : found.i + 2])
+        others = slice(offsets[found.first], offsets[found.first + n_tables])
+        of_rows, of_cols = _entropies(found, offsets, one)
+        with adding:
+            total[own] += of_rows
+            total[others] += of_cols
+
+    _over_cells(labels, validation.weights(weights, ens.n_objects), add)
     return total / one
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
     """Return what `entropy` does, with the same bits, of `intersections` counted before."""
-    one = _entropy_unit(len(offsets) - 1)
-    total = np.zeros(int(offsets[-1]), dtype=np.int64)
-    clusterings = list(itertools.pairwise(offsets.tolist()))
-    for (a, b), (c, d) in itertools.combinations(clusterings, 2):
-        of_rows, of_cols = _entropies(shared[a:b, c:d], one)
-        total[a:b] += of_rows
-        total[c:d] += of_cols
+    one, total = _entropy_unit(len(offsets) - 1), np.zeros(int(offsets[-1]), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        step = max(1, ROWS_AT_ONCE // int(offsets[-1]))
+        for first in range(start, stop, step):
+            rows, cols, counts = cells(shared[first : min(first + step, stop)])
+            _row_entropies(rows, cols, counts, offsets, one, total[first:])
+
+    devices.over_ranges(work, len(total))
     return total / one
 
 
@@ -459,22 +584,49 @@ def _entropy_unit(n_clusterings: int) -> float:
     return 2.0 ** (62 - 5 - n_clusterings.bit_length())
 
 
-def _entropies(table: Table, one: float) -> tuple[np.ndarray, np.ndarray]:
-    rows, cols, counts = cells(table)
-    return _fixed_entropy(rows, counts, table.shape[0], one), _fixed_entropy(cols, counts, table.shape[1], one)
+@njit(cache=True, nogil=True)
+def _entropies(found, offsets, one):
+    """Return the entropies, in units of 1 / one, of the clusters of ``found.i`` and of those of the other clusterings."""
+    n_tables = len(found.starts) - 1
+    first = offsets[found.first]
+    of_rows = np.zeros(offsets[found.i + 1] - offsets[found.i], np.int64)
+    of_cols = np.zeros(offsets[found.first + n_tables] - first, np.int64)
+    row_totals = np.zeros(len(of_rows), found.counts.dtype)
+    col_totals = np.zeros(len(of_cols), found.counts.dtype)
+    for p in range(n_tables):
+        base = offsets[found.first + p] - first
+        for t in range(found.starts[p], found.starts[p + 1]):
+            row_totals[found.rows[t]] += found.counts[t]
+            col_totals[base + found.cols[t]] += found.counts[t]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            of_rows[found.rows[t]] += _term(found.counts[t], row_totals[found.rows[t]], one)
+            of_cols[base + found.cols[t]] += _term(found.counts[t], col_totals[base + found.cols[t]], one)
+        for t in range(found.starts[p], found.starts[p + 1]):
+            row_totals[found.rows[t]] = 0
+    return of_rows, of_cols
 
 
 @njit(cache=True, nogil=True)
-def _fixed_entropy(lines, counts, n_lines, one):
-    """Return the entropy of each line (row, or column) of a table, in units of 1 / one."""
-    totals = np.zeros(n_lines, counts.dtype)
-    for t in range(counts.size):
-        totals[lines[t]] += counts[t]
-    h = np.zeros(n_lines, np.int64)
-    for t in range(counts.size):
-        p = counts[t] / totals[lines[t]]
-        h[lines[t]] -= np.int64(np.rint(p * np.log2(p) * one))
-    return h
+def _row_entropies(rows, cols, counts, offsets, one, total):
+    """Add the entropies of clusters to ``total`` from their rows among all clusters, where their own adds nothing."""
+    t = 0
+    while t < len(rows):
+        after = offsets[np.searchsorted(offsets, cols[t], side="right")]
+        end, sum_of = t, counts[t] * 0
+        while end < len(rows) and rows[end] == rows[t] and cols[end] < after:
+            sum_of += counts[end]
+            end += 1
+        for u in range(t, end):
+            total[rows[u]] += _term(counts[u], sum_of, one)
+        t = end
+
+
+@njit(cache=True, nogil=True)
+def _term(count, total, one):
+    if count == total:
+        return np.int64(0)
+    p = count / total
+    return -np.int64(np.rint(p * np.log2(p) * one))
 
 
 # --- agreement --------------------------------------------------------------------------------------------------------
@@ -516,6 +668,15 @@ def agreement(
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
     """Return ``of_table`` of each two label columns as a symmetric matrix with ones on its diagonal."""
     scores = np.eye(len(labels.n_clusters))
+    n_objects = labels.matrix.shape[1] if w is None else w.sum()
+    if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):  # squares fit int64
+
+        def score(found: Cells) -> None:
+            for j, sums in enumerate(_sums_of_squares(found).tolist(), found.first):
+                scores[found.i, j] = scores[j, found.i] = _ari(*sums)
+
+        _over_cells(labels, w, score)
+        return scores
     for i, j, value in _over_pairs(labels, w, lambda i, j, table: of_table(table)):
         scores[i, j] = scores[j, i] = value
     return scores
@@ -559,16 +720,49 @@ def ari_of(table: Table) -> float:
     0.5714
     """
     rows, cols, counts = cells(table)
-    if not counts.size:
+    of_rows, of_cols = (_sums(lines, counts).astype(counts.dtype) for lines in (rows, cols))
+    sizes = counts.size, np.count_nonzero(of_rows), np.count_nonzero(of_cols)
+    return _ari(*sizes, counts.sum().item(), *(_sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
+
+
+def _ari(
+    n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
+) -> float:
+    """Return the index of so many cells, rows and columns that are not empty, and the sums of their squares."""
+    if n_cells == 0:
         return math.nan
-    of_rows, of_cols = _sums(rows, counts), _sums(cols, counts)
-    if _one_to_one(counts, of_rows, of_cols):
+    if n_cells == n_rows == n_cols:  # one to one
         return 1.0
-    total, same_both = counts.sum().item(), _sum_of_squares(counts)
-    same_row, same_col = (_sum_of_squares(sums.astype(counts.dtype)) for sums in (of_rows, of_cols))
     tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
     return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+
+
+@njit(cache=True, nogil=True)
+def _sums_of_squares(found):
+    """Return what `_ari` takes of each table of whole numbers, (tables, 7)."""
+    n_tables = len(found.starts) - 1
+    sums = np.zeros((n_tables, 7), np.int64)
+    end = found.starts[-1]
+    if end == 0:
+        return sums
+    of_rows, of_cols = np.zeros(found.rows[:end].max() + 1, np.int64), np.zeros(found.cols[:end].max() + 1, np.int64)
+    for p in range(n_tables):
+        cells = range(found.starts[p], found.starts[p + 1])
+        for t in cells:
+            of_rows[found.rows[t]] += found.counts[t]
+            of_cols[found.cols[t]] += found.counts[t]
+            sums[p, 0] += 1
+            sums[p, 3] += found.counts[t]
+            sums[p, 4] += found.counts[t] ** 2
+        for t in cells:  # each row and column once
+            row, col = of_rows[found.rows[t]], of_cols[found.cols[t]]
+            sums[p, 1] += row > 0
+            sums[p, 2] += col > 0
+            sums[p, 5] += row**2
+            sums[p, 6] += col**2
+            of_rows[found.rows[t]] = of_cols[found.cols[t]] = 0
+    return sums
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
