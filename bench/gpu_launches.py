@@ -135,7 +135,7 @@ def of_merge_histograms(a: Any) -> tuple[Any, Any]:
 
 def of_nearest_rows(a: Any) -> tuple[Any, Any]:
     queries = a.n_queries * (a.n_clusterings * a.codes.itemsize + 12 * int(a.n_listed) + 32)
-    return queries + a.tiles.nbytes + a.present.nbytes + 16 * a.n_rows, a.compared
+    return queries + a.tiles.nbytes + a.present.nbytes + 24 * a.n_rows, a.compared
 
 
 def of_measure_nodes(a: Any) -> tuple[Any, Any]:

@@ -341,7 +341,7 @@ def _nonzero(table):
     return rows, cols, counts
 
 
-# --- all pairs of clusterings ------------------------------------------------------------------------------------------
+# --- all pairs of clusterings -----------------------------------------------------------------------------------------
 
 
 class Cells(NamedTuple):
@@ -586,7 +586,7 @@ def _entropy_unit(n_clusterings: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _entropies(found, offsets, one):
-    """Return the entropies, in units of 1 / one, of the clusters of ``found.i`` and of those of the other clusterings."""
+    """Return the entropies, in units of 1 / one, of the clusters of ``found.i`` and of the other clusterings."""
     n_tables = len(found.starts) - 1
     first = offsets[found.first]
     of_rows = np.zeros(offsets[found.i + 1] - offsets[found.i], np.int64)
@@ -721,7 +721,7 @@ def ari_of(table: Table) -> float:
     """
     rows, cols, counts = cells(table)
     of_rows, of_cols = (_sums(lines, counts).astype(counts.dtype) for lines in (rows, cols))
-    sizes = counts.size, np.count_nonzero(of_rows), np.count_nonzero(of_cols)
+    sizes = counts.size, int(np.count_nonzero(of_rows)), int(np.count_nonzero(of_cols))
     return _ari(*sizes, counts.sum().item(), *(_sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
 
 

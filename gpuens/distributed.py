@@ -30,7 +30,7 @@ from numba import njit
 
 from gpuens import contingency, io, progress, validation
 from gpuens import device as devices
-from gpuens.ensemble import Ensemble, _dtype_for, _encode, _encode_column, _missing_everywhere
+from gpuens.ensemble import Ensemble, _encode, _encode_column, _missing_everywhere, codes_dtype
 from gpuens.io import ARRAYS, TABLES, reading
 from gpuens.reduction import Reduction, Sample, core_groups
 from gpuens.scattered import Rule
@@ -446,7 +446,7 @@ class Chunks:
             categories.append(values)
             tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
         validation.clusterings_say_something([len(c) for c in categories], self.names, self.starts[-1])
-        dtype = np.dtype(_dtype_for(max(len(c) for c in categories)))
+        dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
         per_chunk = [[table[i] for table in tables] for i in range(len(found))]
         return Numbering(categories, self.names, dtype), per_chunk
 

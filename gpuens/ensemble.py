@@ -222,7 +222,7 @@ def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
     for m, (column, name) in enumerate(zip(columns, names, strict=True)):
         column_codes, column_categories = _encode_column(column, name)
         categories.append(device.to_host(column_categories))
-        needed = _dtype_for(len(column_categories))
+        needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
             codes = _widen(codes, needed)
         column_codes[column_codes < 0] = np.iinfo(codes.dtype).max
@@ -230,7 +230,7 @@ def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
     return codes, categories
 
 
-def _dtype_for(n_clusters: int) -> type:
+def codes_dtype(n_clusters: int) -> type:
     """Return the smallest unsigned dtype with a value for each cluster and one more for missing."""
     for dtype in (np.uint8, np.uint16):
         if n_clusters <= np.iinfo(dtype).max:

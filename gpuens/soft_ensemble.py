@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens import validation
-from gpuens.ensemble import Ensemble, _as_column, _dtype_for, _encode, _missing_everywhere
+from gpuens.ensemble import Ensemble, _as_column, _encode, _missing_everywhere, codes_dtype
 
 
 class SoftEnsemble:
@@ -144,7 +144,7 @@ class SoftEnsemble:
             return codes
         xp, soft = devices.namespace(where), self.soft_on(where)
         largest = int(np.diff(np.append(self.starts, self.n_clusters)).max())
-        dtype = max((_dtype_for(largest), codes.dtype.type), key=lambda kind: np.iinfo(kind).max)
+        dtype = max((codes_dtype(largest), codes.dtype.type), key=lambda kind: np.iinfo(kind).max)
         found = xp.empty((self.n_objects, self.n_clusterings), dtype=dtype, order="F")
         n_columns, missing = codes.shape[1], np.iinfo(dtype).max
         found[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)

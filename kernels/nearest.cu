@@ -2,10 +2,11 @@
 //
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
-// tiles (n_tiles, M, TILE): the rows of a tile side by side for each clustering. present (N_c, n_tiles) says whether a
-// cluster has a row in a tile. One warp a query: its lanes bound what the tiles can hold, then score the rows of those
-// tiles, band by band of the bounds, and together hold the list. Whole-number units bound the weights from above (and
-// are exact for WEIGHT i64, ones), so that only rows that pass are scored in float64, in the order of the clusterings.
+// order (G,): the rows as they stand in tiles. tiles (n_tiles, M, TILE): the rows of a tile side by side for each
+// clustering. present (N_c, n_tiles) says whether a cluster has a row in a tile. One warp a query: its lanes bound what
+// the tiles can hold, then score the rows of those tiles, band by band of the bounds, and together hold the list.
+// Whole-number units bound the weights from above (and are exact for WEIGHT i64, ones), so that only rows that pass are
+// scored in float64, in the order of the clusterings.
 //
 // variants: CODE = u8 u16 u32; WEIGHT = i64 f64
 
@@ -29,7 +30,7 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
 extern "C" __global__ void nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u8* present,
     const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
-    const i64* of_tile, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed, u16* reaches, i32* ids,
+    const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed, u16* reaches, i32* ids,
     f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ i32 scratch[];
     int lane = threadIdx.x % 32;
@@ -95,8 +96,9 @@ extern "C" __global__ void nearest_rows(
                             if (column[32 * part] == (CODE)label[s]) score[part] += unit[s];
                     }
                     for (int part = 0; part < TILE / 32; ++part) {
-                        i64 r = t * TILE + 32 * part + lane;
-                        bool passes = score[part] >= floor && r < n_rows;
+                        i64 place = t * TILE + 32 * part + lane;
+                        bool passes = score[part] >= floor && place < n_rows;
+                        i64 r = passes ? order[place] : 0;
                         passes = passes && component[r] != mine;
                         f64 similarity = 0.0;
                         if (passes) {

@@ -123,13 +123,15 @@ def test_labels_of_a_far_query():
     offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint8)
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
+    order = vast(n_rows, np.int64)
+    order[:3] = [0, 1, 2]
     lists = Lists(vast((n_rows, 2), np.int32), vast((n_rows, 2), np.float64), vast(n_rows, np.float64),
                   vast(n_rows, np.uint64))  # fmt: skip
     kernels.launch(
         "nearest_rows", 1, 32,
         (np.array([q]), np.zeros(1), 1, codes, tiles, present, offsets, np.ones(4, dtype=np.int64),
-         np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), np.float64(1.0), n_rows, 1, 2, np.int32(2),
-         np.empty(1, dtype=np.uint16), *lists, np.zeros(1, dtype=np.uint64)),
+         np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), order, np.float64(1.0), n_rows, 1, 2,
+         np.int32(2), np.empty(1, dtype=np.uint16), *lists, np.zeros(1, dtype=np.uint64)),
         device="emulated", shared=24, CODE="u8", WEIGHT="i64",
     )  # fmt: skip
     assert lists.ids[q, 0] == 0

@@ -21,6 +21,8 @@ from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress, validation
+from gpuens.ensemble import codes_dtype
+from gpuens.incidence import cluster_sums
 from gpuens.partition import general_regions
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
@@ -66,6 +68,8 @@ def average_linkage(
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
+    if not general:
+        codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
     linkage_fits(codes, len(cluster_weights), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
     xp = devices.namespace(device)
@@ -88,6 +92,29 @@ def average_linkage(
             shown.update(len(merges[-1][0]))
     kept, absorbed, similarities = (devices.to_host(xp.concatenate(parts)) for parts in zip(*merges, strict=True))
     return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
+
+
+def _shared_clusters(
+    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return codes, offsets and weights without most of the clusters in one row only, which bring it near no other.
+
+    They stay where they are few, and each clustering's first cluster stays.
+    """
+    xp, n_clusters = devices.namespace(device), np.diff(offsets)
+    rows_in = devices.to_host(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device))
+    kept = rows_in > 1
+    kept[offsets[:-1]] = True
+    if 2 * np.count_nonzero(kept) > len(kept):
+        return codes, offsets, cluster_weights
+    fewer = np.add.reduceat(kept, offsets[:-1], dtype=np.int64)
+    dtype = codes_dtype(int(fewer.max()))
+    shared = xp.empty(codes.shape, dtype=dtype, order="F")
+    for m, k in enumerate(n_clusters.tolist()):
+        own = kept[offsets[m] : offsets[m + 1]]
+        number = np.where(np.append(own, False), np.cumsum(np.append(own, False)) - 1, np.iinfo(dtype).max)
+        shared[:, m] = xp.asarray(number.astype(dtype))[xp.minimum(codes[:, m], k)]
+    return shared, np.concatenate([[0], np.cumsum(fewer)]), cluster_weights[kept]
 
 
 def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:

@@ -4,9 +4,10 @@ The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). For ev
 listed, best first, in the total order of `gpuens.partition.order`. The work is G² M label comparisons, minus what the
 screen saves:
 
-- Rows are cut into tiles of 64 neighbours in lexicographic order, which share many labels. For a query the most that
-  any row of a tile can reach is Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all
-  tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
+- Rows are cut into tiles of 64 neighbours in lexicographic order, which share many labels; clusterings whose clusters
+  are smaller than a tile come last in that order. For a query the most that any row of a tile can reach is
+  Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
+  Only tiles whose bound reaches the K-th best similarity so far are compared.
 - Comparisons run on byte lanes: weights are rounded up to small integers, so the sums are upper bounds too (and exact
   with unit weights), and only rows that pass are scored in float64.
 
@@ -23,6 +24,7 @@ from gpuens import kernels, progress
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 64
+SORTED_BY = 8  # clusterings
 WARPS = 4  # in a block of a GPU
 
 
@@ -63,7 +65,8 @@ class NearestIndex:
         self.offsets = offsets
         self.cluster_weights = cluster_weights
         self.sizes = sizes
-        self.tiles = _tiles(codes)
+        self.order = likeness_order(codes, offsets)
+        self.tiles = _tiles(codes, self.order)
         self.present = _present(self.tiles, offsets)
         self.units, self.scale = _integer_weights(cluster_weights, offsets)
         self.comparisons = 0
@@ -74,13 +77,13 @@ class NearestIndex:
         ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
         ``least[i]``, which is what lets the screen begin sharp.
         """
-        of_tile = _component_of_tiles(component)
+        of_tile = _component_of_tiles(component[self.order])
 
         def work(start: int, stop: int) -> int:
             return _search(
                 np.ascontiguousarray(self.codes[queries[start:stop]]), queries[start:stop], least[start:stop],
-                component, of_tile, self.tiles, self.present, self.offsets, self.cluster_weights, self.units,
-                self.scale, self.sizes, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
+                component, of_tile, self.order, self.tiles, self.present, self.offsets, self.cluster_weights,
+                self.units, self.scale, self.sizes, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
             )  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, len(queries), grain=64))
@@ -125,7 +128,8 @@ class KernelIndex:
         self.cluster_weights = xp.asarray(cluster_weights)
         self.units = xp.asarray(units)
         self.sizes = xp.asarray(sizes)
-        self.tiles = _tiles(codes)
+        self.order = likeness_order(codes, offsets, device=device)
+        self.tiles = _tiles(codes, self.order)
         self.present = xp.zeros((int(offsets[-1]), len(self.tiles)), dtype=np.uint8)
         self._compared = xp.zeros(1, dtype=np.uint64)
         kernels.launch(
@@ -150,25 +154,37 @@ class KernelIndex:
         kernels.launch(
             "nearest_rows", n_blocks, 32 * warps,
             (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.offsets, self.cluster_weights,
-             self.units, self.sizes, component, _component_of_tiles(component), np.float64(self.scale), n_rows,
-             n_tiles, n_clusterings, np.int32(n_listed), reach, *lists, self._compared),
+             self.units, self.sizes, component, _component_of_tiles(component[self.order]), self.order,
+             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), reach, *lists, self._compared),
             device=self.device, shared=12 * n_clusterings * warps, **self._types,
         )  # fmt: skip
+
+
+def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
+    """Return the rows (G,) with like ones side by side: in lexicographic order, clusterings of small clusters last."""
+    n_clusters = np.diff(offsets)
+    small = n_clusters * TILE > len(codes)
+    first = np.argsort(np.where(small, n_clusters, 0), kind="stable")[:SORTED_BY]
+    keys = devices.namespace(device).stack([codes[:, m] for m in first[::-1].tolist()])
+    return devices.namespace(device).lexsort(keys)
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return what an index and lists take at most, in bytes."""
     n_rows, n_clusterings = codes.shape
-    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 32) + n_clusters * -(-n_rows // TILE)
+    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 40) + n_clusters * -(-n_rows // TILE)
 
 
-def _tiles(codes: Any) -> Any:
+def _tiles(codes: Any, order: Any) -> Any:
     """Return (n_tiles, M, TILE): the rows of a tile side by side for each clustering, the last tile padded."""
     n_rows, n_clusterings = codes.shape
-    n_tiles = -(-n_rows // TILE)
-    padded = np.full_like(codes, np.iinfo(codes.dtype).max, shape=(n_tiles * TILE, n_clusterings))
-    padded[:n_rows] = codes
-    return padded.reshape(n_tiles, TILE, n_clusterings).transpose(0, 2, 1).copy(order="C")
+    n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
+    tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
+    column = np.full_like(codes, missing, order="C", shape=n_tiles * TILE)
+    for m in range(n_clusterings):
+        column[:n_rows] = codes[:, m][order]
+        tiles[:, m] = column.reshape(n_tiles, TILE)
+    return tiles
 
 
 def _component_of_tiles(component: Any) -> Any:
@@ -202,7 +218,7 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True)
 def _search(
-    rows, queries, least, component, of_tile, tiles, present, offsets, weights, units, scale, sizes,
+    rows, queries, least, component, of_tile, order, tiles, present, offsets, weights, units, scale, sizes,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_tiles, n_clusterings, _ = tiles.shape
@@ -265,8 +281,10 @@ def _search(
                 if top < floor:
                     continue
                 for j in range(TILE):
-                    r = t * TILE + j
-                    if score[j] < floor or r >= n_rows or component[r] == component[q]:
+                    if score[j] < floor or t * TILE + j >= n_rows:
+                        continue
+                    r = order[t * TILE + j]
+                    if component[r] == component[q]:
                         continue
                     tie = pair_hash(q, r)
                     if exact and listed == n_listed and score[j] == floor and tie >= ties[n_listed - 1]:
