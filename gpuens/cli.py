@@ -97,6 +97,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that refuses in one sentence, like everything else here."""
 
     def error(self, message: str) -> NoReturn:
+        message = message if len(message) <= 500 else f"{message[:250]} …"  # it quotes whatever was typed
         raise ValueError(f"{message.rstrip('.')}; see {self.prog} --help.")
 
 

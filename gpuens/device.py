@@ -105,8 +105,10 @@ def resolve(device: str, kind: str = "cpu") -> str:
 
     "auto" follows the labels: those in GPU memory are worked on there.
     """
-    if device not in DEVICES:
-        raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, not {device!r}.")
+    if not isinstance(device, str) or device not in DEVICES:
+        refusal = ValueError if isinstance(device, str) else TypeError
+        found = repr(device[:80]) if isinstance(device, str) else type(device).__name__
+        raise refusal(f"device must be one of {', '.join(map(repr, DEVICES))}, not {found}.")
     if device == "auto":
         return kind
     if device == "cuda":

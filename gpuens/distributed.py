@@ -514,7 +514,7 @@ class Chunks:
         if reduction is None:
             return groups
         validation.counts_taken(reduction)
-        rows = reduction.reduce(groups.ensemble, groups.weights)
+        rows = validation.reduced(reduction.reduce(groups.ensemble, groups.weights), Reduction, reduction)
         return ChunkedReduction(rows, self, devices.to_host(rows.membership))
 
     def sample(self, sample: Sample, estimator: Any) -> Reduction:

@@ -17,6 +17,7 @@ from gpuens.features import as_features, float_for
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
+BYTES_OF_A_TASK = 2_000  # a generator of random numbers, mostly
 
 
 def kmeans_ensemble(
@@ -122,20 +123,25 @@ def kmeans_ensemble(
         device = resolve(device, where)
         X = as_features(X, device)
         n_objects, n_features = X.shape
+    validation.client_of_dask(client)
     n_clusterings = validation.integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = validation.share(objects, n_objects, "objects")
     n_seen = validation.share(features, n_features, "features")
     if projection is not None:
         projection = validation.integer(projection, "projection", minimum=1)
+        needed = 8 * (n_objects + n_seen) * projection
+        validation.fits(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
     low, high = validation.k_range(n_clusters, n_objects, n_drawn)
     algorithm = validation.choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
     if algorithm == "auto":
         algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
     settings: dict[str, Any] = {
-        "n_init": validation.integer(n_init, "n_init", minimum=1),
-        "max_iter": validation.integer(max_iter, "max_iter", minimum=1),
+        "n_init": validation.starts(n_init),
+        "max_iter": validation.iterations(max_iter),
         "init": validation.choice(init, "init", ["k-means++", "random"]),
     }
+    needed = n_clusterings * (n_objects * np.min_scalar_type(high).itemsize + BYTES_OF_A_TASK)
+    validation.fits(needed, memory_budget(), f"n_clusterings={n_clusterings}", "ask for fewer clusterings")
     children = validation.generator(random_state).spawn(n_clusterings)
     if names is not None:
         names = validation.clustering_names(names, n_clusterings)

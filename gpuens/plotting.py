@@ -55,7 +55,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     from gpuens.similarity import coassociation
 
     ensemble = Ensemble(ensemble)
-    validation.integer(max_objects, "max_objects", minimum=1)
+    max_objects = validation.integer(max_objects, "max_objects", minimum=1)
     labels = _vector(labels)
     validation.one_per_row(labels, ensemble.n_objects, "labels")
     names, clusters = np.unique(labels, return_inverse=True)
@@ -284,6 +284,7 @@ def ca_tree(
     n_clusterings = len(tree.clusterings)
     taken, kept = np.zeros((2, len(tree)), dtype=bool)
     if tau is not None:
+        tau = validation.between(tau, "tau", 0.0, 1.0)
         taken[tree.cut(tau)] = True
         kept[tree.kept(tau, gamma)] = True
     if min_objects is None:

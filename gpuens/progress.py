@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gpuens import validation
+
 
 def bar(
     over: Iterable | int | None = None, description: str = "", *, total: int | None = None, show: bool | str = "auto"
@@ -47,8 +49,8 @@ def bar(
 def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
-    if show != "auto":
-        raise ValueError(f"progress must be 'auto', True or False, not {show!r}.")
+    if not isinstance(show, str) or show != "auto":
+        raise ValueError(f"progress must be 'auto', True or False, not {validation.shown(show)}.")
     setting = os.environ.get("GPUENS_PROGRESS", "")
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")

@@ -169,12 +169,15 @@ def columns_not_rows(n_columns: int, length: int) -> None:
 
 def clustering_names(names: Any, n_clusterings: int) -> list:
     """Return the names as a list, or refuse them if they are not one for each clustering."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise TypeError(f"names must be a list with one name for each clustering, not {names!r}.")
-    names = list(names)
-    if len(names) != n_clusterings:
-        raise ValueError(f"names must be one for each clustering, but {len(names)} were given for {n_clusterings}.")
-    return names
+    try:
+        given = None if isinstance(names, (str, bytes)) else list(names)
+    except TypeError:  # arrays without a dimension pass for iterable
+        given = None
+    if given is None:
+        raise TypeError(f"names must be a list with one name for each clustering, not {shown(names)}.")
+    if len(given) != n_clusterings:
+        raise ValueError(f"names must be one for each clustering, but {len(given)} were given for {n_clusterings}.")
+    return given
 
 
 # --- soft base clusterings --------------------------------------------------------------------------------------------
@@ -250,8 +253,8 @@ def soft_needs_all_objects(reduction: Any) -> None:
     """Refuse reductions of soft clusterings, which have no label rows."""
     if reduction is not None:
         raise ValueError(
-            f"reduction={reduction!r} works on rows of labels, and soft clusterings have none; leave it None, or pass "
-            "the argmax of the memberships as labels."
+            f"reduction={shown(reduction)} works on rows of labels, and soft clusterings have none; leave it None, or "
+            "pass the argmax of the memberships as labels."
         )
 
 
@@ -265,11 +268,12 @@ def soft_in_one_piece(clusterings: Iterable[Any]) -> None:
 
 def correspondence_penalties(alpha: Any, beta: Any, n_clusters: int | None) -> None:
     """Refuse weights of SCEC's penalties with which a denominator of its steps could be 0 or negative."""
-    alpha, beta = at_least(alpha, "alpha", 0.0), real(beta, "beta", above=0.0)
-    if n_clusters is not None and alpha >= beta * integer(n_clusters, "n_clusters", minimum=1):
+    alpha, beta = between(alpha, "alpha", 0.0, 1e9), real(beta, "beta", above=0.0, at_most=1e9)
+    most = beta * integer(n_clusters, "n_clusters", minimum=1)
+    if alpha >= most:
         raise ValueError(
-            f"alpha={alpha:g} must be below beta * n_clusters = {beta * n_clusters:g}, so that the objective cannot "
-            "rise; take a smaller alpha or a larger beta."
+            f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take a "
+            "smaller alpha or a larger beta."
         )
 
 
@@ -287,7 +291,7 @@ def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.n
         )
     found = []
     for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
-        matrix = _numbers_of(matrix, f"init: array {position}")
+        matrix = _array_of(matrix, f"init: array {position} must be a matrix of numbers")
         if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
             raise ValueError(
                 f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
@@ -303,20 +307,20 @@ def first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.n
 
 def matrix_of_numbers(values: Any, name: str) -> np.ndarray:
     """Return a matrix of numbers in host memory, or refuse what is none."""
-    matrix = _numbers_of(values, name)
+    matrix = _array_of(values, f"{name} must be a matrix of numbers")
     if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
         raise ValueError(f"{name} must be a matrix of numbers, but has shape {matrix.shape} and dtype {matrix.dtype}.")
     return matrix
 
 
-def _numbers_of(values: Any, what: str) -> np.ndarray:
-    """Return what is given as an array in host memory, or refuse what is none."""
+def _array_of(values: Any, must: str) -> np.ndarray:
+    """Return what is given as an array in host memory, or refuse what is none; ``must`` says what it is to be."""
     from gpuens import device
 
     try:
         return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
     except ValueError as error:
-        raise ValueError(f"{what} must be a matrix of numbers, with rows of one length.") from error
+        raise ValueError(f"{must}, not lists of different lengths.") from error
 
 
 # --- label vectors ----------------------------------------------------------------------------------------------------
@@ -438,13 +442,13 @@ def squares_of_features(largest: float, n_features: int) -> None:
 def n_neighbors(value: Any, n_objects: int) -> int:
     """Return the number of neighbours wanted, or refuse more than there are others."""
     if n_objects < 2:
-        raise ValueError(f"n_neighbors={value!r} needs others, but there is {n_objects} object.")
+        raise ValueError(f"n_neighbors={shown(value)} needs others, but there is {n_objects} object.")
     return integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
 def cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
     """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
-    array = _numbers_of(values, "similarity")
+    array = _array_of(values, "similarity must be a matrix of numbers")
     if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
         raise ValueError(
             f"similarity must be a matrix of numbers of the {n_clusters} clusters, ({n_clusters}, {n_clusters}), but "
@@ -498,7 +502,7 @@ def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
     """
     pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
     if len(pair) != 2:
-        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {n_clusters!r}.")
+        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {shown(n_clusters)}.")
     bounds = []
     for end in pair:
         if isinstance(end, str):
@@ -508,22 +512,26 @@ def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
     low, high = bounds
     if low > high:
         raise ValueError(
-            f"n_clusters={n_clusters!r} is an empty range, {low} to {high}, for {n_objects} object(s); give the lower "
-            "number first, and numbers instead of 'sqrt' for so few objects."
+            f"n_clusters={shown(n_clusters)} is an empty range, {low} to {high}, for {n_objects} object(s); give the "
+            "lower number first, and numbers instead of 'sqrt' for so few objects."
         )
     if high > n_drawn:
         raise ValueError(
-            f"n_clusters={n_clusters!r} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer clusters "
-            "or draw more objects."
+            f"n_clusters={shown(n_clusters)} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer "
+            "clusters or draw more objects."
         )
     return low, high
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Return NumPy's generator for a seed, or refuse what is no seed."""
-    if random_state is None or isinstance(random_state, (np.random.Generator, np.random.SeedSequence)):
+    """Return NumPy's generator for a seed, the one given, or one seeded by a RandomState; or refuse it."""
+    kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+    if random_state is None or isinstance(random_state, kinds):
         return np.random.default_rng(random_state)
-    return np.random.default_rng(integer(random_state, "random_state", minimum=0))
+    if isinstance(random_state, np.random.RandomState):  # scikit-learn's habit; a fresh seed is drawn of it each time
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    # as long as NumPy advises: secrets.randbits(128)
+    return np.random.default_rng(integer(random_state, "random_state", minimum=0, maximum=2**128 - 1))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -611,6 +619,12 @@ def no_address(address: str, error: Exception) -> ValueError:
     )
 
 
+def client_of_dask(client: Any) -> None:
+    """Refuse what is no client of a Dask cluster."""
+    if client is not None and not all(callable(getattr(client, does, None)) for does in ("scatter", "submit")):
+        raise TypeError(f"client must be a distributed.Client, not {shown(client)}.")
+
+
 def clusterings_in_chunks(names: Any, device: str) -> None:
     """Refuse what base clusterings of features in chunks cannot have."""
     if names is not None:
@@ -624,7 +638,7 @@ def chunk_options(scheduler: str | None, workers: int | None, key: str | None) -
     if scheduler is not None and key is not None:
         raise ValueError(f"--key={key} is for npz files, which are not read in chunks; leave --scheduler out.")
     if workers is not None:
-        integer(workers, "--workers", minimum=1)
+        integer(workers, "--workers", minimum=1, maximum=1024)
     if workers is not None and scheduler not in ("local", "cuda"):
         raise ValueError(
             f"--workers={workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it out."
@@ -681,7 +695,7 @@ def chosen_columns(columns: Any, names: list) -> list[int]:
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
     for column in [columns] if single else columns:
         if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, numbers.Integral)):
-            raise TypeError(f"columns must be names or numbers of columns, not {column!r}.")
+            raise TypeError(f"columns must be names or numbers of columns, not {shown(column)}.")
         if isinstance(column, str) and names.count(column) > 1:
             raise ValueError(f"columns: {column!r} is the name of several columns; give their numbers, from 0 on.")
         if isinstance(column, str) and column in names:
@@ -757,7 +771,7 @@ def one_class_each(n_classes: int, n_objects: int, source: object) -> None:
 
 def vertex_weights(values: Any) -> np.ndarray:
     """Return one whole number from 1 on for each vertex as int64, or refuse them."""
-    array = np.asarray(values)
+    array = _array_of(values, "weights must be whole numbers, one a vertex")
     if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
         raise ValueError(
             f"weights must be whole numbers, one a vertex, but have shape {array.shape} and dtype {array.dtype}."
@@ -846,12 +860,12 @@ def all_chosen(n_chosen: int, n_clusters: int) -> None:
 
 def rock_theta(theta: Any) -> float:
     """Return the θ of ROCK's goodness as a float, or refuse one at which its denominators vanish."""
-    theta = real(theta, "theta")
-    if not 0.0 <= theta <= 0.999999:
+    found = number(theta, "theta")
+    if not 0.0 <= found <= 0.999999:
         raise ValueError(
-            f"theta must be from 0 to 0.999999, for at 1 every goodness of merging is infinite, but is {theta}."
+            f"theta must be from 0 to 0.999999, for at 1 every goodness of merging is infinite, but is {found}."
         )
-    return theta
+    return found
 
 
 def links(rows: np.ndarray, expected: tuple[int, int], total: float) -> float:
@@ -963,11 +977,12 @@ def soft_correspondences(estimator: Any) -> tuple[list, list, list]:
 
 def one_of_clusterings(clustering: Any, names: list) -> int:
     """Return the position of a base clustering given by its name or its position, or refuse it."""
-    if clustering in names:
-        return names.index(clustering)
+    for place, name in enumerate(names):
+        if type(name) is type(clustering) and name == clustering:
+            return place
     if isinstance(clustering, str):
         raise ValueError(
-            f"clustering {clustering!r} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}."
+            f"clustering {shown(clustering)} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}."
         )
     return integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
 
@@ -998,43 +1013,92 @@ def no_matplotlib() -> ImportError:
 # --- single values ----------------------------------------------------------------------------------------------------
 
 
-def integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) -> int:
+MOST_STARTS = 10_000  # beyond these a run would seem to hang, and nothing gets better
+MOST_ITERATIONS = 1_000_000
+LARGEST = 2**63 - 1  # whole number that arrays hold
+
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python takes the first, and NumPy the last, for numbers
+
+
+def shown(value: Any) -> str:
+    """Return a value as a part of a sentence: on one line, and no longer than is of use."""
+    if isinstance(value, int) and abs(value) >= 2**128:  # Python writes no number of 5,000 digits
+        return f"a whole number of about {1 + int(math.log10(abs(value)))} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # repr is the caller's own, and may be broken
+        text = ""
+    if not text:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:75]} …"
+
+
+def integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST) -> int:
     """Return ``value`` as an int within its bounds, or refuse it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a whole number, not {value!r}.")
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}.")
     value = int(value)
-    if value < minimum or (maximum is not None and value > maximum):
-        limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise ValueError(f"{name} must be {limits}, but is {value}.")
+    if not minimum <= value <= maximum:
+        limits = f"at least {minimum}" if value < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {shown(value)}.")
     return value
+
+
+def starts(n_init: Any) -> int:
+    """Return a number of starts as an int, or refuse it."""
+    return integer(n_init, "n_init", minimum=1, maximum=MOST_STARTS)
+
+
+def iterations(max_iter: Any) -> int:
+    """Return the most iterations of a start as an int, or refuse it."""
+    return integer(max_iter, "max_iter", minimum=1, maximum=MOST_ITERATIONS)
+
+
+def number(value: Any, name: str, kind: str = "a number") -> float:
+    """Return any real number as a float, infinite where it is too large for one, or refuse what is none."""
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {kind}, not {shown(value)}.")
+    try:
+        return float(value)
+    except OverflowError:  # of Python's int and Fraction
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
     """Return ``value`` as a finite float in (above, at_most], or refuse it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
-    value = float(value)
-    if not np.isfinite(value) or value <= above or value > at_most:
-        limit = "" if at_most == np.inf else f" and at most {at_most:g}"
-        raise ValueError(f"{name} must be above {above:g}{limit}, but is {value}.")
-    return value
+    found = number(value, name)
+    if not (math.isfinite(found) and above < found <= at_most):
+        limit = "finite" if at_most == np.inf else f"at most {at_most:g}"
+        raise ValueError(
+            f"{name} must be {'' if above == -np.inf else f'above {above:g} and '}{limit}, but is {found}."
+        )
+    return found
 
 
-def at_least(value: Any, name: str, low: float) -> float:
-    """Return ``value`` as a finite float from ``low`` on, or refuse it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
-    value = float(value)
-    if not np.isfinite(value) or value < low:
-        raise ValueError(f"{name} must be at least {low:g}, but is {value}.")
-    return value
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Return ``value`` as a float in [low, high], or refuse it."""
+    found = number(value, name)
+    if not low <= found <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
+    return found
+
+
+def fraction(value: Any, name: str, default: str) -> float | None:
+    """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
+    if value is None:
+        return None
+    found = number(value, name, f"a number from 0 to 1, or None for {default}")
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
+    return found
 
 
 def choice(value: Any, name: str, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``allowed``, or refuse it and list them."""
     allowed = list(allowed)
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
+    if not isinstance(value, str) or value not in allowed:
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}.")
     return value
 
 
@@ -1048,12 +1112,22 @@ def parameters(given: Iterable[str], method: str, allowed: Iterable[str]) -> Non
 
 def reducer(value: Any) -> Any:
     """Return what can reduce an ensemble, or refuse it."""
-    if not callable(getattr(value, "reduce", None)):
+    # classes have the method too, but no ensemble can be given to it; NumPy's functions have another one of that name
+    if callable(value) or not callable(getattr(value, "reduce", None)):
         raise TypeError(
             f"reduction must be None, have a method reduce(ensemble) as CoreGroups() has, or be a name with parameters "
-            f"such as 'sample:5000', not {value!r}."
+            f"such as 'sample:5000', not {shown(value)}."
         )
     return value
+
+
+def reduced(found: Any, kind: type, reduction: Any) -> Any:
+    """Return what a reduction gave, or refuse it if it is none of its ``kind``."""
+    if not isinstance(found, kind):
+        raise TypeError(
+            f"reduction {shown(reduction)} gave {shown(found)}, but reduce(ensemble) must return a gpuens.Reduction."
+        )
+    return found
 
 
 def reduction_parameters(parts: list[str], name: str, allowed: list[str]) -> dict[str, Any]:
@@ -1149,15 +1223,18 @@ def row_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
     if indices is None:
         return np.arange(n_objects)
     if isinstance(indices, slice):
-        return np.arange(n_objects)[indices]
-    array = np.asarray(indices)
+        try:
+            return np.arange(n_objects)[indices]
+        except (TypeError, ValueError):  # slice("a"), steps of 0
+            raise ValueError(f"{name} must be a slice of whole numbers, not {shown(indices)}.") from None
+    array = _array_of(indices, f"{name} must be a 1-D array of object indices")
     if array.dtype == bool and array.shape == (n_objects,):
         return np.flatnonzero(array)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be None, a slice, a mask over objects or a 1-D array of object indices.")
-    array = array.astype(np.int64)
     if array.size and (array.min() < -n_objects or array.max() >= n_objects):
         raise ValueError(f"{name} contains an index outside 0 … {n_objects - 1}.")
+    array = array.astype(np.int64)
     return np.where(array < 0, array + n_objects, array)
 
 
@@ -1179,15 +1256,16 @@ def weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
     """Return one positive finite weight a row (int64 where whole numbers were given, else float64), or refuse them."""
     if values is None:
         return None
-    array = np.asarray(values)
+    must = f"{name} must be {n} numbers, one a row"
+    array = _array_of(values, must)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
-        raise ValueError(
-            f"{name} must be {n} numbers, one a row, but have shape {array.shape} and dtype {array.dtype}."
-        )
-    array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+        raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
     if not np.isfinite(array).all() or (array <= 0).any():
         raise ValueError(f"{name} must be positive and finite.")
-    return array
+    whole = array.dtype.kind != "f"
+    if not float(array.max()) * n <= (2.0**62 if whole else 1e300):
+        raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
+    return array.astype(np.int64 if whole else np.float64)
 
 
 def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
@@ -1199,12 +1277,10 @@ def clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
         )
     if values is None:
         return np.ones(n_clusterings)
-    array = np.asarray(values)
+    must = f"weights must be {n_clusterings} numbers, one a clustering"
+    array = _array_of(values, must)
     if array.shape != (n_clusterings,) or array.dtype.kind not in "iuf":
-        raise ValueError(
-            f"weights must be {n_clusterings} numbers, one a clustering, but have shape {array.shape} and dtype "
-            f"{array.dtype}."
-        )
+        raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
     array = array.astype(np.float64)
     scaled = array / array.max() if array.size and np.isfinite(array).all() and array.max() > 0 else array
     if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(scaled) < 2:
@@ -1217,28 +1293,6 @@ def shares(values: np.ndarray, name: str) -> None:
     if values.size and not (values.min() >= 0 and values.max() <= 1):
         wrong = values[~((values >= 0) & (values <= 1))][0]
         raise ValueError(f"{name} must be from 0 to 1, but {wrong} was found; scale them first.")
-
-
-def between(value: Any, name: str, low: float, high: float) -> float:
-    """Return ``value`` as a float in [low, high], or refuse it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
-    found = float(value)
-    if not low <= found <= high:
-        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
-    return found
-
-
-def fraction(value: Any, name: str, default: str) -> float | None:
-    """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
-    if value is None:
-        return None
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number from 0 to 1, or None for {default}, not {value!r}.")
-    found = float(value)
-    if not 0.0 <= found <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
-    return found
 
 
 def neighbor_threshold(theta: Any) -> float | None:

@@ -193,7 +193,7 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.HBGF(None), "n_clusters is not given"),
         (ge.LWEA(2, theta=0), "theta must be above 0"),
         (ge.LWGP(2, theta=-1), "theta must be above 0"),
-        (ge.HBGF(2, n_init=0), "n_init must be at least 1"),
+        (ge.HBGF(2, n_init=0), "n_init must be from 1 to 10000"),
         (ge.EAC(2, linkage="ward"), "linkage must be one of 'average', 'complete', 'single'"),
         (ge.EAC(2, distance_threshold=0.5), "n_clusters and distance_threshold both say where to cut"),
         (ge.LWEA(distance_threshold=0), "distance_threshold must be above 0"),

@@ -49,12 +49,18 @@ class Consensus(ClusterMixin, BaseEstimator):
         reduction = self._checked()
 
         def reduce(device: str) -> Reduction:
-            return core_groups(ensemble, device=device) if reduction is None else reduction.reduce(ensemble)
+            if reduction is None:
+                return core_groups(ensemble, device=device)
+            return validation.reduced(reduction.reduce(ensemble), Reduction, reduction)
 
         return self._fit(ensemble, reduce)
 
     def _checked(self) -> Any:
         """Return what reduces the ensemble, None for core groups; refuse what no data could make right."""
+        if self.n_clusters is not None:
+            validation.integer(self.n_clusters, "n_clusters", minimum=1)
+        elif not self._chooses_n_clusters:
+            validation.n_clusters(None, 0)
         self._check_parameters()
         reduction = None if self.reduction is None else reducer(self.reduction)
         return None if isinstance(reduction, CoreGroups) else reduction
@@ -89,6 +95,12 @@ class Consensus(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    @property
+    def _k(self) -> int:
+        """How many clusters are wanted, whatever kind of whole number says so: sums in int8 would overflow."""
+        assert self.n_clusters is not None  # refused before
+        return int(self.n_clusters)
 
     _chooses_n_clusters = False
     _takes_features = False  # whether fit has a parameter X for the features of the objects
@@ -186,7 +198,7 @@ class LinkageConsensus(Consensus):
         if self.distance_threshold is not None:
             k = self.dendrogram_.n_clusters_at(self.distance_threshold)
         elif self.n_clusters is not None:
-            k = self.n_clusters
+            k = self._k
         else:
             k = self._of_longest_lifetime()
         return self.dendrogram_.cut(k)

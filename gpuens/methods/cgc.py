@@ -78,24 +78,22 @@ class CgC(CoupledConsensus):
         self.device = device
 
     def _check_parameters(self) -> None:
-        validation.integer(self.n_init, "n_init", minimum=1)
-        validation.integer(self.max_iter, "max_iter", minimum=1)
+        validation.starts(self.n_init)
+        validation.iterations(self.max_iter)
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
         self._couple(reduced, device)
         codes, offsets = reduced.ensemble.codes_on(device), reduced.ensemble.offsets
         found = label_kmeans(
-            codes, offsets, reduced.weights, self._divergence(), self.n_clusters, **self._settings(), device=device
+            codes, offsets, reduced.weights, self._divergence(), self._k, **self._settings(), device=device
         )
         self._note(found)
         return found.labels
 
     def _learn(self, rows: Pieces) -> Numbered:
-        assert self.n_clusters is not None  # refused before
         self._couple_in_pieces(rows)
-        found = learn_label_kmeans(rows, self._divergence(), self.n_clusters, **self._settings())
+        found = learn_label_kmeans(rows, self._divergence(), self._k, **self._settings())
         self._note(found)
         return found.labels
 
@@ -108,5 +106,4 @@ class CgC(CoupledConsensus):
 
     def _note(self, found: LabelKMeans) -> None:
         self.objective_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
-        assert self.n_clusters is not None
-        validation.clusters_came_out(len(found.const), self.n_clusters)
+        validation.clusters_came_out(len(found.const), self._k)

@@ -124,14 +124,13 @@ class MetaClusterConsensus(Consensus):
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
-        validation.n_meta_clusters(self.n_clusters, int(np.count_nonzero(reduced.ensemble.sizes)))
+        validation.n_meta_clusters(self._k, int(np.count_nonzero(reduced.ensemble.sizes)))
         graph_fits(int(np.count_nonzero(reduced.ensemble.sizes)))
         found = meta_clustering(
             reduced.ensemble,
             self._similarity_of_clusters(reduced, device),
             reduced.weights,
-            self.n_clusters,
+            self._k,
             imbalance=self.imbalance,
             random_state=self.random_state,
             device=device,
@@ -146,7 +145,7 @@ class MetaClusterConsensus(Consensus):
     @property
     def membership_(self) -> Any:
         reduction = self.reduction_  # AttributeError before fit, as scikit-learn expects
-        of_objects = reduction.of_rows(partial(_membership, self.meta_clusters_, self.n_clusters, self._device))
+        of_objects = reduction.of_rows(partial(_membership, self.meta_clusters_, self._k, self._device))
         return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
 
 

@@ -52,13 +52,12 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
         return coupled.between_clusters(reduced.ensemble, reduced.weights, blocks, device=device)
 
     def _learn(self, rows: Pieces) -> Numbered:
-        assert self.n_clusters is not None  # refused before
         blocks, shared = self._couple_in_pieces(rows, layout="dense")
         rule, self.meta_clusters_ = learn_meta_clustering(
             rows,
             coupled.between_clusters_of(shared, blocks),
             shared.diagonal(),
-            self.n_clusters,
+            self._k,
             imbalance=self.imbalance,
             random_state=self.random_state,
         )

@@ -128,8 +128,6 @@ class ECRMC(LinkageConsensus):
         if self.distance_threshold is not None:  # of any sign, as distances are
             validation.one_cut(self.n_clusters)
             validation.real(self.distance_threshold, "distance_threshold")
-        if self.n_clusters is not None:  # it says how many neighbours
-            validation.integer(self.n_clusters, "n_clusters", minimum=1)
         if self.n_neighbors is not None:
             validation.integer(self.n_neighbors, "n_neighbors", minimum=1)
 
@@ -137,7 +135,7 @@ class ECRMC(LinkageConsensus):
         n_objects = ensemble.n_objects
         if self.n_neighbors is not None:
             return validation.n_neighbors(self.n_neighbors, n_objects)
-        k = self.n_clusters or int(np.diff(ensemble.offsets).min())
+        k = self._k if self.n_clusters is not None else int(np.diff(ensemble.offsets).min())
         return min(max(2, round(n_objects / (10 * k))), MOST_NEIGHBORS, n_objects - 1)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:

@@ -60,25 +60,23 @@ class HBGF(Consensus):
         self.device = device
 
     def _check_parameters(self) -> None:
-        validation.integer(self.n_init, "n_init", minimum=1)
+        validation.starts(self.n_init)
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
         return transfer_cut(
             reduced.ensemble,
             self._edge_weights(reduced, device),
             reduced.weights,
-            self.n_clusters,
+            self._k,
             n_init=self.n_init,
             random_state=self.random_state,
             device=device,
         )
 
     def _learn(self, rows: Pieces) -> Numbered:
-        assert self.n_clusters is not None  # refused before
         weights = self._edge_weights_in_pieces(rows)
-        return learn_transfer_cut(rows, weights, self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+        return learn_transfer_cut(rows, weights, self._k, n_init=self.n_init, random_state=self.random_state)
 
     def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         return np.ones(reduced.ensemble.n_clusters)

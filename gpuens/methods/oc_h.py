@@ -87,13 +87,12 @@ class OCH(NeighborhoodConsensus):
             validation.rock_theta(self.theta)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
         links_fit(len(reduced.weights), int(reduced.weights.sum()))
         near = self._neighborhoods(reduced, self._couple(reduced, device), device)
         if self.theta is None:
             self.theta_ = min(self.theta_, LARGEST_THETA)
         links_of, unit = common_links(near)
-        found = rock(links_of, reduced.weights, self.n_clusters, self.theta_)
+        found = rock(links_of, reduced.weights, self._k, self.theta_)
         self.merges_ = found._replace(goodness=found.goodness * unit)
         return self.merges_.labels
 

@@ -77,7 +77,6 @@ class OCIa(CoupledConsensus):
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
         graph_fits(len(reduced.weights))
         blocks = self._couple(reduced, device).on(device)
         codes, offsets, counts = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, reduced.weights
@@ -89,4 +88,4 @@ class OCIa(CoupledConsensus):
             tile *= counts
             return tile
 
-        return metis(similarities_of, counts, self.n_clusters, imbalance=self.imbalance, random_state=self.random_state)
+        return metis(similarities_of, counts, self._k, imbalance=self.imbalance, random_state=self.random_state)

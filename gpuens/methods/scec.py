@@ -151,34 +151,33 @@ class SCEC(Consensus):
         validation.correspondence_penalties(self.alpha, self.beta, self.n_clusters)
         if isinstance(self.init, str):
             validation.choice(self.init, "init", ["clustering", "kmeans", "random"])
-        validation.integer(self.n_init, "n_init", minimum=1)
-        validation.integer(self.max_iter, "max_iter", minimum=1)
-        validation.at_least(self.tol, "tol", 0.0)
+        validation.starts(self.n_init)
+        validation.iterations(self.max_iter)
+        validation.between(self.tol, "tol", 0.0, 1.0)
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        assert self.n_clusters is not None  # refused before
         init = self.init
         if not isinstance(init, str):
             sizes = [len(own) for own in reduced.ensemble.categories]
-            init = validation.first_correspondences(init, sizes, self.n_clusters)
+            init = validation.first_correspondences(init, sizes, self._k)
         found = soft_correspondence(
             reduced.ensemble,
             reduced.weights,
-            self.n_clusters,
-            alpha=self.alpha,
-            beta=self.beta,
+            self._k,
+            alpha=float(self.alpha),
+            beta=float(self.beta),
             init=init,
             n_init=self.n_init,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=float(self.tol),
             rng=validation.generator(self.random_state),
             device=device,
         )
         self._table, self._device = found.table, device
         self.correspondence_, self.objective_ = found.correspondences, found.objective
         self.n_iter_, self.converged_ = found.n_iter, found.converged
-        validation.clusters_came_out(int(found.labels.max()) + 1, self.n_clusters)
+        validation.clusters_came_out(int(found.labels.max()) + 1, self._k)
         return found.labels
 
     def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:

@@ -78,8 +78,8 @@ def metis(
     """
     weights = validation.vertex_weights(weights)
     n = len(weights)
-    validation.n_parts(n_parts, n)
-    imbalance = validation.real(imbalance, "imbalance", above=0.0)
+    n_parts = validation.n_parts(n_parts, n)
+    imbalance = min(validation.real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part that holds all
     if n_parts == 1:
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
@@ -94,7 +94,7 @@ def metis(
     edges = _scaled(edges, integer)
     graph = pymetis.CSRAdjacency(starts.astype(integer, copy=False), columns.astype(integer, copy=False))
     options = pymetis.Options(
-        seed=int(np.random.default_rng(random_state).integers(2**31)),
+        seed=int(validation.generator(random_state).integers(2**31)),
         ncuts=N_CUTS,
         ufactor=max(1, round(1000 * imbalance)),
     )

@@ -53,8 +53,9 @@ def transfer_cut(
     n_init : int
         Restarts of k-means.
     """
+    n_clusters, n_init = validation.n_clusters(n_clusters, len(sizes)), validation.starts(n_init)
     points, _ = embedding(ensemble, cluster_weights, sizes, n_clusters, device=device)
-    labels = _kmeans(points, sizes, n_clusters, n_init, np.random.default_rng(random_state), device)
+    labels = _kmeans(points, sizes, n_clusters, n_init, validation.generator(random_state), device)
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 
@@ -338,7 +339,7 @@ def learn_transfer_cut(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    rng = np.random.default_rng(random_state)
+    rng = validation.generator(random_state)
     table, _ = _leading(
         rows.sum(objects_in),
         cluster_weights,

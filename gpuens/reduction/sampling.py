@@ -56,6 +56,7 @@ class Sample:
 
     def __init__(self, size: int | float, random_state: Any = 0, *, by: str = "mean") -> None:
         self.size = validation.sample_size(size)
+        validation.generator(random_state)
         self.random_state = random_state
         self.by = validation.choice(by, "by", ("mean", "sum"))
 

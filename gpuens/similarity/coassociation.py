@@ -45,7 +45,8 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
     """Return ECI for entropies already computed, floored at 1e-100 so that tiny θ cannot make S vanish."""
     theta = validation.real(theta, "theta", above=0.0)
-    return np.maximum(np.exp(-h / (theta * n_clusterings)), 1e-100)
+    with np.errstate(over="ignore"):  # infinitely punished: the floor
+        return np.maximum(np.exp(-h / (theta * n_clusterings)), 1e-100)
 
 
 def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:

@@ -1,0 +1,274 @@
+"""Every parameter of everything public, with every kind of wrong value: it works, or one sentence says why not."""
+
+import fractions
+import functools
+import inspect
+import signal
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import METHODS, one_sentence, refused, structured_labels
+
+import gpuens as ge
+
+LABELS, _ = structured_labels(60, 6, 3, noise=0.2, missing=0.05, seed=1)
+ENS = ge.Ensemble(LABELS)
+FEATURES = np.random.default_rng(0).standard_normal((60, 4))
+SECONDS = 10.0  # for what takes a tenth of one: other work may be going on beside the tests
+
+
+class BadRepr:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+HOSTILE = {
+    "None": None,
+    "True": True,
+    "numpy True": np.bool_(True),
+    "0": 0,
+    "-1": -1,
+    "1.5": 1.5,
+    "2": 2,
+    "int8": np.int8(3),
+    "uint64": np.uint64(2),
+    "2**31": 2**31,
+    "2**63": 2**63,
+    "-2**63": -(2**63),
+    "largest uint64": np.uint64(2**64 - 1),
+    "10**400": 10**400,
+    "10**5000": 10**5000,
+    "-10**400": -(10**400),
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "-inf": float("-inf"),
+    "-0.0": -0.0,
+    "float16": np.float16(0.5),
+    "float32": np.float32(0.25),
+    "longdouble": np.longdouble("1e4000"),
+    "smallest": 5e-324,
+    "largest": 1.7e308,
+    "Fraction": fractions.Fraction(1, 3),
+    "huge Fraction": fractions.Fraction(10**5000, 3),
+    "Decimal": Decimal("0.4"),
+    "complex": 1 + 2j,
+    "timedelta": np.timedelta64(3, "s"),
+    "datetime": np.datetime64("2026-01-01"),
+    "text": "three",
+    "digits": "2",
+    "empty text": "",
+    "NUL": "a\0b\nc",
+    "long text": "x" * 10_000,
+    "numpy text": np.str_("auto"),
+    "bytes": b"auto",
+    "0-d": np.array(3),
+    "0-d text": np.array("auto"),
+    "1-d": np.array([1.0, 2.0]),
+    "texts": np.array(["auto", "cpu"]),
+    "2-d": np.eye(20),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+    "nested": [1, [2]],
+    "empty list": [],
+    "pair": (2, 3),
+    "mixed": [1, "a", None, 2.5, 3, 4],
+    "huge inside": [10**400] * 6,
+    "negative inside": [1, 1, 1, 1, 1, -1],
+    "NaN inside": [1, 1, 1, 1, 1, float("nan")],
+    "largest inside": [1.7e308] * 6,
+    "complex inside": [1j] * 6,
+    "dict": {"a": 1},
+    "set": {1, 2},
+    "generator": (i for i in range(3)),
+    "range": range(6),
+    "slice": slice("a", "b"),
+    "series": pd.Series([1, 2, 3]),
+    "frame": pd.DataFrame({"a": [1, 2]}),
+    "class": ge.CATree,
+    "function": len,
+    "lambda": lambda *a, **k: None,
+    "ufunc": np.add,
+    "module": np,
+    "object": object(),
+    "bad repr": BadRepr(),
+    "estimator": ge.LWEA(2),
+    "RandomState": np.random.RandomState(0),
+    "Generator": np.random.default_rng(0),
+    "SeedSequence": np.random.SeedSequence(0),
+    "PCG64": np.random.PCG64(0),
+}
+
+
+def fitted(kind, **given):
+    parameters = {"n_clusters": 3, **given}
+    return METHODS[kind](**parameters).fit(ENS)
+
+
+def sampled(size=20, **given):
+    return ge.EAC(1, reduction=ge.Sample(size, **given)).fit(ENS)
+
+
+def grown(**given):
+    return ge.EAC(1, reduction=ge.CATree(**given)).fit(ENS)
+
+
+def base_clusterings(**given):
+    return ge.generate.kmeans_ensemble(FEATURES, **{"n_clusterings": 2, "n_clusters": 3, "max_iter": 3, **given})
+
+
+def metis(**given):
+    similar = np.abs(np.subtract.outer(np.arange(8), np.arange(8))).astype(float)
+    return ge.partition.metis(similar, **{"weights": np.ones(8, dtype=int), "n_parts": 2, **given})
+
+
+def transfer_cut(**given):
+    sizes = np.ones(len(ENS), dtype=np.int64)
+    return ge.partition.transfer_cut(ENS, np.ones(ENS.n_clusters), sizes, **{"n_clusters": 3, **given})
+
+
+EST, SOFT, TREE = ge.LWEA(3).fit(ENS), ge.SCEC(3).fit(ENS), ge.CATree().grow(ENS)
+NOT_SETTINGS = {"self", "X", "y", "ens", "ensemble", "labels", "estimator", "tree", "a", "b", "labelings", "ax"}
+SIMILARITY = np.eye(ENS.n_clusters)
+
+
+def settings_of(function, leave_out=()):
+    """Return the names of the parameters that say how, and not of what."""
+    return [name for name in inspect.signature(function).parameters if name not in NOT_SETTINGS | set(leave_out)]
+
+
+CALLS = {
+    **{
+        f"{name} {parameter}": (functools.partial(fitted, name), parameter)
+        for name, kind in METHODS.items()
+        for parameter in kind._get_param_names()
+    },
+    **{f"Sample {parameter}": (sampled, parameter) for parameter in settings_of(ge.Sample)},
+    **{f"CATree {parameter}": (grown, parameter) for parameter in settings_of(ge.CATree)},
+    **{
+        f"{function.__name__} {parameter}": (functools.partial(call, *given), parameter)
+        for function, call, *given in (
+            (ge.generate.kmeans_ensemble, base_clusterings),
+            (ge.partition.metis, metis),
+            (ge.similarity.eci, ge.similarity.eci, ENS),
+            (ge.similarity.coassociation, ge.similarity.coassociation, ENS),
+            (ge.similarity.lwca, ge.similarity.lwca, ENS),
+            (ge.similarity.coupled_clusters, ge.similarity.coupled_clusters, ENS),
+            (ge.similarity.coupled_objects, ge.similarity.coupled_objects, ENS),
+            (ge.similarity.common_neighbors, ge.similarity.common_neighbors, ENS),
+            (ge.similarity.entropy, ge.similarity.entropy, ENS),
+            (ge.contingency.intersections, ge.contingency.intersections, ENS),
+            (ge.contingency.agreement, ge.contingency.agreement, ENS),
+            (ge.metrics.nmi, ge.metrics.nmi, LABELS[:, 0], LABELS[:, 1]),
+            (ge.metrics.stability, ge.metrics.stability, ENS),
+            (ge.plotting.coassociation_heatmap, ge.plotting.coassociation_heatmap, ENS, EST.labels_),
+            (ge.plotting.dendrogram, ge.plotting.dendrogram, EST),
+            (ge.plotting.lifetimes, ge.plotting.lifetimes, EST),
+            (ge.plotting.ca_tree, ge.plotting.ca_tree, TREE),
+            (ge.plotting.correspondence, ge.plotting.correspondence, SOFT),
+        )
+        for parameter in settings_of(function, {"similarities"})
+    },
+    "transfer_cut n_clusters": (transfer_cut, "n_clusters"),
+    "transfer_cut n_init": (transfer_cut, "n_init"),
+    "transfer_cut random_state": (transfer_cut, "random_state"),
+    "mapping_coefficients n_neighbors": (
+        functools.partial(ge.similarity.mapping_coefficients, ENS, FEATURES),
+        "n_neighbors",
+    ),
+    "revised_coassociation similarity": (functools.partial(ge.similarity.revised_coassociation, ENS), "similarity"),
+    "Ensemble names": (functools.partial(ge.Ensemble, LABELS), "names"),
+    "take rows": (ENS.take, "rows"),
+    "Dendrogram.cut n_clusters": (EST.dendrogram_.cut, "n_clusters"),
+    "Dendrogram.n_clusters_at distance": (EST.dendrogram_.n_clusters_at, "distance"),
+    "Tree.cut tau": (TREE.cut, "tau"),
+    "Tree.kept gamma": (functools.partial(TREE.kept, 0.4), "gamma"),
+    "Tree.reduce weights": (functools.partial(TREE.reduce, 0.4), "weights"),
+    "consensus method": (functools.partial(ge.consensus, LABELS, 3), "method"),
+    "consensus n_clusters": (functools.partial(ge.consensus, LABELS), "n_clusters"),
+}
+
+
+def complaint(call, parameter, value):
+    """Return what is wrong with the answer to a value, None if nothing is."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UserWarning)  # about results: fewer clusters than asked for, ties
+            call(**{parameter: value})
+    except BaseException as error:
+        if type(error) not in (TypeError, ValueError, MemoryError):
+            return repr(error)
+        try:
+            text = one_sentence(error)
+        except AssertionError:
+            return f"not one sentence: {str(error)[:300]}"
+        if parameter not in text or len(text) > 400:
+            return f"too long, or does not name {parameter}: {text[:300]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return None
+
+
+def too_long(*_):
+    raise TimeoutError(f"more than {SECONDS} s of the processors")
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_parameter_works_or_is_refused_in_one_sentence_that_names_it(case, monkeypatch):
+    call, parameter = CALLS[case]
+    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
+    signal.signal(signal.SIGPROF, too_long)
+    found = {what: complaint(call, parameter, value) for what, value in HOSTILE.items()}
+    assert {what: text for what, text in found.items() if text} == {}
+
+
+# --- numbers of every kind, and what they must not do -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_small_integers_do_not_overflow(method):
+    """int8 holds k, but neither the number of rows that are left nor 4 k."""
+    labels, _ = structured_labels(400, 8, 3, noise=0.15, seed=3)
+    assert len(np.unique(labels, axis=0)) > 127
+    expected = METHODS[method](3).fit_predict(labels)
+    np.testing.assert_array_equal(METHODS[method](np.int8(3)).fit_predict(labels), expected)
+
+
+def test_small_floats_do_not_overflow():
+    labels, _ = structured_labels(300, 8, 3, noise=0.15, seed=3)
+    expected = ge.SCEC(3, alpha=1.0, beta=2.0).fit(labels)
+    found = ge.SCEC(3, alpha=np.float16(1), beta=fractions.Fraction(2)).fit(labels)
+    np.testing.assert_array_equal(found.objective_, expected.objective_)
+
+
+@pytest.mark.parametrize(
+    "method", [name for name, kind in METHODS.items() if "random_state" in kind._get_param_names()]
+)
+def test_a_random_state_of_any_kind_repeats_itself(method):
+    for kind in (np.random.RandomState, np.random.default_rng, np.random.PCG64, np.random.SeedSequence, np.uint8):
+        a, b = (METHODS[method](3, random_state=kind(7)).fit_predict(ENS) for _ in range(2))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_a_reduction_gives_is_looked_at():
+    class Nonsense:
+        def reduce(self, ensemble):
+            return ensemble
+
+    refused(lambda: ge.EAC(2, reduction=Nonsense()).fit(ENS), TypeError, "Nonsense", "must return a gpuens.Reduction")
+
+
+def test_an_index_beyond_int64_is_not_the_last_object():
+    refused(lambda: ENS.take(np.array([2**64 - 1], dtype=np.uint64)), ValueError, "rows contains an index outside")
+
+
+def test_parameters_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("gpuens.methods.base.core_groups", lambda *_, **__: pytest.fail("worked before it was refused"))
+    for k in ("3", 10**400, 0):
+        for kind in METHODS.values():
+            with pytest.raises((TypeError, ValueError), match="n_clusters must be"):
+                kind(k).fit(ENS)
