@@ -87,7 +87,8 @@ def demo(
     except ImportError as error:
         say(str(error))
         return None
-    ax.set_title(f"{dataset.name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
+    name = plotting._short(dataset.name, plotting.LONGEST_TITLE)
+    ax.set_title(f"{name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
     with io.replacing(picture) as file:
         ax.figure.savefig(file, format="png")
     say(f"picture: {picture}")

@@ -13,8 +13,16 @@ from gpuens import validation
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 
+# one palette for all pictures: told apart by those who see no red or no green, too (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
+SHARES = "Blues"  # from 0 to 1
+CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # of Okabe & Ito; neighbours take turns
+
+LONGEST_NAME = 20  # letters of a name that labels an axis
+LONGEST_TITLE = 60  # letters of a name within a title
+LETTERS_ABREAST = 60  # that an x axis has room for
 NODES_DRAWN = 300  # of a CA-tree, where nothing else is asked for
+SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points that can be read; inches of a picture
 CELLS_WRITTEN = 240  # of a correspondence matrix: in larger ones numbers would be too small to read
 
 
@@ -66,19 +74,18 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
 
     ax = _axes(ax, (7.2, 6.2))
     # smoothing would draw thin clusters paler than they are only where pixels run out
-    image = ax.imshow(similarity[np.ix_(order, order)], cmap="Blues", vmin=0.0, vmax=1.0, interpolation="antialiased")
+    image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     widths = np.diff(np.append(starts, len(clusters)))
     _frames(ax, starts, widths)
     readable = widths >= 0.025 * len(clusters)  # the names of thin clusters would run into each other
     ticks = (starts + (widths - 1) / 2)[readable]
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(ticks, names[clusters[starts][readable]])
-        axis.set_tick_params(length=0)
+        _write_names(axis, ticks, names[clusters[starts][readable]])
     count = f"{ensemble.n_objects:,} objects"
     shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
     ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
-    ax.set_title(f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
+    _entitle(ax, f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
     bar.set_label("share of the clusterings that put two objects together")
     bar.outline.set_visible(False)
@@ -107,15 +114,16 @@ def sizes(labels: Any, *, ax: Any = None) -> Any:
     labels = _vector(labels)
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    ax = _axes(ax, (7.2, 3.6))
+    ax = _axes(ax, (7.2, 3.6 if len(counts) > 30 or max(len(str(name)) for name in names) <= 4 else 4.4))
     ax.bar(np.arange(len(counts)), counts[order], color=SHADE, width=0.85 if len(counts) <= 60 else 1.0)
     if len(counts) <= 30:
-        ax.set_xticks(np.arange(len(counts)), names[order])
+        _write_names(ax.xaxis, np.arange(len(counts)), names[order])
     ax.set_xlim(-0.6, len(counts) - 0.4)
     ax.set(xlabel="cluster" if len(counts) <= 30 else "clusters, the largest first", ylabel="objects")
     if counts.max() > 100 * counts.min():
         ax.set_yscale("log")
-    ax.set_title(f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
+        ax.set(ylim=(0.5, None), ylabel="objects (logarithmic)")
+    _entitle(ax, f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
     return _plain(ax)
 
 
@@ -150,10 +158,10 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
 
     tree = validation.linkage_method(estimator)
     p = min(validation.integer(p, "p", minimum=2), tree.n_leaves)
-    ax = _axes(ax, (7.2, 4.2))
+    ax = _axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
     ax.set(ylabel="distance (1 - similarity)")
     if tree.n_leaves == 1:
-        ax.set_title("One distinct label row: there is nothing to merge")
+        _entitle(ax, "One distinct label row: there is nothing to merge")
         return _plain(ax)
     branch = tree.cut(p)
     top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
@@ -162,15 +170,19 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, which similarities above 1 have
     Z[:, 2] += lifted
     cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
+    colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
+    room = 72 * ax.get_position().width * ax.figure.get_size_inches()[0] / p  # points that a branch has
     hierarchy.dendrogram(
         Z,
         ax=ax,
-        color_threshold=cut,
-        above_threshold_color=INK,
+        link_color_func=colors.__getitem__,
         leaf_label_func=lambda leaf: f"{objects[leaf]:,}",
         leaf_rotation=0 if p <= 12 else 90,
-        leaf_font_size=9 if p <= 40 else 6,
+        leaf_font_size=min(9.0, room),
     )
+    crowded = room < SMALLEST_TYPE
+    if crowded:
+        ax.set_xticks([])
     low, high = Z[0, 2], Z[-1, 2]
     margin = 0.08 * (high - low) or 0.05
     if lifted:
@@ -190,8 +202,10 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
             color=MARK,
             va="center",
         )
-    ax.set(xlabel="objects in the branch")
-    ax.set_title(f"{type(estimator).__name__}: the last {p - 1} of {tree.n_leaves - 1:,} merges")
+    ax.set(
+        xlabel=f"{p:,} branches, too many to write how many objects each has" if crowded else "objects in the branch"
+    )
+    _entitle(ax, f"{type(estimator).__name__}: the last {p - 1:,} of {tree.n_leaves - 1:,} merges")
     return _plain(ax)
 
 
@@ -236,12 +250,13 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     if estimator.n_clusters_ in k:  # a line, because the lifetime itself may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
-    ax.set_title(f"{type(estimator).__name__}: the lifetime of each number of clusters, {estimator.n_clusters_} chosen")
+    name = type(estimator).__name__
+    _entitle(ax, f"{name}: the lifetime of each number of clusters, {estimator.n_clusters_:,} chosen")
     return _plain(ax)
 
 
 def ca_tree(
-    tree: Any, tau: float | None = None, gamma: float = 1.0, *, min_objects: int | None = None, ax: Any = None
+    tree: Any, tau: float | None = None, gamma: float | None = None, *, min_objects: int | None = None, ax: Any = None
 ) -> Any:
     """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
 
@@ -250,12 +265,14 @@ def ca_tree(
 
     Parameters
     ----------
-    tree : gpuens.reduction.ca_tree.Tree
-        What ``CATree().grow(labels)`` returns.
+    tree : gpuens.reduction.ca_tree.Tree, Reduction or estimator
+        What ``CATree().grow(labels)`` or ``CATree(…).reduce(labels)`` returns, or what was fitted with
+        ``reduction=CATree(…)``.
     tau : float in [0, 1], optional
-        Where to cut, as a share of the clusterings; None draws no cut.
-    gamma : float in (0, 1]
-        The share of the objects that the nodes kept must hold.
+        Where to cut, as a share of the clusterings; None is where the reduction or the estimator has cut, and no cut in
+        a tree alone.
+    gamma : float in (0, 1], optional
+        The share of the objects that the nodes kept must hold; None is that of the reduction, and 1 of a tree alone.
     min_objects : int, optional
         Only nodes of so many objects are drawn; by default the largest, 300 at most.
     ax : matplotlib Axes, optional
@@ -277,8 +294,15 @@ def ca_tree(
     >>> tree = ge.CATree().grow([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5, [0] * 4 + [1] * 3 + [2]])
     >>> ge.plotting.ca_tree(tree, tau=0.4).get_title()
     'CA-tree of 8 objects: 2 nodes at τ = 0.4'
+    >>> est = ge.LWEA(n_clusters=2, reduction=ge.CATree(tau=0.4)).fit([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5])
+    >>> ge.plotting.ca_tree(est).get_title()
+    'CA-tree of 8 objects: 3 nodes at τ = 0.4'
     """
-    validation.grown_tree(tree)
+    tree, made_at, made_with = validation.grown_tree(tree)
+    if tau is None:
+        tau = made_at
+    if gamma is None:
+        gamma = made_with
     from matplotlib.collections import LineCollection
 
     n_clusterings = len(tree.clusterings)
@@ -328,12 +352,17 @@ def ca_tree(
     ax.set(xlabel=f"{which}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
     found = "" if tau is None else f": {taken.sum():,} nodes at τ = {tau:g}"
     found += "" if kept.sum() == taken.sum() else f", {kept.sum():,} kept"
-    ax.set_title(f"CA-tree of {n_objects:,} objects{found}")
+    _entitle(ax, f"CA-tree of {n_objects:,} objects{found}")
     return _plain(ax)
 
 
 def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) -> Any:
-    """Draw which clusters of a base clustering became which of the consensus: its correspondence matrix.
+    """Draw which clusters of a base clustering became which of the consensus.
+
+    A single clustering has two pictures side by side: on the left its correspondence matrix S, by which memberships are
+    looked up, and on the right where its objects went, the share of each own cluster's objects that got each label.
+    They differ: S is what the method found to explain all clusterings together, and prefers few large entries. Into an
+    Axes that is given, and where all clusterings are drawn, goes S alone.
 
     Own clusters, which are rows, stand in the order of the cluster of the consensus that each corresponds to most, so
     that a clustering that agrees with the consensus is a staircase.
@@ -344,11 +373,11 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     clustering : int or str, optional
         Which base clustering, by its position or name; None draws all of them, side by side in one figure.
     ax : matplotlib Axes, optional
-        Where to draw a single one.
+        Where to draw S of a single one.
 
     Returns
     -------
-    matplotlib Axes, or an ndarray of M of them if all are drawn
+    matplotlib Axes, that of S, or an ndarray of M of them if all are drawn
 
     Raises
     ------
@@ -372,6 +401,8 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     ['a', 'c', 'b']
     >>> ax.images[0].get_array().round().tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> [panel.get_title() for panel in ax.figure.axes[:2]]
+    ['correspondence S', 'where the objects went']
     >>> len(ge.plotting.correspondence(est))
     2
     """
@@ -381,39 +412,54 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     else:
         chosen = list(range(len(names)))
         validation.axes_for(ax, len(chosen))
-    panels = [ax]
+    orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in chosen]
     if len(chosen) > 1:
         n_cols = math.ceil(math.sqrt(len(chosen)))
-        n_rows = math.ceil(len(chosen) / n_cols)
-        panels = _panels(n_rows, n_cols, len(chosen))
-    elif ax is None:
-        height = 1.6 + 0.22 * min(len(matrices[chosen[0]]), 60)
-        panels = [_axes(None, (max(4.4, 1.8 + 0.4 * matrices[0].shape[1]), max(2.8, height)))]
-    for h, panel in zip(chosen, panels, strict=True):
-        _draw_correspondence(panel, matrices[h], categories[h], names[h], alone=len(chosen) == 1)
-    return panels[0] if clustering is not None or ax is not None else np.array(panels, dtype=object)
+        panels = _panels(math.ceil(len(chosen) / n_cols), n_cols, len(chosen))
+        for h, order, panel in zip(chosen, orders, panels, strict=True):
+            _draw_shares(panel, matrices[h][order], categories[h][order], small=True)
+            panel.set_title(f"clustering {_short(names[h], 14)}", fontsize=9, parse_math=False)
+        return np.array(panels, dtype=object)
+    (h,), (order,) = chosen, orders
+    title = f"Correspondence of clustering {_short(names[h], LONGEST_TITLE)}"
+    if ax is not None:
+        panels = [_axes(ax, (0, 0))]
+        _entitle(ax, title)
+    else:
+        n_own, k = matrices[h].shape
+        column = 0.42 if n_own * k <= CELLS_WRITTEN else 0.2
+        size = min(2.2 + 2 * max(1.6, column * k), WIDEST), max(3.0, 1.8 + 0.22 * min(n_own, 60))
+        figure = _axes(None, size).figure
+        figure.clear()
+        panels = figure.subplots(1, 2, sharey=True).tolist()
+        _entitle(figure, title)
+        _entitle(panels[0], "correspondence S")
+        _entitle(panels[1], "where the objects went")
+    for panel, matrix in zip(panels, (matrices[h], estimator.shares_[h]), strict=False):
+        image = _draw_shares(panel, matrix[order], categories[h][order])
+        panel.set_xlabel("cluster of the consensus")
+    panels[0].set_ylabel("own cluster")
+    bar = panels[0].figure.colorbar(image, ax=panels, shrink=0.9, pad=0.03)
+    bar.set_label("S: rows sum to 1" if ax is not None else "rows sum to 1")
+    bar.outline.set_visible(False)
+    return panels[0] if clustering is not None or ax is not None else np.array(panels[:1], dtype=object)
 
 
-def _draw_correspondence(ax: Any, matrix: np.ndarray, own: np.ndarray, name: Any, *, alone: bool) -> None:
-    order = np.lexsort([-matrix.max(axis=1), matrix.argmax(axis=1)])
-    matrix, own = matrix[order], own[order]
-    image = ax.imshow(matrix, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    ax.set_title(f"Correspondence of clustering {name}" if alone else f"clustering {name}")
+def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
+    """Draw a matrix of numbers from 0 to 1 with names at the axes, and the numbers if there is room."""
+    most, longest = (12, 8) if small else (60, LONGEST_NAME)
+    image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
-        step = -(-len(texts) // (60 if alone else 12))
-        axis.set_ticks(np.arange(0, len(texts), step), texts[::step])
-        axis.set_tick_params(length=0)
-    if not alone:
-        return
-    ax.set(xlabel="cluster of the consensus", ylabel="own cluster")
-    if matrix.size <= CELLS_WRITTEN:
+        step = -(-len(texts) // most)
+        _write_names(axis, np.arange(0, len(texts), step), texts[::step], longest)
+        if small or len(texts) > 20:
+            axis.set_tick_params(labelsize=7)
+    if not small and matrix.size <= CELLS_WRITTEN:
         for (c, d), value in np.ndenumerate(matrix):
             if value >= 0.005:
                 color = "white" if value > 0.55 else INK
                 ax.text(d, c, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
-    bar.set_label("share of the own cluster")
-    bar.outline.set_visible(False)
+    return image
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -461,6 +507,21 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
     return x
 
 
+def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
+    """Return the colour of each node of a linkage matrix: those of one cluster have one, its neighbours another.
+
+    ``labels`` (p,) are the clusters of the leaves. What joins several clusters is ink.
+    """
+    from scipy.cluster.hierarchy import leaves_list
+
+    _, first = np.unique(labels[leaves_list(Z)], return_index=True)
+    turn = np.argsort(np.argsort(first))  # of each cluster from the left
+    of_node = labels.tolist()
+    for a, b in Z[:, :2].astype(np.int64).tolist():
+        of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)
+    return [INK if cluster < 0 else CLUSTERS[turn[cluster] % len(CLUSTERS)] for cluster in of_node]
+
+
 def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
     """Return the height between the merges that k clusters leave made and unmade, of the last p - 1 merges."""
     made = max(0, p - k)
@@ -474,12 +535,33 @@ def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
     if ax is not None:
-        return ax
+        return validation.axes(ax)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise validation.no_matplotlib() from error
     return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+
+
+def _entitle(place: Any, text: str) -> None:
+    """Write a title over an Axes or a Figure, in as many lines as it takes; names in it mean what they say, "$" too."""
+    write = place.set_title if hasattr(place, "set_title") else place.suptitle
+    write(text, wrap=True, parse_math=False)
+
+
+def _short(name: Any, most: int) -> str:
+    """Return a name on one line, without its middle if it is long."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
+
+
+def _write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGEST_NAME) -> None:
+    """Write names at an axis; long ones stand upright below it."""
+    texts = [_short(name, longest) for name in names]
+    axis.set_ticks(places, texts, parse_math=False)
+    axis.set_tick_params(length=0)
+    if axis.axis_name == "x" and max(map(len, texts), default=0) * len(texts) > LETTERS_ABREAST:
+        axis.set_tick_params(rotation=90)
 
 
 def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:

@@ -960,10 +960,18 @@ def linkage_method(estimator: Any) -> Any:
     return estimator.dendrogram_
 
 
-def grown_tree(tree: Any) -> None:
-    """Refuse what is no CA-tree."""
-    if not hasattr(tree, "radii"):
-        raise TypeError(f"tree must be what CATree().grow(labels) returns, not {type(tree).__name__}.")
+def grown_tree(tree: Any) -> tuple[Any, float | None, float]:
+    """Return the CA-tree of a reduction or a fitted estimator and the τ and γ that it was cut at, or refuse others."""
+    if hasattr(tree, "radii"):
+        return tree, None, 1.0
+    cut = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
+    if cut is None:
+        kind = tree.__name__ if isinstance(tree, type) else type(tree).__name__
+        raise TypeError(
+            "tree must be what CATree().grow(labels) returns, a reduction by CATree(…) or an estimator fitted with "
+            f"reduction=CATree(…) to labels in one piece, not {kind}."
+        )
+    return cut
 
 
 def soft_correspondences(estimator: Any) -> tuple[list, list, list]:
@@ -985,6 +993,13 @@ def one_of_clusterings(clustering: Any, names: list) -> int:
             f"clustering {shown(clustering)} is none of {', '.join(map(str, names[:5]))}{' …' * (len(names) > 5)}."
         )
     return integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
+
+
+def axes(ax: Any) -> Any:
+    """Return matplotlib's Axes, or refuse what is none."""
+    if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
+        raise TypeError(f"ax must be one of matplotlib's Axes, such as Figure().subplots() returns, not {shown(ax)}.")
+    return ax
 
 
 def axes_for(ax: Any, n_pictures: int) -> None:

@@ -4,8 +4,10 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -188,3 +190,22 @@ def test_docstrings_and_their_examples(module, capsys):
     assert module.__doc__, "a module says what it is for"
     failed, _ = doctest.testmod(module)
     assert failed == 0, capsys.readouterr().out
+
+
+# --- what is read about it --------------------------------------------------------------------------------------------
+
+
+def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
+    """What a package index shows of README has neither pictures nor links by paths, which it could not follow."""
+    checkout = ROOT.parent
+    target = re.compile(r"\]\((?!https?://|#)([^)]*)\)")
+    text = (checkout / "README.md").read_text()
+    paths = target.findall(text)
+    assert len(paths) > 5
+    assert [path for path in paths if not (checkout / path).exists()] == []
+    hook = tomllib.loads((checkout / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    for change in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    assert target.findall(text) == []
+    assert "![" not in text
+    assert "est = ge.LWEA(n_clusters=7, theta=0.4).fit(labels)" in text

@@ -188,5 +188,7 @@ def test_what_is_no_similarity_is_refused():
     s = any_similarity(12)
     refused(lambda: ge.similarity.revised_coassociation(labels, s[:-1]), ValueError, "12 clusters", "(11, 12)")
     refused(lambda: ge.similarity.revised_operator(labels, np.triu(s)), ValueError, "symmetric")
-    refused(lambda: ge.similarity.revised_operator(labels, [[1.0], [1.0, 2.0]]), ValueError, "rows of one length")
+    refused(
+        lambda: ge.similarity.revised_operator(labels, [[1.0], [1.0, 2.0]]), ValueError, "lists of different lengths"
+    )
     refused(lambda: ge.similarity.revised_operator(labels, s * np.nan), ValueError, "finite")

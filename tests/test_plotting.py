@@ -2,6 +2,7 @@
 
 import io
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -329,4 +330,154 @@ def test_without_matplotlib_one_sentence_says_what_to_install(draw, monkeypatch)
 
 
 def test_what_is_no_tree_is_refused():
-    refused(lambda: plotting.ca_tree(CATree()), TypeError, "tree must be", "CATree")
+    for wrong in (CATree(), EST, EST.reduction_, LWEA, LWEA(2, reduction=CATree()), None):
+        refused(lambda wrong=wrong: plotting.ca_tree(wrong), TypeError, "tree must be")
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_what_is_no_axes_is_refused(draw):
+    refused(lambda: draw(ax=3), TypeError, "ax must be one of matplotlib's Axes", "3")
+
+
+def test_a_tree_is_drawn_of_what_it_was_cut_for():
+    expected = plotting.ca_tree(TREE, 0.5, 0.9)
+    reduction = CATree(0.5, 0.9).reduce(ENS)
+    for given in (
+        reduction,
+        EAC(3, reduction=CATree(0.5, 0.9)).fit(ENS),
+        EAC(3, reduction="catree:0.5,gamma=0.9").fit(ENS),
+    ):
+        ax = plotting.ca_tree(given)
+        assert ax.get_title() == expected.get_title()
+        assert markers(ax)["kept"][0] == markers(expected)["kept"][0]
+    assert plotting.ca_tree(reduction, 0.25, 1.0).get_title() == plotting.ca_tree(TREE, 0.25).get_title()
+
+
+# --- what can be read -------------------------------------------------------------------------------------------------
+
+LONG = "a clustering $with a$ very_long^name,\nas the file of the hospital has it, of 2026-11-22, at resolution {}"
+
+
+def laid_out(ax):
+    """Draw a picture in full, and return its width and height in pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    return canvas.get_width_height()
+
+
+def outside(ax, texts=None):
+    """Return the texts (by default all) that stick out of a picture."""
+    width, height = laid_out(ax)
+    if texts is None:
+        shown = (thing for thing in ax.figure.findobj() if hasattr(thing, "get_text") and thing.get_visible())
+        texts = [text for text in shown if not text.get_text().isdecimal()]  # ticks beyond the axis are not drawn
+    boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
+    assert boxes
+    return {
+        text: box.extents.round()
+        for text, box in boxes.items()
+        if min(box.x0, box.y0, width - box.x1, height - box.y1) < -1
+    }
+
+
+@pytest.fixture(scope="module")
+def unwieldy():
+    """SCEC of clusterings and clusters whose names nobody could write on a picture."""
+    import pandas as pd
+
+    from gpuens.methods import SCEC
+
+    names = np.array([LONG.format(i) for i in range(LABELS.max() + 2)], dtype=object)
+    frame = pd.DataFrame({LONG.format(m): names[column] for m, column in enumerate(LABELS.T)})
+    return SCEC(30, n_init=1).fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore:only .* of 30 clusters came out")
+def test_names_of_any_length_stay_in_the_picture(unwieldy):
+    names = np.array([LONG.format(i) for i in range(30)])
+    many = np.arange(150) % 30
+    few = np.arange(150) // 75
+    for ax in (
+        *(plotting.sizes(names[labels]) for labels in (many, few)),
+        *(plotting.coassociation_heatmap(ENS, names[labels]) for labels in (many, few)),
+        plotting.correspondence(unwieldy, 0),
+        plotting.correspondence(unwieldy)[0],
+    ):
+        assert outside(ax) == {}
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_titles_stay_in_the_picture(draw):
+    from matplotlib.figure import Figure
+
+    for ax in (draw(), draw(ax=Figure(figsize=(3.2, 3.2), layout="constrained").subplots())):
+        assert outside(ax, [ax.title]) == {}
+
+
+@pytest.mark.parametrize("p", [30, 60, 120])
+def test_counts_below_a_dendrogram_can_be_read(p):
+    """Large enough, and not into each other; where they could not be, a sentence stands for them."""
+    from matplotlib.figure import Figure
+
+    ax = plotting.dendrogram(EST, p=p)
+    laid_out(ax)
+    boxes = [tick.get_window_extent() for tick in ax.get_xticklabels()]
+    assert len(boxes) == p
+    assert min(tick.get_fontsize() for tick in ax.get_xticklabels()) >= 7
+    assert all(left.x1 <= right.x0 + 1 for left, right in pairwise(boxes))
+    narrow = plotting.dendrogram(EST, p=p, ax=Figure(figsize=(2, 2), layout="constrained").subplots())
+    assert len(narrow.get_xticks()) == 0
+    assert narrow.get_xlabel() == f"{p} branches, too many to write how many objects each has"
+
+
+def test_each_cluster_of_a_dendrogram_has_a_colour_and_its_neighbours_have_others():
+    from matplotlib.colors import to_hex
+
+    ax = plotting.dendrogram(EST, p=40)
+    cut = ax.lines[0].get_ydata()[0]
+    by_height = [(way[1, 1], to_hex(lines.get_colors()[0])) for lines in ax.collections for way in lines.get_segments()]
+    assert {color for height, color in by_height if height > cut} == {plotting.INK}
+    below = {color for height, color in by_height if height < cut}
+    assert below <= set(plotting.CLUSTERS)
+    assert len(below) > 1
+
+
+def linear(color):
+    from matplotlib.colors import to_rgb
+
+    values = np.array(to_rgb(color))
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+# Machado, Oliveira & Fernandes (2009), severity 1
+SEEN_BY = {
+    "everyone": np.eye(3),
+    "protanopes": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopes": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+}
+LAB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]])
+
+
+def lab(color, who):
+    """Return a colour as those see it, in CIE L*a*b*, where distances are like differences."""
+    x, y, z = np.cbrt(LAB @ np.clip(SEEN_BY[who] @ linear(color), 1e-3, 1) / LAB.sum(axis=1))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("who", SEEN_BY)
+def test_colours_are_told_apart(who):
+    clusters = plotting.CLUSTERS
+    pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
+    pairs += [(color, other) for color in clusters for other in (plotting.INK, "white")]
+    pairs += [(plotting.MARK, plotting.SHADE), (plotting.MARK, plotting.INK), (plotting.MARK, "white")]
+    distances = {pair: float(np.linalg.norm(lab(pair[0], who) - lab(pair[1], who))) for pair in pairs}
+    assert {pair: distance for pair, distance in distances.items() if distance < 10} == {}
+
+
+def test_an_axis_without_zero_says_so():
+    ax = plotting.sizes(np.repeat([0, 1], [1000, 2]))
+    assert ax.get_ylabel() == "objects (logarithmic)"
+    assert ax.get_ylim()[0] < 1
+    assert plotting.sizes([0, 1, 1]).get_ylim()[0] == 0

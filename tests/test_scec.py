@@ -295,7 +295,7 @@ def test_correspondence_pictures():
         rows = [int(tick.get_text()) for tick in ax.get_yticklabels()]
         np.testing.assert_array_equal(ax.images[0].get_array(), est.correspondence_[2][rows])
         assert (np.diff(est.correspondence_[2][rows].argmax(axis=1)) >= 0).all()
-        assert "run 2" in ax.get_title()
+        assert "run 2" in ax.figure.get_suptitle()
     together = ge.plotting.correspondence(est)
     assert len({id(ax.figure) for ax in together}) == 1
     assert [ax.get_title() for ax in together] == [f"clustering {name}" for name in names]
@@ -315,7 +315,7 @@ def test_correspondence_pictures():
     [
         (None, TypeError, "not NoneType"),
         (5, TypeError, "not int"),
-        ([[[1, 2], [3]], [[1, 1], [1, 1]]], ValueError, "rows of one length"),
+        ([[[1, 2], [3]], [[1, 1], [1, 1]]], ValueError, "lists of different lengths"),
         ([np.full((2, 2), 1e308), np.ones((2, 2))], ValueError, "1e100"),
         ([np.full((2, 2), 5e-324), np.ones((2, 2))], ValueError, "1e-100"),
     ],
@@ -335,3 +335,34 @@ def test_memberships_as_tables_have_them():
             est = ge.SCEC(2, reduction=reduction).fit([given, [0, 0, 1]])
             assert est.membership_.min() >= 0
             assert est.labels_[0] != est.labels_[2]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_shares_are_those_of_the_objects(missing, where):
+    """Of each own cluster, the share of its objects that has each label; of a soft one by memberships."""
+    labels = structured_labels(90, 5, 3, noise=0.3, missing=missing, seed=5)[0]
+    est = ge.SCEC(3, device=where).fit(labels)
+    for column, found in zip(labels.T, est.shares_, strict=True):
+        expected = [
+            np.bincount(est.labels_[column == own], minlength=3) / (column == own).sum()
+            for own in np.unique(column[column >= 0])
+        ]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    soft = np.random.default_rng(0).dirichlet(np.ones(4), size=90)
+    est = ge.SCEC(3, device=where).fit([soft, *labels.T])
+    one_hot = est.labels_[:, None] == np.arange(3)
+    np.testing.assert_allclose(est.shares_[0], soft.T @ one_hot / soft.sum(axis=0)[:, None], atol=1e-12)
+    assert len(est.shares_) == 6
+
+
+def test_shares_of_a_sample_are_those_of_the_sample():
+    labels = structured_labels(200, 5, 3, noise=0.2, seed=5)[0]
+    est = ge.SCEC(3, reduction=ge.Sample(40)).fit(labels)
+    for found in est.shares_:
+        assert set(found.sum(axis=1).round(12)) <= {0.0, 1.0}
+    for h, ax in enumerate(ge.plotting.correspondence(est)):
+        assert ax.get_title() == f"clustering {h}"
+    left, right = ge.plotting.correspondence(est, 0).figure.axes[:2]
+    rows = [int(tick.get_text()) for tick in left.get_yticklabels()]
+    np.testing.assert_array_equal(right.images[0].get_array(), est.shares_[0][rows])
+    assert [left.get_title(), right.get_title()] == ["correspondence S", "where the objects went"]

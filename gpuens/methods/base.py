@@ -29,6 +29,23 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters_ : int
     reduction_ : Reduction
         The weighted rows that the method worked on; core groups unless told otherwise.
+
+    Notes
+    -----
+    There is no ``predict`` yet, and scikit-learn's ``GridSearchCV`` scores what a model predicts of objects held out:
+    with a score of clusterings it gives NaN. A consensus is found of all objects anyway, so try the parameters of a
+    ``ParameterGrid`` one after the other, with a score of your own; without a truth, how well the result agrees with
+    the base clusterings is one.
+
+    >>> from sklearn.model_selection import ParameterGrid
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1, 2, 2], [0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 1, 1]]
+    >>> def agreement(consensus):
+    ...     return sum(ge.metrics.ari(consensus, column) for column in labels) / len(labels)
+    >>> grid = ParameterGrid({"n_clusters": [2, 3, 4], "theta": [0.2, 0.4, 1.0]})
+    >>> scores = [agreement(ge.LWEA(**parameters).fit_predict(labels)) for parameters in grid]
+    >>> grid[scores.index(max(scores))]["n_clusters"], round(max(scores), 2)
+    (2, 0.6)
     """
 
     n_clusters: int | None

@@ -9,7 +9,7 @@ from gpuens import device as devices
 from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import Consensus
-from gpuens.partition.soft_correspondence import memberships, soft_correspondence
+from gpuens.partition.soft_correspondence import memberships, object_shares, soft_correspondence
 from gpuens.reduction import Reduction
 from gpuens.soft_ensemble import SoftEnsemble, is_soft
 
@@ -17,8 +17,8 @@ from gpuens.soft_ensemble import SoftEnsemble, is_soft
 class SCEC(Consensus):
     """Soft correspondence ensemble clustering: how sure each object is of each cluster, and what became of yours.
 
-    Each base clustering h corresponds to the consensus M (N, k) by a matrix S_h (k_h, k) that says to what share each
-    of its clusters goes to each of the k. Both are found by taking turns (eqs 6 and 10), so that the objective
+    Each base clustering h corresponds to the consensus M (N, k) by a matrix S_h (k_h, k) that says how much each of
+    its clusters corresponds to each of the k. Both are found by taking turns (eqs 6 and 10), so that the objective
 
         Σ_h |M - A_h S_h|² - α N/k_h |S_h - 1 1ᵀ S_h / k_h|² + β N/k_h |S_h 1 1ᵀ - 1 1ᵀ|²        (eq 3)
 
@@ -61,7 +61,10 @@ class SCEC(Consensus):
         asked for. Clusters that no object is surest of come last.
     correspondence_ : list of M ndarrays (k_h, n_clusters), float64
         S_h: rows, which sum to 1, are the clusters of clustering h in the order of their label values
-        (``reduction_.ensemble.categories[h]``). `gpuens.plotting.correspondence` draws them.
+        (``reduction_.ensemble.categories[h]``). By them memberships are looked up; they are no shares of objects.
+    shares_ : list of M ndarrays (k_h, n_clusters), float64
+        The share of the objects of each own cluster that has each label; of those in the sample, if there is one.
+        Worked out when asked for. `gpuens.plotting.correspondence` draws both.
     objective_ : ndarray (n_iter_,), float64
         Eq 3 after each iteration of the start that was kept, before the rows of S_h are scaled; it never rises.
     n_iter_ : int
@@ -174,7 +177,7 @@ class SCEC(Consensus):
             rng=validation.generator(self.random_state),
             device=device,
         )
-        self._table, self._device = found.table, device
+        self._table, self._device, self._row_labels = found.table, device, found.labels
         self.correspondence_, self.objective_ = found.correspondences, found.objective
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         validation.clusters_came_out(int(found.labels.max()) + 1, self._k)
@@ -196,6 +199,12 @@ class SCEC(Consensus):
         reduction = self.reduction_  # AttributeError before fit, as scikit-learn expects
         of_objects = reduction.of_rows(partial(_memberships, self._table, self._device))
         return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+
+    @property
+    def shares_(self) -> list[np.ndarray]:
+        rows = self.reduction_  # AttributeError before fit, as scikit-learn expects
+        k = self._table.shape[1]
+        return object_shares(rows.ensemble, rows.weights, self._row_labels, k, device=self._device)
 
 
 def _memberships(table: np.ndarray, device: str, rows: Ensemble) -> np.ndarray:

@@ -33,7 +33,7 @@ from gpuens import device as devices
 from gpuens import kernels
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
-from gpuens.partition.label_kmeans import label_kmeans, squared_euclidean
+from gpuens.partition.label_kmeans import label_histograms, label_kmeans, squared_euclidean
 from gpuens.soft_ensemble import SoftEnsemble
 
 STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
@@ -141,6 +141,31 @@ def memberships(ensemble: Ensemble | SoftEnsemble, table: np.ndarray, *, device:
         soft_memberships(ensemble.soft_on(device), soft, sums, device=device)
     sums /= ensemble.n_clusterings
     return sums
+
+
+def object_shares(
+    ensemble: Ensemble | SoftEnsemble, weights: np.ndarray, labels: np.ndarray, n_clusters: int, *, device: str = "cpu"
+) -> list[np.ndarray]:
+    """Return the share of each own cluster's objects that has each label, one (k_h, n_clusters) a clustering, host.
+
+    ``labels`` (G,) are those of the rows, which stand for ``weights`` objects. Objects count in a soft clustering by
+    their memberships. Shares of a cluster without objects are 0.
+    """
+    ensemble = SoftEnsemble.of(ensemble)
+    xp = devices.namespace(device)
+    codes, soft = ensemble.codes_on(device), ensemble.soft_on(device)
+    counts, labels = xp.asarray(weights), xp.asarray(labels)
+    parts = []
+    if codes.shape[1]:
+        held = label_histograms(codes, ensemble.offsets, counts, labels, n_clusters, device=device)
+        parts.append(devices.to_host(held).astype(np.float64))
+    if soft is not None:
+        objects = (labels[:, None] == xp.arange(n_clusters)) * counts[:, None].astype(np.float64)
+        sums = soft_correspondences(soft, objects, BLOCK_ROWS, device=device)
+        parts.append(np.add.reduce(devices.to_host(sums), axis=0))
+    shared = np.concatenate(parts)
+    total = shared.sum(axis=1, keepdims=True)
+    return ensemble.split(shared / np.where(total > 0, total, 1.0))
 
 
 def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:

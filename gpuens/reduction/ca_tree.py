@@ -9,6 +9,7 @@ Wang, "CA-tree: a hierarchical structure for efficient and scalable coassociatio
 Transactions on Systems, Man, and Cybernetics B 41 (2011) 686-698.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -192,8 +193,11 @@ class Tree:
         of_group[self._leaves] = np.repeat(row_of[ends], self.last[nodes] - self.first[nodes] + 1)
         groups, xp = self._groups, devices.namespace(devices.kind_of(self._groups.membership))
         counts = self.counts[kept[order]] if weights == "size" else np.ones(len(kept), dtype=np.int64)
-        return Reduction(
-            groups.ensemble.take(xp.asarray(represented[order])), counts, xp.asarray(of_group)[groups.membership]
+        return NodesOfTree(
+            groups.ensemble.take(xp.asarray(represented[order])),
+            counts,
+            xp.asarray(of_group)[groups.membership],
+            cut_tree=(self, tau, gamma),
         )
 
     def _ends(self, nodes: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -206,6 +210,13 @@ class Tree:
             self._rows, shape.starts, shape.children, self.representatives, marks, nodes, device=self._device
         )
         return devices.to_host(ends)
+
+
+@dataclass(frozen=True)
+class NodesOfTree(Reduction):
+    """The nodes that a cut keeps; ``cut_tree`` is the tree, τ and γ, for `gpuens.plotting.ca_tree` to look at."""
+
+    cut_tree: tuple[Tree, float, float] | None = None
 
 
 def grow(
