@@ -1,12 +1,14 @@
 """The command line: ``gpuens run``, ``generate``, ``score``, ``info`` and ``demo``.
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
-refused; 1 for work that failed; 130 after Ctrl-C. Modules that take long to import are imported by the commands.
+refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Modules that take long to
+import are imported by the commands.
 """
 
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -63,14 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The command line after the name of the program; that of the process without it.
+        The command line after the name of the program; that of the process without it, which then also stops in order
+        when a signal tells it to.
 
     Examples
     --------
     >>> main(["run", "labels.npy", "-k", "0", "-o", "consensus.txt"])
     2
     """
-    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv is None:
+        with _orderly_stops():
+            return main(sys.argv[1:])
+    argv = list(argv)
     with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
@@ -87,7 +93,49 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in argv:
             traceback.print_exception(error)
         _complain(_sentence(error))
-        return 130 if isinstance(error, KeyboardInterrupt) else 2 if isinstance(error, REFUSED) else 1
+        if isinstance(error, KeyboardInterrupt):
+            return 128 + _signal_of(error)
+        return 2 if isinstance(error, REFUSED) else 1
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal that told the process to end: everything on the way out treats it as Ctrl-C."""
+
+
+def _signal_of(error: KeyboardInterrupt) -> signal.Signals:
+    return error.args[0] if isinstance(error, _Stopped) else signal.SIGINT
+
+
+@contextlib.contextmanager
+def _orderly_stops() -> Iterator[None]:
+    """Let the signals that end a process end its work first, once: the second one ends the process where it is.
+
+    Signals that are ignored, as nohup and shells arrange it for work in the background, stay so.
+    """
+    ours = [
+        number
+        for number in signal.Signals
+        if number.name in ("SIGINT", "SIGTERM", "SIGHUP")
+        and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+
+    def let_go() -> None:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+    def stop(number: int, frame: Any) -> None:
+        let_go()
+        raise _Stopped(signal.Signals(number))
+
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        let_go()
 
 
 # --- what can be said -------------------------------------------------------------------------------------------------
@@ -233,55 +281,60 @@ def _share(text: str) -> float | int:
 
 def _run(args: argparse.Namespace) -> None:
     clock = _Clock()
-    from gpuens import datasets, io, validation
+    from gpuens import datasets, io, validation, writing
+
+    if args.scheduler is None and args.labels.lower().endswith(".zarr"):
+        args.scheduler = "threads"  # it is in chunks already
+    validation.chunk_options(args.scheduler, args.workers, args.key)
+    kinds = io.IN_CHUNKS if args.scheduler else io.ARRAYS + io.TABLES + io.ANNOTATED
+    _check_inputs(args.labels, kinds=kinds)
     from gpuens import device as devices
     from gpuens.methods import methods
 
-    validation.chunk_options(args.scheduler, args.workers, args.key)
     estimator = _estimator(args, methods())
     device = devices.resolve(estimator.device)
-    output = args.output or _beside(args.labels, args.method, (*io.TABLES, *io.ARRAYS, *io.ANNOTATED, ".zarr"))
+    output = _beside(args.labels, args.method, kinds) if args.output is None else args.output
     _check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, type(estimator))
-    if args.scheduler is None:
-        with clock.phase("read"):
-            ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
-            features = {} if args.features is None else {"X": datasets.load(args.features).X}
-        with clock.phase("fit"):
-            estimator.fit(ensemble, **features)
-        with clock.phase("write"):
-            io.write_labels(output, estimator.labels_)
-        sizes = [int(size) for size in _counts(estimator.labels_)]
-    else:
-        ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
+    with writing.recorded(output) as record:
+        if args.scheduler is None:
+            with clock.phase("read"):
+                ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
+                features = {} if args.features is None else {"X": datasets.load(args.features).X}
+            with clock.phase("fit"):
+                estimator.fit(ensemble, **features)
+            with clock.phase("write"):
+                io.write_labels(output, estimator.labels_)
+            sizes = [int(size) for size in _counts(estimator.labels_)]
+        else:
+            ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
+        groups = estimator.reduction_.n_representatives
+        exact = estimator.reduction in (None, "core-groups")
+        record |= _facts(
+            args,
+            clock,
+            method=args.method,
+            parameters=estimator.get_params(),
+            device=device,
+            input=args.labels,
+            **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
+            output=output,
+            n_objects=sum(sizes),
+            n_clusterings=ensemble.n_clusterings,
+            n_base_clusters=ensemble.n_clusters,
+            **{"n_core_groups" if exact else "n_rows": groups},
+            n_clusters=estimator.n_clusters_,
+            cluster_sizes=sizes,
+            **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+        )
     drawn = []
     if args.report:
         from gpuens.report import write_report
 
         with clock.phase("report"):
             drawn = write_report(estimator, f"{output}.report")
-    groups = estimator.reduction_.n_representatives
-    exact = estimator.reduction in (None, "core-groups")
-    _write_record(
-        args,
-        clock,
-        output,
-        method=args.method,
-        parameters=estimator.get_params(),
-        device=device,
-        input=args.labels,
-        **({"features": args.features, "n_neighbors_": estimator.n_neighbors_} if args.features else {}),
-        output=output,
-        n_objects=sum(sizes),
-        n_clusterings=ensemble.n_clusterings,
-        n_clusters=ensemble.n_clusters,
-        **{"n_core_groups" if exact else "n_rows": groups},
-        n_clusters_=estimator.n_clusters_,
-        cluster_sizes=sizes,
-        **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
-        **({"report": drawn} if args.report else {}),
-    )
+        writing.write_record(output, {**record, "report": drawn, **clock.spent()})
     if not args.quiet:
         largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
         print(
@@ -291,7 +344,7 @@ def _run(args: argparse.Namespace) -> None:
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
         if drawn:
             print(f"report: {len(drawn)} picture{'s' * (len(drawn) > 1)} in {output}.report")
-        _say_written(clock, output, "" if args.output else " (beside the input, as there is no -o)")
+        _say_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
 
 
 def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: "_Clock") -> tuple[Any, list[int]]:
@@ -350,7 +403,7 @@ def _generate(args: argparse.Namespace) -> None:
     clock = _Clock()
     import numpy as np
 
-    from gpuens import datasets, generate, io
+    from gpuens import datasets, generate, io, writing
 
     _check_output(args.output, args.X)
     parameters = {
@@ -372,23 +425,23 @@ def _generate(args: argparse.Namespace) -> None:
             X = io.read_features(args.X, columns=args.columns, key=args.key)
     with clock.phase("cluster"):
         ensemble = generate.kmeans_ensemble(X, **parameters)
-    with clock.phase("write"):
-        io.write_labels(args.output, ensemble)
     ks = np.diff(ensemble.offsets).tolist()
-    _write_record(
-        args,
-        clock,
-        args.output,
-        method="kmeans_ensemble",
-        parameters=parameters,
-        input=args.X,
-        output=args.output,
-        n_objects=ensemble.n_objects,
-        n_features=int(X.shape[1]),
-        n_clusterings=ensemble.n_clusterings,
-        n_clusters=ensemble.n_clusters,
-        clusters_of_each=ks,
-    )
+    with writing.recorded(args.output) as record:
+        with clock.phase("write"):
+            io.write_labels(args.output, ensemble)
+        record |= _facts(
+            args,
+            clock,
+            method="kmeans_ensemble",
+            parameters=parameters,
+            input=args.X,
+            output=args.output,
+            n_objects=ensemble.n_objects,
+            n_features=int(X.shape[1]),
+            n_clusterings=ensemble.n_clusterings,
+            n_base_clusters=ensemble.n_clusters,
+            clusters_of_each=ks,
+        )
     if not args.quiet:
         print(f"{args.X}: {X.shape[0]:,} objects, {X.shape[1]:,} features")
         print(f"k-means: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
@@ -398,7 +451,10 @@ def _generate(args: argparse.Namespace) -> None:
 def _score(args: argparse.Namespace) -> None:
     import numpy as np
 
-    from gpuens import io, metrics, validation
+    from gpuens import io, validation
+
+    _check_inputs(args.a, args.b, kinds=io.ARRAYS + io.TABLES + io.ANNOTATED)
+    from gpuens import metrics
 
     a = io.read_columns(args.a, columns=args.columns_a, key=args.key_a)
     b = io.read_columns(args.b, columns=args.columns_b, key=args.key_b)
@@ -466,16 +522,24 @@ def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
     return f"{labels[: -len(file_kind(labels, kinds))]}.{method}.npy"
 
 
+def _check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
+    """Refuse files that are not there, before anything that takes long to import."""
+    from gpuens import validation
+
+    for path in paths:
+        validation.readable_path(path, folder=validation.file_kind(path, kinds) == ".zarr")
+
+
 def _check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
     from importlib.util import find_spec
 
-    from gpuens import io, validation
+    from gpuens import io, validation, writing
 
     kind = validation.output_path(output, io.ARRAYS + io.TABLES, inputs=sources)
     if kind == ".parquet" and find_spec("pyarrow") is None:
         raise validation.package_missing("parquet", "pyarrow")
-    validation.writable_path(f"{output}.json")
+    validation.writable_path(writing.record_of(output), "record")
 
 
 def _check_report(output: str, method: str, kind: type) -> None:
@@ -485,20 +549,12 @@ def _check_report(output: str, method: str, kind: type) -> None:
     from gpuens import report, validation
 
     validation.pictures_to_report(method, report.has_pictures(kind), find_spec("matplotlib") is not None)
-    validation.folder_to_make(f"{output}.report")
+    validation.folder_to_make(f"{output}.report", "report")
 
 
-def _write_record(args: argparse.Namespace, clock: "_Clock", beside: str, **facts: Any) -> None:
-    """Write what was done, how and with what into ``<output>.json``."""
-    import json
-
-    from gpuens.io import replacing
-
-    record = {"command": args.argv, **_surroundings(), **facts, "seconds": clock.seconds_so_far()}
-    record["peak_memory_bytes"] = _peak_memory()
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
-    with replacing(f"{beside}.json") as file:
-        file.write(f"{text}\n".encode())
+def _facts(args: argparse.Namespace, clock: "_Clock", **facts: Any) -> dict[str, Any]:
+    """Return what a record says: what was done, how and with what."""
+    return {"command": args.argv, **_surroundings(), **facts, **clock.spent()}
 
 
 def _say_written(clock: "_Clock", output: str, where: str = "") -> None:
@@ -523,6 +579,10 @@ class _Clock:
         started = time.perf_counter()
         yield
         self._phases[name] = round(time.perf_counter() - started, 3)
+
+    def spent(self) -> dict[str, Any]:
+        """Return what a record says of costs."""
+        return {"seconds": self.seconds_so_far(), "peak_memory_bytes": _peak_memory()}
 
     def seconds_so_far(self) -> dict[str, float]:
         return {**self._phases, "total": round(time.perf_counter() - self._started, 3)}
@@ -608,14 +668,17 @@ def _print_json(facts: Any) -> None:
 
 def _complain(sentence: str) -> None:
     if sys.stderr is not None:
-        print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # a terminal that has been closed
+            print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
 
 
 def _sentence(error: BaseException) -> str:
     """Return what went wrong, on one line; errors that nobody foresaw say what they are."""
     text = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; no half-written file is left."
+        number = _signal_of(error)
+        how = "interrupted" if number == signal.SIGINT else f"stopped by {number.name}"
+        return f"{how}; no half-written file is left."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import datasets, generate, io, metrics, plotting, validation
+from gpuens import datasets, generate, metrics, plotting, validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods import methods
+from gpuens.writing import replacing
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
 PICTURED = "lwea"
@@ -89,7 +90,7 @@ def demo(
         return None
     name = plotting._short(dataset.name, plotting.LONGEST_TITLE)
     ax.set_title(f"{name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
-    with io.replacing(picture) as file:
+    with replacing(picture) as file:
         ax.figure.savefig(file, format="png")
     say(f"picture: {picture}")
     return picture

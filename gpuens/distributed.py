@@ -31,9 +31,10 @@ from numba import njit
 from gpuens import contingency, io, progress, validation
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble, _encode, _encode_column, _missing_everywhere, codes_dtype
-from gpuens.io import ARRAYS, TABLES, reading
+from gpuens.io import ARRAYS, IN_CHUNKS, TABLES, reading
 from gpuens.reduction import Reduction, Sample, core_groups
 from gpuens.scattered import Rule
+from gpuens.writing import replacing
 
 FAN_IN = 8  # chunks merged by one task
 TIMEOUT = 20  # seconds that a scheduler has to answer
@@ -215,10 +216,9 @@ def read_labels(path: Any, *, chunk_rows: int = 1_000_000) -> Any:
     import dask
     import dask.array as da
 
-    kind = validation.file_kind(path, (".npy", ".zarr", ".parquet"))
+    kind = validation.file_kind(path, IN_CHUNKS)
     chunk_rows = validation.integer(chunk_rows, "chunk_rows", minimum=1)
-    if kind != ".zarr":  # which is a directory
-        validation.readable_path(path)
+    validation.readable_path(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # workers may have been started elsewhere
     if kind == ".zarr":
         with _needs("zarr", kind), reading(path):
@@ -266,7 +266,7 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
         io.write_labels(path, whole)
         return np.bincount(whole)
     counts = np.zeros(0, dtype=np.int64)
-    with io.replacing(path) as file:
+    with replacing(path) as file:
         header = {"descr": np.lib.format.dtype_to_descr(labels.dtype), "fortran_order": False, "shape": labels.shape}
         np.lib.format.write_array_header_1_0(file, header)
         for chunk in _in_order(labels, client):

@@ -1,15 +1,10 @@
-"""Label files and feature files: npy, npz, csv, tsv, parquet and h5ad, by the ending of their name.
-
-Nothing partial is ever found under a final name: a file is written beside it and renamed when it is complete.
-"""
+"""Label files and feature files: npy, npz, csv, tsv, parquet and h5ad, by the ending of their name."""
 
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -17,10 +12,12 @@ import numpy as np
 from gpuens import validation
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
+from gpuens.writing import replacing
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
+IN_CHUNKS = (".npy", ".zarr", ".parquet")  # that `gpuens.distributed` reads
 
 Path_ = str | os.PathLike
 Columns = str | int | Sequence[str | int]
@@ -171,30 +168,6 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None) -> 
             np.savez(file, labels=labels)
         else:
             _write_table(file, suffix, matrix, names)
-
-
-@contextmanager
-def replacing(path: Path_) -> Iterator[IO[bytes]]:
-    """Open a binary file to write beside ``path``; it takes that name when the block ends, and is gone if it fails.
-
-    Raises
-    ------
-    OSError
-        In one sentence, where it cannot be written.
-    """
-    validation.writable_path(path)
-    target = Path(os.path.realpath(path))  # a link stays one
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(beside, "xb") as file:
-            yield file
-        os.replace(beside, target)
-    except ConnectionError:  # where the contents come from, not where they go
-        raise
-    except OSError as error:
-        raise validation.unwritable(path, error) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

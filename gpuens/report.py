@@ -1,13 +1,15 @@
 """What ``gpuens run --report`` leaves beside the labels: the pictures that a method has of its own."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from gpuens import io, plotting, progress
+from gpuens import plotting, progress
 from gpuens.methods.base import LinkageConsensus
 from gpuens.methods.scec import SCEC
+from gpuens.writing import replacing
 
 
 def has_pictures(kind: type) -> bool:
@@ -30,14 +32,18 @@ def write_report(estimator: Any, folder: str) -> list[str]:
     """Write the pictures of a fitted estimator into a folder, which is made, and return their paths.
 
     ``correspondence_<h>.png`` says what became of the clusters of clustering h: whoever gave that one needs no other.
+    Pictures that an earlier report has left in the folder are removed first.
     """
     os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if re.fullmatch(r"(dendrogram|lifetimes|correspondence_\d+)\.png", name):
+            os.unlink(os.path.join(folder, name))
     written = []
     wanted = list(pictures(estimator))
     with progress.bar(len(wanted), "pictures") as bar:
         for name, draw in wanted:
             path = os.path.join(folder, f"{name}.png")
-            with io.replacing(path) as file:
+            with replacing(path) as file:
                 draw().figure.savefig(file, format="png")
             written.append(path)
             bar.update(1)

@@ -4,10 +4,12 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 ``TypeError``; right kinds with wrong values raise ``ValueError``.
 """
 
+import errno
 import inspect
 import math
 import numbers
 import os
+import stat
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -548,10 +550,10 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
     return max(found, key=len)
 
 
-def readable_path(path: str | os.PathLike) -> None:
-    """Refuse paths where there is no file that can be opened."""
+def readable_path(path: str | os.PathLike, *, folder: bool = False) -> None:
+    """Refuse paths where there is no file that can be opened; ``folder``: files of this kind may be directories."""
     path = os.fspath(path)
-    if os.path.isdir(path):
+    if os.path.isdir(path) and not folder:
         raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
     if not os.path.exists(path):
         raise FileNotFoundError(f"path {path!r} does not exist; check the name.")
@@ -559,21 +561,40 @@ def readable_path(path: str | os.PathLike) -> None:
         raise PermissionError(f"path {path!r} may not be read by this user; change its permissions or choose another.")
 
 
-def writable_path(path: str | os.PathLike) -> None:
-    """Refuse paths where no file can be put."""
+def writable_path(path: str | os.PathLike, name: str = "path") -> None:
+    """Refuse paths where no file can be put; ``name`` says whose path it is."""
     path = os.fspath(path)
+    try:
+        there = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        there = None
+    except (OSError, ValueError) as error:  # names that are too long, or that no file can have
+        raise unwritable(path, error, name) from error
     folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"path {path!r} is a directory; name a file in it.")
+    if there is not None and stat.S_ISDIR(there):
+        raise IsADirectoryError(f"{name} {path!r} is a directory; name a file in it.")
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"path {path!r} is in a directory that does not exist; make {folder!r} first.")
+        raise FileNotFoundError(f"{name} {path!r} is in a directory that does not exist; make {folder!r} first.")
+    if there is not None and not stat.S_ISREG(there):
+        raise ValueError(
+            f"{name} {path!r} is a pipe or a device, and a file that is complete takes the place of what is there; "
+            "name a file."
+        )
 
 
-def folder_to_make(path: str | os.PathLike) -> None:
-    """Refuse paths where something else than a folder is in the way."""
+def folder_to_make(path: str | os.PathLike, name: str = "path") -> None:
+    """Refuse paths where no folder can be made or filled; ``name`` says whose path it is."""
     path = os.fspath(path)
-    if os.path.lexists(path) and not os.path.isdir(path):
-        raise NotADirectoryError(f"path {path!r} is to be a folder, and a file is there; move it away.")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error, name) from error
+    if not os.path.isdir(path):
+        raise NotADirectoryError(f"{name} {path!r} is to be a folder, and a file is there; move it away.")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
 
 
 def gist(error: Exception) -> str:
@@ -587,10 +608,12 @@ def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
     return ValueError(f"path {os.fspath(path)!r} cannot be read as its name says, write the file anew ({gist(error)}).")
 
 
-def unwritable(path: str | os.PathLike, error: OSError) -> OSError:
+def unwritable(path: str | os.PathLike, error: OSError | ValueError, name: str = "path") -> Exception:
     """Return the refusal of a place that cannot be written to."""
-    reason = error.strerror or gist(error)
-    return type(error)(f"path {os.fspath(path)!r} cannot be written ({reason}); choose another place.")
+    reason = getattr(error, "strerror", None) or gist(error)
+    instead = "a shorter name" if getattr(error, "errno", None) == errno.ENAMETOOLONG else "another place"
+    kind = type(error) if isinstance(error, OSError) else ValueError
+    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
 
 
 def package_missing(kind: str, package: str) -> ImportError:
@@ -900,13 +923,24 @@ def output_path(path: str, kinds: Iterable[str], *, inputs: Iterable[str | os.Pa
     """Refuse outputs of an unknown kind, in places that cannot be written to, or on top of what is read."""
     kind = file_kind(path, kinds)
     writable_path(path)
-    folder = os.path.dirname(os.path.realpath(path))
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
+    if os.path.exists(target) and not _replaceable(target, folder):
+        raise PermissionError(f"path {path!r} is another user's, who alone may replace it there; choose another name.")
     for source in inputs:
-        if os.path.realpath(source) == os.path.realpath(path):
+        if os.path.realpath(source) == target:
             raise ValueError(f"output {path!r} is the input itself; choose another name.")
     return kind
+
+
+def _replaceable(path: str, folder: str) -> bool:
+    """Return whether this user may replace a file, which in folders such as /tmp is for its owner alone."""
+    where = os.stat(folder)
+    if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
+        return True
+    return os.geteuid() in (0, where.st_uid, os.stat(path).st_uid)
 
 
 def command_options(given: Iterable[str], method: str, allowed: Iterable[str]) -> None:

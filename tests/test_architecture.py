@@ -27,7 +27,7 @@ LAYERS = [
     {"contingency"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
-    {"validation", "device", "kernels", "progress"},
+    {"validation", "device", "kernels", "progress", "writing"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

@@ -1,5 +1,6 @@
 """The command line: what it writes, what it says, and that a refusal is one sentence that leaves nothing behind."""
 
+import hashlib
 import json
 import os
 import platform
@@ -98,6 +99,7 @@ def test_record_says_what_was_done_with_what(folder, call):
 
         assert psutil.Process().memory_info().rss / 4 < record["peak_memory_bytes"] < psutil.virtual_memory().total
     del record["peak_memory_bytes"]
+    assert record.pop("sha256") == hashlib.sha256(Path("out.npy").read_bytes()).hexdigest()
     assert record == {
         "gpuens": gpuens.__version__,
         "python": platform.python_version(),
@@ -108,9 +110,9 @@ def test_record_says_what_was_done_with_what(folder, call):
         "output": "out.npy",
         "n_objects": 120,
         "n_clusterings": 6,
-        "n_clusters": ens.n_clusters,
+        "n_base_clusters": ens.n_clusters,
         "n_core_groups": len(np.unique(LABELS, axis=0)),
-        "n_clusters_": K,
+        "n_clusters": K,
         "cluster_sizes": np.bincount(est.labels_).tolist(),
     }
     assert out[0] == (
@@ -167,7 +169,7 @@ def test_an_output_is_replaced(folder, call):
     for k in (2, 3):
         assert call(f"run labels.csv -k {k} -o out.npy")[0] == 0
         assert np.load("out.npy").max() == k - 1
-        assert json.loads(Path("out.npy.json").read_text())["n_clusters_"] == k
+        assert json.loads(Path("out.npy.json").read_text())["n_clusters"] == k
 
 
 def test_quiet_says_nothing_and_leaves_the_environment_alone(folder, call, monkeypatch):
@@ -586,23 +588,91 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_ctrl_c_stops_the_work_and_leaves_nothing(folder):
+# a command that takes its time and cleans up after itself, slowly where it is told so
+PATIENT = """
+import sys, time
+from gpuens import cli
+seconds, how = float(sys.argv.pop()), sys.argv.pop()
+def wait(args):
+    try:
+        print("working", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleaning", flush=True)
+        time.sleep(seconds)
+        print("clean", flush=True)
+cli._info = wait
+sys.argv.append("info")
+sys.exit(cli.main(["info"] if how == "library" else None))
+"""
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+
+def patient(cleaning, *signals, ignored=None, library=False):
+    """Run that command, send it a signal when it works and another when it cleans; return exit code, stdout, stderr.
+
+    One that is to be ignored is sent before.
+    """
+    # a shell that runs tests in the background may have told its children to ignore Ctrl-C
+    how = {**dict.fromkeys([*signals, signal.SIGINT], signal.SIG_DFL), **({ignored: signal.SIG_IGN} if ignored else {})}
+    child = subprocess.Popen(
+        [sys.executable, "-c", PATIENT, "library" if library else "program", str(cleaning)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: [signal.signal(number, action) for number, action in how.items()],
+    )
+    said = ""
+    for number, until in zip(signals, ("working\n", "cleaning\n"), strict=False):
+        while not said.endswith(until):
+            line = child.stdout.readline()
+            assert line, child.stderr.read()
+            said += line
+        if ignored:
+            child.send_signal(ignored)
+        child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    return child.returncode, (said + out).split(), err
+
+
+@POSIX
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("number", "code", "how"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "stopped by SIGTERM"),
+        (signal.SIGHUP, 129, "stopped by SIGHUP"),
+    ],
+)
+def test_signals_stop_in_order_and_twice_at_once(number, code, how):
+    whole = (code, ["working", "cleaning", "clean"], f"gpuens: {how}; no half-written file is left.\n")
+    assert patient(0, number) == whole
+    assert patient(60, number, number) == (-number, ["working", "cleaning"], "")
+    assert patient(60, number, signal.SIGTERM) == (-signal.SIGTERM, ["working", "cleaning"], "")
+
+
+@POSIX
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_signals_that_are_ignored_stay_so_and_a_library_takes_none():
+    code, out, _ = patient(0, signal.SIGTERM, ignored=signal.SIGHUP)
+    assert (code, out) == (143, ["working", "cleaning", "clean"])
+    assert patient(0, signal.SIGTERM, library=True)[:2] == (-signal.SIGTERM, ["working"])
+
+
+@POSIX
+def test_a_signal_stops_the_work_and_leaves_nothing(folder):
     noise = np.random.default_rng(0).integers(0, 30, (30_000, 20), dtype=np.uint8)
     np.save("noise.npy", noise)
-    # a shell that runs tests in the background may have told its children to ignore Ctrl-C
-    code = (
-        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from gpuens.cli import main\nsys.exit(main(['run', 'noise.npy', '-k', '5', '-o', 'out.npy']))"
-    )
     environment = {**os.environ, "GPUENS_PROGRESS": "1"}
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, env=environment) as child:
+    command = [sys.executable, "-m", "gpuens", "run", "noise.npy", "-k", "5", "-o", "out.npy"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as child:
         said = b""
         while b"average linkage" not in said:
             said += child.stderr.read(1)
-        child.send_signal(signal.SIGINT)
+        child.terminate()
         said = child.stderr.read().decode()
-        assert child.wait(60) == 130
-    assert said.rstrip().splitlines()[-1].endswith("gpuens: interrupted; no half-written file is left.")
+        assert child.wait(60) == 143
+    assert said.rstrip().splitlines()[-1].endswith("gpuens: stopped by SIGTERM; no half-written file is left.")
     assert "Traceback" not in said
     assert files(folder) == sorted([*GIVEN, "noise.npy"])

@@ -129,7 +129,7 @@ def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
     assert main(f"{run} --features x.npy -o out.npy".split()) == 0
     np.testing.assert_array_equal(np.load("out.npy"), expected)
     record = json.loads(Path("out.npy.json").read_text())
-    assert (record["features"], record["n_neighbors_"]) == ("x.npy", 6)
+    assert (record["features"], record["n_neighbors"]) == ("x.npy", 6)
     capsys.readouterr()
     for command, said in [
         (run, "--features is needed"),

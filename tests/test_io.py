@@ -13,7 +13,7 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
-from gpuens import io
+from gpuens import io, writing
 from gpuens.io import read_features, read_labels, write_labels
 
 LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
@@ -454,7 +454,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     def forbidden(*arguments):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(io, "open", forbidden, raising=False)
+    monkeypatch.setattr(writing, "open", forbidden, raising=False)
     refused(lambda: write_labels(tmp_path / "labels.npy", [0, 1]), PermissionError, "labels.npy", "Permission denied")
     assert os.listdir(tmp_path) == ["folder.npy"]
 
@@ -517,27 +517,6 @@ def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
         assert "No space left" in str(error.value)
     assert path.read_bytes() == b"what was there before"
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_replacing(tmp_path):
-    path = tmp_path / "record.json"
-    with io.replacing(path) as file:
-        file.write(b"new")
-        assert not path.exists()  # not before it is complete
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
-    (tmp_path / "link").symlink_to(path)
-    with io.replacing(tmp_path / "link") as file:
-        file.write(b"newer")
-    assert (tmp_path / "link").is_symlink()
-    assert path.read_bytes() == b"newer"
-    assert sorted(os.listdir(tmp_path)) == ["link", "record.json"]
-
-
-def umask():
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def test_large_files_in_a_moment(tmp_path):

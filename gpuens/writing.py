@@ -1,0 +1,170 @@
+"""Writing files: nothing partial under a final name, and labels that never stand beside the record of others.
+
+A file is written beside its place under a short name, ``.gpuens-<host>-<random>.part``, and takes its own name when it
+is complete. Its writer holds a lock on it, which the system lets go when the process ends, however it ends: so what a
+killed run has left is known from what is being written, and the next run that writes there removes it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from typing import IO, Any
+
+from gpuens import validation
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open
+    fcntl = None  # type: ignore[assignment]
+
+Path_ = str | os.PathLike
+
+LONG = 7 * 24 * 3600  # seconds after which nobody on another host is still writing, whatever its locks are worth
+
+
+@contextmanager
+def replacing(path: Path_) -> Iterator[IO[bytes]]:
+    """Open a binary file to write beside ``path``; it takes that name when the block ends, and is gone if it fails.
+
+    In a block of `recorded` it takes its name at the end of that one.
+
+    Raises
+    ------
+    OSError, ValueError
+        In one sentence, where it cannot be written.
+    """
+    validation.writable_path(path)
+    with ExitStack() as alone:
+        parts = _together.get()
+        kept, waiting = (alone, []) if parts is None else parts
+        with _refusing(path):
+            file, beside = kept.enter_context(_part(os.path.dirname(os.path.realpath(path))))
+            yield file
+            file.close()
+        waiting.append((path, beside))
+        if parts is None:
+            _take_names(waiting)
+
+
+@contextmanager
+def recorded(path: Path_) -> Iterator[dict[str, Any]]:
+    """Yield a record to fill in of the file that `replacing` writes to ``path`` in this block.
+
+    It becomes ``<path>.json`` and names the file's SHA-256. Both take their names at the end of the block, or neither
+    does; at no moment is there the one without the other's match: the old record goes first, the new one comes last.
+    """
+    record: dict[str, Any] = {}
+    with ExitStack() as kept:
+        waiting: list[tuple[Path_, str]] = []
+        token = _together.set((kept, waiting))
+        try:
+            yield record
+            ((_, beside),) = waiting
+            with open(beside, "rb") as file:
+                record["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            write_record(path, record)
+        finally:
+            _together.reset(token)
+        with _refusing(record_of(path)):
+            _unlink(os.path.realpath(record_of(path)))
+        _take_names(waiting)
+
+
+def record_of(path: Path_) -> str:
+    """Return where the record of a file is."""
+    return f"{os.fspath(path)}.json"
+
+
+def write_record(path: Path_, record: dict[str, Any]) -> None:
+    """Write the record of a file beside it."""
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    with replacing(record_of(path)) as file:
+        # names of files may hold bytes that are no text: JSON writes them as backslash, u and four digits, too
+        file.write(f"{text}\n".encode(errors="backslashreplace"))
+
+
+_together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = ContextVar("together", default=None)
+
+
+def _take_names(waiting: list[tuple[Path_, str]]) -> None:
+    for path, beside in waiting:
+        with _refusing(path):
+            os.replace(beside, os.path.realpath(path))  # a link stays one
+
+
+@contextmanager
+def _refusing(path: Path_) -> Iterator[None]:
+    """Say in one sentence why a file cannot be written."""
+    try:
+        yield
+    except ConnectionError:  # where the contents come from, not where they go
+        raise
+    except OSError as error:
+        raise validation.unwritable(path, error) from error
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
+    """Yield a new file in a folder and its path; at the end of the block it is gone, unless it has been renamed."""
+    _remove_leavings(folder)
+    while True:
+        beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
+        with ExitStack() as held:
+            held.callback(_unlink, beside)
+            file = held.enter_context(open(beside, "xb"))
+            if fcntl is not None:
+                lock = os.dup(file.fileno())  # the file is closed before it is renamed
+                held.callback(os.close, lock)
+                _lock(lock)
+            if os.path.exists(beside):  # nobody took it for a leaving before it was locked
+                yield file, beside
+                return
+
+
+def _remove_leavings(folder: str) -> None:
+    """Remove the parts in a folder whose writers are gone; those of other hosts only after a long time."""
+    with suppress(OSError), os.scandir(folder) as entries:  # who may write into a folder need not be able to list it
+        for entry in entries:
+            if not (entry.name.startswith(".gpuens-") and entry.name.endswith(".part")):
+                continue
+            with suppress(OSError):
+                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if entry.name.startswith(_prefix()) or age > LONG:
+                    with open(entry.path, "r+b") as file:
+                        if _lock(file.fileno(), wait=False):
+                            os.unlink(entry.path)
+
+
+def _lock(descriptor: int, *, wait: bool = True) -> bool:
+    """Lock an open file; return False where another process has done so, or the system knows no such locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+@cache
+def _prefix() -> str:
+    """Return how the names of this host's parts begin."""
+    host = platform.node().encode()
+    with suppress(OSError), open("/etc/machine-id", "rb") as file:
+        host += file.read()
+    return f".gpuens-{hashlib.sha256(host).hexdigest()[:8]}-"

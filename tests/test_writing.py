@@ -1,0 +1,222 @@
+"""Files that take their names when complete, whoever kills their writer, and records of what is beside them."""
+
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import refused
+
+from gpuens import io, validation, writing
+
+OLD, NEW = np.zeros(1000, dtype=np.int64), np.arange(1000)
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks and signals")
+
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def write(path, labels):
+    """Write labels and their record, as the commands do."""
+    with writing.recorded(path) as record:
+        io.write_labels(path, labels)
+        record["sum"] = int(labels.sum())
+
+
+def umask():
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------
+
+
+def test_replacing(tmp_path):
+    path = tmp_path / "record.json"
+    with writing.replacing(path) as file:
+        file.write(b"new")
+        assert not path.exists()  # not before it is complete
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+    (tmp_path / "link").symlink_to(path)
+    with writing.replacing(tmp_path / "link") as file:
+        file.write(b"newer")
+    assert (tmp_path / "link").is_symlink()
+    assert path.read_bytes() == b"newer"
+    assert sorted(os.listdir(tmp_path)) == ["link", "record.json"]
+
+
+@pytest.mark.parametrize("name", ["n" * 251 + ".npy", os.fsdecode(b"\xff\xfe.npy")])
+def test_any_name_that_a_file_can_have(tmp_path, name):
+    try:
+        (tmp_path / name).touch()
+    except OSError:
+        pytest.skip("no file can have this name here")
+    io.write_labels(tmp_path / name, NEW)
+    np.testing.assert_array_equal(np.load(tmp_path / name), NEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "mentioned"),
+    [("n" * 252 + ".npy", "a shorter name"), ("nul\0.npy", "null"), ("\ud800.npy", "surrogates not allowed")],
+)
+def test_names_that_no_file_can_have(tmp_path, name, mentioned):
+    with pytest.raises((OSError, ValueError), match=mentioned) as error:
+        io.write_labels(tmp_path / name, NEW)
+    assert "cannot be written (" in str(error.value)
+    assert os.listdir(tmp_path) == []
+
+
+@POSIX
+def test_pipes_and_devices_stay_what_they_are(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "null.npy").symlink_to(os.devnull)
+    for name in ("pipe.npy", "null.npy"):
+        refused(lambda name=name: io.write_labels(tmp_path / name, NEW), ValueError, name, "pipe or a device", "name a")
+    assert stat.S_ISFIFO((tmp_path / "pipe.npy").stat().st_mode)
+
+
+@POSIX
+def test_files_of_others_where_only_their_owners_may_replace_them(tmp_path, monkeypatch):
+    (tmp_path / "out.npy").touch()
+    tmp_path.chmod(0o1777)
+    assert validation.output_path(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
+    monkeypatch.setattr(os, "geteuid", lambda: 123456)
+    refused(lambda: validation.output_path(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user's")
+    assert validation.output_path(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
+
+
+# --- a file and its record --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "csv.gz", "parquet"])
+def test_a_record_names_the_contents_of_its_file(tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    for labels in (OLD, NEW):
+        write(path, labels)
+        record = json.loads(Path(writing.record_of(path)).read_text())
+        assert record == {"sum": int(labels.sum()), "sha256": sha256(path)}
+    assert sorted(os.listdir(tmp_path)) == [f"out.{suffix}", f"out.{suffix}.json"]
+
+
+def test_a_failure_leaves_the_old_file_and_its_record(tmp_path):
+    path = tmp_path / "out.npy"
+    write(path, OLD)
+    before = {name: sha256(tmp_path / name) for name in os.listdir(tmp_path)}
+
+    def failing():
+        with writing.recorded(path):
+            io.write_labels(path, NEW)
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        failing()
+    assert {name: sha256(tmp_path / name) for name in os.listdir(tmp_path)} == before
+    write(path, NEW)  # and nothing waits for a record any more
+    io.write_labels(path, OLD)
+    np.testing.assert_array_equal(np.load(path), OLD)
+
+
+def test_records_of_names_that_are_no_text(tmp_path):
+    with writing.recorded(tmp_path / "out.npy") as record:
+        io.write_labels(tmp_path / "out.npy", NEW)
+        record["output"] = os.fsdecode(b"\xff.npy")
+    assert json.loads((tmp_path / "out.npy.json").read_text())["output"] == os.fsdecode(b"\xff.npy")
+
+
+# --- kills ------------------------------------------------------------------------------------------------------------
+
+
+def killed_at(moment, path):
+    """Write in a child that is killed when it touches files for that time; return whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        counted = iter(range(moment))
+
+        def watch(event, args):
+            if event in ("open", "os.rename", "os.remove") and next(counted, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(watch)
+        try:
+            write(path, NEW)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("suffix", ["npy", "csv"])
+def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    record = Path(writing.record_of(path))
+    write(path, OLD)
+    whole = [sha256(path)]
+    write(path, NEW)
+    whole.append(sha256(path))
+    moment, left, alone = 0, 0, 0
+    while True:
+        write(path, OLD)
+        if not killed_at(moment, path):
+            break
+        assert sha256(path) in whole
+        if record.exists():
+            assert json.loads(record.read_text())["sha256"] == sha256(path)
+        left += any(name.endswith(".part") for name in os.listdir(tmp_path))
+        alone += not record.exists()
+        write(path, NEW)
+        assert sorted(os.listdir(tmp_path)) == [path.name, record.name]  # what the killed one left is gone
+        moment += 1
+    assert moment >= 6  # two files opened, the old record removed, two renamed
+    assert left > 0
+    assert alone > 0
+    assert json.loads(record.read_text()) == {"sum": int(NEW.sum()), "sha256": sha256(path)}
+
+
+@POSIX
+def test_what_others_are_writing_is_left_alone(tmp_path):
+    with writing.replacing(tmp_path / "slow.npy") as file:
+        file.write(b"by and by")
+        io.write_labels(tmp_path / "quick.npy", NEW)
+        ran = subprocess.run(  # by another process, too
+            [sys.executable, "-c", "import sys\nfrom gpuens import io\nio.write_labels(sys.argv[1], [0, 1])", "o.npy"],
+            cwd=tmp_path,
+            check=True,
+            timeout=60,
+        )
+        assert ran.returncode == 0
+        file.write(b", but in the end")
+    assert (tmp_path / "slow.npy").read_bytes() == b"by and by, but in the end"
+    assert sorted(os.listdir(tmp_path)) == ["o.npy", "quick.npy", "slow.npy"]
+
+
+@POSIX
+def test_only_leavings_of_ours_are_removed(tmp_path):
+    here = writing._prefix()
+    elsewhere = ".gpuens-" + ("0" * 8 if "0" * 8 not in here else "1" * 8) + "-"
+    kept = [f"{elsewhere}ab.part", ".gpuens-notes", ".other.part", "gpuens.part", f"{here}ab.part.bak"]
+    for name in [f"{here}ab.part", f"{elsewhere}cd.part", *kept]:
+        (tmp_path / name).touch()
+    long_ago = time.time() - writing.LONG - 10
+    for name in (f"{elsewhere}cd.part", ".other.part"):  # a host whose locks may not be seen here
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    (tmp_path / f"{here}folder.part").mkdir()
+    io.write_labels(tmp_path / "out.npy", NEW)
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, f"{here}folder.part", "out.npy"])
+
+
+def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "fcntl", None)
+    (tmp_path / f"{writing._prefix()}ab.part").touch()
+    io.write_labels(tmp_path / "out.npy", NEW)
+    assert len(os.listdir(tmp_path)) == 2
