@@ -3,7 +3,7 @@
 // A region r is entries start[r] ... start[r] + length[r] - 1 of an arena (clusters ascending, counts), of size[r]
 // objects.
 //
-// variants: COUNT = i32 i64; WEIGHT = i64 f64
+// variants: COUNT = i32 i64; WEIGHT = i64 f64; BOUND = f32 f64
 
 // Copies each active region to its new start in another arena. One warp a region.
 extern "C" __global__ void move_histograms(const i64* active, i64 n_active, const i64* start, const i64* length,
@@ -19,7 +19,8 @@ extern "C" __global__ void move_histograms(const i64* active, i64 n_active, cons
     }
 }
 
-// Gives kept[p] the histogram of its union with absorbed[p], written from at[p] on. One thread a pair.
+// Gives kept[p] the histogram of its union with absorbed[p], written from at[p] on; absorbed[p] has none then. One
+// thread a pair.
 extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* at, i64 n_pairs,
                                             i32* clusters, COUNT* counts, i64* start, i64* length, i64* size) {
     FOR_EACH(p, n_pairs) {
@@ -36,21 +37,32 @@ extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed
         }
         start[a] = at[p];
         length[a] = to - at[p];
+        length[b] = 0;
         size[a] += size[b];
     }
 }
 
 // ceilings (N_c, n_tiles), zeros before: the largest share of a cluster in a region of a tile, rounded up. One warp a
 // region; shares are not negative, so that their bits order as they do.
+template <typename Bound> struct Bits;
+template <> struct Bits<f32> {
+    typedef i32 type;
+    static __device__ i32 of(f32 share) { return __float_as_int(share); }
+};
+template <> struct Bits<f64> {
+    typedef i64 type;
+    static __device__ i64 of(f64 share) { return __double_as_longlong(share); }
+};
+
 extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 tile, i64 n_tiles, const i32* clusters,
                                           const COUNT* counts, const i64* start, const i64* length, const i64* size,
-                                          i32* ceilings) {
+                                          Bits<BOUND>::type* ceilings) {
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = warp; i < n_active; i += n_warps) {
         i64 r = active[i];
         for (i64 e = start[r] + threadIdx.x % 32; e < start[r] + length[r]; e += 32) {
-            f32 share = (f32)((f64)counts[e] / (f64)size[r] * (1.0 + 1e-6));
-            atomicMax(&ceilings[clusters[e] * n_tiles + i / tile], __float_as_int(share));
+            BOUND share = (BOUND)((f64)counts[e] / (f64)size[r] * (1.0 + 1e-6));
+            atomicMax(&ceilings[clusters[e] * n_tiles + i / tile], Bits<BOUND>::of(share));
         }
     }
 }
@@ -58,38 +70,39 @@ extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 t
 #define QUEUE 32  // tiles that the warps of a block visit at most between two meetings
 
 // Lists anew the nearest of all active regions for each query. No region of a tile is nearer than
-// sum_c w_c (share of c in the query) (ceiling of c in the tile) / M; tiles are visited in falling bands of that bound.
+// sum_c w_c (share of c in the query) (ceiling of c in the tile) / M, where `bounding` has unit w_c, no product of a
+// weight and two shares being subnormal (CuPy compiles with -ftz=true). Tiles are visited in falling bands of that bound.
 // One block a query: its threads bound the tiles, its warps score the regions of those that are worth it (a lane an
 // entry), and its first warp scores what passes exactly and holds the list. whole: weights are whole numbers whose
 // sums of products float64 holds, so that the score is the numerator. tables (blocks, N_c) zeros before and after,
 // reaches (blocks, n_tiles): scratch. Dynamic shared memory: 16 bytes for each region of a visit to room tiles.
 extern "C" __global__ void search_regions(
-    const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const f32* ceilings,
+    const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
-    const WEIGHT* weights, i64 n_clusters, i64 n_clusterings, int whole, int room, int n_listed, f64* tables,
-    f32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
+    int n_listed, f64* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (room * tile,), and then as many i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
-    __shared__ f32 best_of_warp[32];
+    __shared__ BOUND best_of_warp[32];
     __shared__ f64 shared_floor, shared_least;
     i64* offer_id = (i64*)(offer_score + room * tile);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     f64* table = tables + (i64)blockIdx.x * n_clusters;
-    f32* reach = reaches + (i64)blockIdx.x * n_tiles;
+    BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
     u64 work = 0;
 
     for (i64 i = blockIdx.x; i < n_queries; i += gridDim.x) {
         i64 a = queries[i], begin = start[a], end = begin + length[a];
         f64 size_a = (f64)size[a];
-        f32 per_object = 1.0f / (f32)size_a;
+        BOUND per_object = (BOUND)(1.0 / size_a);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
             table[clusters[e]] = (f64)weights[clusters[e]] * (f64)counts[e];
-        f32 best = 0.0f;
+        BOUND best = 0;
         for (i64 t = threadIdx.x; t < n_tiles; t += blockDim.x) {
-            f32 sum = 0.0f;
+            BOUND sum = 0;
             for (i64 e = begin; e < end; ++e)
-                sum += (f32)weights[clusters[e]] * ((f32)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
+                sum += bounding[clusters[e]] * ((BOUND)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
             reach[t] = sum;
             best = max(best, sum);
             work += end - begin;
@@ -102,7 +115,7 @@ extern "C" __global__ void search_regions(
 
         WarpList list(n_listed);  // of the first warp
         // the reach that a tile needs: lower by all that float32 sums can be off by
-        f64 lowered = (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
+        f64 lowered = unit * (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
         f64 high = 2.0 * (f64)best + 1.0, low = 0.75 * (f64)best;
         while (high > shared_least) {
             if (low < 0.02 * (f64)best) low = 0.0;
@@ -113,8 +126,8 @@ extern "C" __global__ void search_regions(
                 int queued = 0;
                 while (next < n_tiles && queued < room) {
                     i64 t = next + lane;
-                    f32 promised = t < n_tiles ? reach[t] : 0.0f;
-                    bool wanted = promised > 0.0f && promised >= low && promised < high && promised >= least;
+                    BOUND promised = t < n_tiles ? reach[t] : (BOUND)0;
+                    bool wanted = promised > (BOUND)0 && promised >= low && promised < high && promised >= least;
                     unsigned visits = __ballot_sync(ALL_LANES, wanted);
                     next += 32;
                     while (queued + __popc(visits) > room) {  // the last go to the next visit

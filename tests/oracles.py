@@ -161,6 +161,29 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     return Dendrogram(merges, np.array(heights), groups)
 
 
+def assert_greedy_up_to_rounding(labels, weights, merges, rtol=1e-12):
+    """Assert that each merge (kept, absorbed, similarity) is of a most similar pair of regions, in extended precision.
+
+    Where similarities are equal but for rounding, any of them may come first.
+    """
+    groups = core_groups(labels)
+    found = clusters(groups.rows)
+    n = np.array([[int(row[m] == value) for m, value, _ in found] for row in groups.rows]) * groups.counts[:, None]
+    pair_sums = (n * np.asarray(weights, dtype=np.longdouble)) @ n.T
+    size = groups.counts.astype(np.longdouble)
+    np.fill_diagonal(pair_sums, -1)
+    assert len(merges) == len(size) - 1
+    for a, b, s in merges:
+        similarity = pair_sums / (size[:, None] * size * groups.rows.shape[1])
+        np.testing.assert_allclose(s, float(similarity[a, b]), rtol=rtol)
+        assert s >= similarity.max() * (1 - rtol)
+        pair_sums[a] += pair_sums[b]
+        pair_sums[:, a] += pair_sums[:, b]
+        size[a] += size[b]
+        pair_sums[a, a] = -1
+        pair_sums[b] = pair_sums[:, b] = -1
+
+
 def cut(merges, n_groups, k):
     """Return the label of every group after the first G - k merges, numbered by first appearance in group order."""
     region = list(range(n_groups))

@@ -10,12 +10,14 @@ from conftest import MANY_SHAPES, random_labels, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
+from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.average import _Rounds
 from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.regions import regions_of
+from gpuens.partition.regions import bounding_weights, make_room, merge_histograms, regions_of
 from gpuens.reduction import core_groups
+from gpuens.similarity import eci
 
 
 def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
@@ -90,6 +92,97 @@ def test_real_weights_equal_scipy_on_all_pairs(shape):
         assert ari(cut, scipy.cluster.hierarchy.cut_tree(literal, k)[:, 0]) == 1.0
 
 
+THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.0, 10.0]
+
+
+@pytest.mark.filterwarnings("ignore:theta=")
+@pytest.mark.parametrize("theta", THETAS)
+@pytest.mark.parametrize("n_listed", [2, 16])
+def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, monkeypatch):
+    """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
+    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    labels = structured_labels(100, 10, 6, noise=0.3, seed=1)[0]
+    weights = eci(labels, theta)
+    found, _ = dendrogram_of(labels, weights, where)
+    oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
+
+
+@pytest.mark.parametrize("theta", [theta for theta in THETAS if theta >= 0.01])
+def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
+    """A literal N × N of x87's numbers, whose exponent of 15 bits holds what ECI is without its floor."""
+    labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
+    h = oracles.entropy(labels).astype(np.longdouble)
+    weights = np.exp(-h / (np.longdouble(theta) * labels.shape[1]))
+    assert (weights.min() < 1e-45) == (theta < 0.02)
+    expected = oracles.average_linkage_of_all_pairs(labels, oracles.coassociation(labels, weights))
+    est = gpuens.LWEA(4, theta=theta).fit(labels)
+    heights = expected.heights.astype(np.float64)
+    np.testing.assert_allclose(est.dendrogram_.similarities, heights, rtol=1e-11)
+    n_groups = est.reduction_.n_representatives
+    compared = [k for k in range(2, n_groups) if heights[n_groups - k] < heights[n_groups - k - 1] * (1 - 1e-9)]
+    assert len(compared) > 20  # elsewhere ties decide
+    for k in compared:
+        np.testing.assert_array_equal(est.dendrogram_.cut(k), oracles.cut(expected.merges, n_groups, k))
+
+
+def test_a_floor_of_eci_that_shows_is_warned_of():
+    labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
+    with pytest.warns(UserWarning, match=r"^theta=0.001 is so small that \d+ of \d+ clusters weigh 1e-100 each, .*\.$"):
+        weights = eci(labels, 0.001)
+    assert weights.min() == 1e-100
+    np.testing.assert_allclose(eci(labels, 0.01), oracles.eci(labels, 0.01), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:theta=")
+@pytest.mark.parametrize("theta", [0.001, 0.01, 0.02])
+def test_tiny_theta_on_more_rows_than_lists_hold(theta):
+    """This ended the interpreter: a bound that had become 0 let a region retire that others had for nearest."""
+    labels = structured_labels(400, 10, 6, noise=0.3, seed=1)[0]
+    est = gpuens.LWEA(6, theta=theta).fit(labels)
+    assert np.bincount(est.labels_).sum() == 400
+    assert est.n_clusters_ == 6
+    assert len(est.dendrogram_.similarities) == est.reduction_.n_representatives - 1
+
+
+def test_bounding_weights_are_upper_bounds_whose_products_are_normal():
+    smallest_share = 2.0**-32
+    for weights in (np.geomspace(1e-100, 1, 50), np.geomspace(1e-12, 1e3, 50), np.ones(3, dtype=np.int64)):
+        found, unit = bounding_weights(weights)
+        assert found.dtype == (np.float64 if weights.min() == 1e-100 else np.float32)
+        assert (found.astype(np.float64) * (1 + 2.0**-23) >= weights * unit).all()
+        assert 0.5 <= found.max() <= 1
+        assert found.min() * smallest_share**2 >= np.finfo(found.dtype).tiny
+    unclipped = bounding_weights(np.geomspace(1e-10, 1, 5))
+    np.testing.assert_allclose(unclipped.weights, np.geomspace(1e-10, 1, 5) * unclipped.unit, rtol=1e-7)
+
+
+def test_what_64_bits_cannot_hold_is_refused():
+    labels = random_labels(20, 4, 3, seed=1)
+    reduced = core_groups(Ensemble(labels))
+    args = reduced.ensemble.codes, reduced.ensemble.offsets
+    ones = np.ones(reduced.ensemble.n_clusters)
+    for bad in (0.0, 1e-160, 1e160, np.nan, np.inf, -1.0):
+        weights = ones.copy()
+        weights[1] = bad
+        with pytest.raises(ValueError, match=r"^cluster_weights must be from 1e-150 to 1e150, not .*\.$"):
+            average_linkage(*args, weights, reduced.weights)
+    with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
+        average_linkage(*args, ones, reduced.weights * 10**8)
+
+
+def test_histograms_that_are_gone_cannot_be_read(where):
+    """What was absorbed or has retired is empty, so that no start of an arena that is no more is followed."""
+    labels = random_labels(40, 5, 6, seed=2)
+    reduced = core_groups(Ensemble(labels))
+    codes = reduced.ensemble.codes_on(where)
+    regions = regions_of(codes, reduced.ensemble.offsets, reduced.weights, device=where)
+    kept, absorbed = np.array([0, 2]), np.array([1, 3])
+    merge_histograms(make_room(regions, np.arange(len(codes)), 20, device=where), kept, absorbed, device=where)
+    roomy = make_room(regions, np.array([0, 2, 7]), 10**4, device=where)
+    assert np.flatnonzero(devices.to_host(roomy.length)).tolist() == [0, 2, 7]
+    assert (devices.to_host(roomy.length)[[1, 3]] == 0).all()
+
+
 @pytest.mark.parametrize("dtype_needed", [300, 70_000])
 def test_wide_codes(dtype_needed):
     """uint16 and uint32 codes: one clustering has more clusters than a narrower dtype can number."""
@@ -159,6 +252,15 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
     kept, absorbed, merged_at = rounds.merge_reciprocal_pairs()
     assert (kept.tolist(), absorbed.tolist(), merged_at.tolist()) == ([2], [3], [0.5])
     assert rounds.active.tolist() == [0, 1, 2]
+
+    rounds.active = np.array([0, 2])  # 1 has retired, but still is the most similar to 0
+    rounds.nearest[:] = [1, -1, 0, 0]
+    rounds.nearest_similarity[:] = [0.9, 0.9, 0.2, 0.0]
+    assert [found.tolist() for found in rounds.merge_reciprocal_pairs()] == [[0], [2], [0.2]]
+    rounds.active = np.array([0, 2])
+    rounds.nearest[:] = [1, -1, 3, 0]
+    with pytest.raises(RuntimeError, match="lost the nearest of 2 regions"):
+        rounds.merge_reciprocal_pairs()
 
 
 # --- any symmetric S --------------------------------------------------------------------------------------------------

@@ -78,6 +78,32 @@ def test_functions_of_floats(vocabulary):
     np.testing.assert_array_equal(out, expected)
 
 
+def test_subnormal_floats_are_zero_as_cupy_compiles_them(vocabulary):
+    a = np.array([1.0, 1e-30, 1.2e-38, 1e-38, -1e-44, 0.0], dtype=np.float32)  # the least normal one is 1.18e-38
+    b = np.array([1.0, 1e-38, -1e-40, 1e-300, 5e-324, 0.0])
+    out = np.empty((9, len(a)))
+    vocabulary.get_function("subnormal")((1,), (32,), (a, b, out, len(a)))
+
+    def flushed(x):
+        x = np.asarray(x, dtype=np.float32)
+        return np.where(abs(x) < np.finfo(np.float32).tiny, np.float32(0), x)
+
+    read, small = flushed(a), np.float32(1e-30)
+    expected = [
+        read,
+        flushed(read * np.float32(1e-10)),
+        read.astype(np.float64) * 1e-10,
+        flushed(b.astype(np.float32)),
+        b,
+        flushed(flushed(read * small) * np.float32(1e30)),
+        flushed(read * small),
+        flushed(2 * read + 1 / small),
+        np.where(read > 0, small, 0),
+    ]
+    for row, (found, wanted) in enumerate(zip(out, expected, strict=True)):
+        np.testing.assert_array_equal(found, wanted, err_msg=f"row {row}")
+
+
 def test_lanes_of_a_warp(vocabulary, any_order):
     values = np.random.default_rng(2).integers(0, 1000, size=(6, 32))
     out = np.empty((7, 6, 32), dtype=np.int64)

@@ -43,6 +43,7 @@ def test_eci_on_weighted_rows_is_that_of_all_objects(any_labels):
     )
 
 
+@pytest.mark.filterwarnings("ignore:theta=")
 def test_tiny_theta_leaves_a_positive_index(table_one):
     assert (ge.similarity.eci(table_one, theta=1e-5) > 0).all()
 

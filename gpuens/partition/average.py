@@ -27,7 +27,16 @@ from gpuens.partition import general_regions
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import Regions, make_room, merge_histograms, regions_of, search, similarity_of
+from gpuens.partition.regions import (
+    BoundingWeights,
+    Regions,
+    bounding_weights,
+    make_room,
+    merge_histograms,
+    regions_of,
+    search,
+    similarity_of,
+)
 from gpuens.partition.work import Work
 
 N_LISTED = 16
@@ -52,8 +61,8 @@ def average_linkage(
     offsets : ndarray (M + 1,), int64
         Ensemble-wide numbers of the clusters.
     cluster_weights : ndarray (N_c,) or (N_c, N_c)
-        The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, positive.
-        Or M S in full: float64, symmetric, of any sign.
+        The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, from 1e-150
+        to 1e150. Or M S in full: float64, symmetric, of any sign.
     sizes : ndarray (G,), int64
         How many objects each row stands for.
     work : Work, optional
@@ -61,6 +70,8 @@ def average_linkage(
 
     Raises
     ------
+    ValueError
+        For weights beyond that range, and for more objects than whole numbers of 64 bits can count the pairs of.
     MemoryError
         Before it starts, for more rows than the memory budget holds lists and histograms of.
     """
@@ -68,6 +79,7 @@ def average_linkage(
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
+    _similarities_are_exact(cluster_weights, sizes, n_clusterings)
     if not general:
         codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
     linkage_fits(codes, len(cluster_weights), general=general, device=device)
@@ -83,7 +95,8 @@ def average_linkage(
         index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
         lists = nearest_lists(index, n_listed)
         work.comparisons += index.comparisons
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device)
+        bounding = bounding_weights(cluster_weights, device=device)
+        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding)
     nothing = xp.empty(0, dtype=np.int64)
     merges = [(nothing, nothing, xp.empty(0))]
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
@@ -117,6 +130,18 @@ def _shared_clusters(
     return shared, np.concatenate([[0], np.cumsum(fewer)]), cluster_weights[kept]
 
 
+def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterings: int) -> None:
+    """Refuse what similarities, or bounds of them, would overflow or vanish with."""
+    n_objects, least, most = int(sizes.sum()), cluster_weights.min(), cluster_weights.max()
+    if n_objects**2 * n_clusterings >= 2**63:
+        raise ValueError(
+            f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
+            "bits; fit a sample of the objects, reduction=Sample(…)."
+        )
+    if cluster_weights.ndim == 1 and not 1e-150 <= least <= most <= 1e150:
+        raise ValueError(f"cluster_weights must be from 1e-150 to 1e150, not from {least} to {most}.")
+
+
 def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:
     """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
     n_rows, n_clusterings = codes.shape
@@ -139,7 +164,14 @@ class _Rounds:
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
 
     def __init__(
-        self, lists: Lists, regions: Regions, cluster_weights: Any, n_clusterings: int, work: Work, device: str
+        self,
+        lists: Lists,
+        regions: Regions,
+        cluster_weights: Any,
+        n_clusterings: int,
+        work: Work,
+        device: str,
+        bounding: BoundingWeights | None = None,
     ) -> None:
         n_rows = len(lists.ids)
         xp = devices.namespace(device)
@@ -147,6 +179,7 @@ class _Rounds:
         self.lists = lists
         self.regions = regions
         self.weights = xp.asarray(cluster_weights)
+        self.bounding = bounding  # of searches by weights
         self.n_clusterings = n_clusterings
         self.work = work
         self.device = device
@@ -214,16 +247,22 @@ class _Rounds:
     def _search(self, queries: Any) -> None:
         """List anew the nearest of all active regions for each of ``queries``."""
         self.work.comparisons += search(
-            queries, self.active, self.regions, self.weights, self.n_clusterings, self.whole, self.lists,
-            device=self.device,
+            queries, self.active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole,
+            self.lists, device=self.device,
         )  # fmt: skip
 
     def _merge(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, device=self.device)
 
     def _best_pair(self) -> Any:
-        similarity = self.nearest_similarity[self.active]
-        best = self.active[similarity == similarity.max()][:1]
+        """Return the smaller of the two regions that are most similar, of all that have an active one for nearest."""
+        is_active = devices.namespace(self.device).zeros(len(self.nearest), dtype=bool)
+        is_active[self.active] = True
+        paired = self.active[is_active[self.nearest[self.active]]]
+        if not len(paired):  # a bound was below what it bounds: no reason to read histograms that are gone
+            raise RuntimeError(f"average linkage lost the nearest of {len(self.active)} regions; please report this.")
+        similarity = self.nearest_similarity[paired]
+        best = paired[similarity == similarity.max()][:1]
         other = self.nearest[best]
         kept, absorbed = np.minimum(best, other), np.maximum(best, other)
         self.nearest_similarity[kept] = self.nearest_similarity[best]

@@ -20,6 +20,7 @@ from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
+SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}  # weight in a bound, the largest being from 0.5 to 1
 BLOCK = 128  # threads of a GPU that search for one region
 OFFERS = 1024  # regions that they look at between two meetings
 
@@ -66,7 +67,10 @@ def make_room(regions: Regions, live: Any, needed: int, *, device: str = "cpu") 
     if regions.used[0] + needed <= len(regions.clusters):
         return regions
     xp = devices.namespace(device)
-    total = int(regions.length[live].sum())
+    gone = xp.ones(len(regions.length), dtype=bool)
+    gone[live] = False
+    regions.length[gone] = 0  # their starts mean nothing in the new arena
+    total = int(regions.length.sum())
     capacity = total + total // 2 + needed
     roomy = regions._replace(
         clusters=xp.empty(capacity, dtype=regions.clusters.dtype), counts=xp.empty(capacity, dtype=regions.counts.dtype)
@@ -96,7 +100,10 @@ def _move(cluster, count, new_cluster, new_count, live, start, length):
 
 @kernels.primitive
 def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray) -> None:
-    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end."""
+    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end.
+
+    The absorbed one has no entries afterwards.
+    """
     _merge(regions, kept, absorbed)
 
 
@@ -123,6 +130,7 @@ def _merge(regions, kept, absorbed):
             at += 1
         regions.start[a], regions.length[a] = begin, at - begin
         regions.size[a] += regions.size[b]
+        regions.length[b] = 0
         regions.used[0] = at
 
 
@@ -161,28 +169,48 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     return total / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
+class BoundingWeights(NamedTuple):
+    """Weights that bound similarities from above: at least ``unit`` times the true ones, but for their rounding.
+
+    ``weights`` (N_c,) are float32, or float64 where the true ones differ by more than float32 can tell apart. ``unit``
+    is a power of two. A product of a weight and two shares of fewer than 2³² objects is a normal number, so that the
+    bound of a similarity is 0 only where the similarity is, whether or not subnormal numbers are flushed to 0.
+    """
+
+    weights: Any
+    unit: float
+
+
+def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> BoundingWeights:
+    """Return weights (N_c,) for the bounds of `search`, where the device works; ``cluster_weights`` are positive."""
+    unit = 2.0 ** -float(np.frexp(cluster_weights.max())[1])
+    scaled = cluster_weights * unit
+    dtype = np.float32 if scaled.min() >= SMALLEST[np.float32] else np.float64
+    return BoundingWeights(devices.namespace(device).asarray(np.maximum(scaled, SMALLEST[dtype]).astype(dtype)), unit)
+
+
 @kernels.primitive
 def search(
-    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int, whole: bool,
-    lists: Lists,
+    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
+    n_clusterings: int, whole: bool, lists: Lists,
 ) -> int:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
 
     No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M,
-    the ceiling being the largest share of c in any region of the tile. Tiles are visited in falling bands of that
-    bound, and not at all where it is under the last entry of a full list. With unit weights (``whole``) the sum of
-    products is the numerator itself; otherwise it is rounded in another order than the exact one, so that what may
-    enter a list is scored again.
+    w being ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are visited in falling
+    bands of that bound, and not at all where it is under the last entry of a full list. With unit weights (``whole``)
+    the sum of products is the numerator itself; otherwise it is rounded in another order than the exact one, so that
+    what may enter a list is scored again.
     """
     tile, n_tiles = _tiles(len(active), len(weights), CEILINGS)
-    ceilings = np.zeros((len(weights), n_tiles), dtype=np.float32)
+    ceilings = np.zeros((len(weights), n_tiles), dtype=bounding.weights.dtype)
 
     def raise_range(start: int, stop: int) -> None:
         _raise_ceilings(start, stop, active, tile, regions, ceilings)
 
     def search_range(start: int, stop: int) -> int:
         return _search(
-            start, stop, queries, active, tile, ceilings, regions, weights, n_clusterings, whole,
+            start, stop, queries, active, tile, ceilings, regions, weights, *bounding, n_clusterings, whole,
             lists.ids, lists.similarities, lists.bound, lists.bound_hash,
         )  # fmt: skip
 
@@ -201,20 +229,20 @@ def _raise_ceilings(start, stop, active, tile, regions, ceilings):
     for t in range(start, stop):
         for r in active[t * tile : (t + 1) * tile]:
             for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                share = np.float32(regions.counts[e] / regions.size[r] * (1.0 + 1e-6))  # rounded up
+                share = ceilings.dtype.type(regions.counts[e] / regions.size[r] * (1.0 + 1e-6))  # rounded up
                 if share > ceilings[regions.clusters[e], t]:
                     ceilings[regions.clusters[e], t] = share
 
 
 @njit(cache=True, nogil=True)
 def _search(
-    start, stop, queries, active, tile, ceilings, regions, weights, n_clusterings, whole,
+    start, stop, queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings, whole,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_tiles = ceilings.shape[1]
     n_listed = ids.shape[1]
     query = np.zeros(len(weights))
-    reach = np.empty(n_tiles, dtype=np.float32)
+    reach = np.empty(n_tiles, dtype=ceilings.dtype)
     ties = np.empty(n_listed, dtype=np.uint64)
     compared = 0
     for i in range(start, stop):
@@ -225,7 +253,7 @@ def _search(
         for e in range(begin, end):
             cluster = regions.clusters[e]
             query[cluster] = weights[cluster] * regions.counts[e]
-            share = np.float32(query[cluster] / regions.size[a])
+            share = ceilings.dtype.type(bounding[cluster] * (regions.counts[e] / regions.size[a]))
             ceiling = ceilings[cluster]
             for t in range(n_tiles):
                 reach[t] += share * ceiling[t]
@@ -240,7 +268,7 @@ def _search(
         listed = 0
         floor = 0.0  # the score that a region of one object needs to be listed
         least = 0.0  # the reach that a tile needs to be visited: lower by all that float32 sums can be off by
-        lowered = n_clusterings * (1.0 - 2e-6 - 1.2e-7 * regions.length[a])
+        lowered = unit * n_clusterings * (1.0 - 2e-6 - 1.2e-7 * regions.length[a])
         high = np.inf
         low = 0.75 * best
         while high > least:
@@ -278,6 +306,15 @@ def _search(
 # --- kernels/regions.cu -----------------------------------------------------------------------------------------------
 
 
+def _types(regions: Regions, weight: Any = np.float64, bound: Any = np.float32) -> dict[str, Any]:
+    """Return the macros of the kernels."""
+    return {
+        "COUNT": kernels.c_name(regions.counts.dtype),
+        "WEIGHT": kernels.c_name(weight),
+        "BOUND": kernels.c_name(bound),
+    }
+
+
 @move_histograms.kernel
 def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
     length = regions.length[live]
@@ -286,7 +323,7 @@ def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
         "move_histograms", kernels.blocks(len(live), 4), 128,
         (live, len(live), regions.start, regions.length, starts, regions.clusters, regions.counts, roomy.clusters,
          roomy.counts),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT="f64",
+        device=device, **_types(regions),
     )  # fmt: skip
     regions.start[live] = starts
 
@@ -299,34 +336,37 @@ def _(regions: Regions, kept: Any, absorbed: Any, *, device: str) -> None:
         "merge_histograms", kernels.blocks(len(kept), 64), 64,
         (kept, absorbed, starts, len(kept), regions.clusters, regions.counts, regions.start, regions.length,
          regions.size),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT="f64",
+        device=device, **_types(regions),
     )  # fmt: skip
     regions.used[0] += int(room.sum())
 
 
 @search.kernel
 def _(
-    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, whole: bool, lists: Lists,
-    *, device: str,
+    queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
+    whole: bool, lists: Lists, *, device: str,
 ) -> int:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)
-    tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)
-    types: dict[str, Any] = {"COUNT": kernels.c_name(regions.counts.dtype), "WEIGHT": kernels.c_name(weights.dtype)}
+    bound_dtype = bounding.weights.dtype
+    tile, n_tiles = _tiles(len(active), n_clusters, scratch // bound_dtype.itemsize)
+    types = _types(regions, weights.dtype, bound_dtype)
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
-    ceilings = xp.zeros((n_clusters, n_tiles), dtype=np.float32)
+    ceilings = xp.zeros((n_clusters, n_tiles), dtype=bound_dtype)
     kernels.launch(
         "raise_ceilings", kernels.blocks(len(active), 4), 128,
-        (active, len(active), tile, n_tiles, *histograms, ceilings.view(np.int32)), device=device, **types,
+        (active, len(active), tile, n_tiles, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device,
+        **types,
     )  # fmt: skip
-    n_blocks = min(len(queries), scratch // (8 * n_clusters + 4 * n_tiles) + 1)
+    n_blocks = min(len(queries), scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
     room = min(TILE, max(1, OFFERS // tile))
     compared = xp.zeros(1, dtype=np.uint64)
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
-        (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights, n_clusters,
-         n_clusterings, np.int32(whole), np.int32(room), np.int32(lists.ids.shape[1]),
-         xp.zeros((n_blocks, n_clusters)), xp.empty((n_blocks, n_tiles), dtype=np.float32), *lists, compared),
+        (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights,
+         bounding.weights, np.float64(bounding.unit), n_clusters, n_clusterings, np.int32(whole), np.int32(room),
+         np.int32(lists.ids.shape[1]), xp.zeros((n_blocks, n_clusters)), xp.empty((n_blocks, n_tiles), bound_dtype),
+         *lists, compared),
         device=device, shared=16 * room * tile, **types,
     )  # fmt: skip
     return int(compared[0])

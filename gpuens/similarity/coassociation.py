@@ -3,6 +3,7 @@
 Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from gpuens import kernels, validation
 from gpuens.contingency import entropy
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_sums
+
+LEAST_ECI = 1e-100
 
 
 def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "auto") -> np.ndarray:
@@ -29,8 +32,13 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
     Returns
     -------
-    ndarray (n_clusters,), float64, in (0, 1], in host memory
+    ndarray (n_clusters,), float64, from 1e-100 to 1, in host memory
         1 for a cluster that no clustering splits.
+
+    Warns
+    -----
+    UserWarning
+        Where a tiny theta gives less than 1e-100, so that clusters of unlike uncertainty count alike.
 
     Examples
     --------
@@ -43,10 +51,18 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
-    """Return ECI for entropies already computed, floored at 1e-100 so that tiny θ cannot make S vanish."""
+    """Return ECI for entropies already computed, floored so that tiny θ cannot make S vanish; warn where it shows."""
     theta = validation.real(theta, "theta", above=0.0)
     with np.errstate(over="ignore"):  # infinitely punished: the floor
-        return np.maximum(np.exp(-h / (theta * n_clusterings)), 1e-100)
+        found = np.exp(-h / (theta * n_clusterings))
+    if n_alike := np.count_nonzero(found < LEAST_ECI):
+        warnings.warn(
+            f"theta={theta} is so small that {n_alike} of {len(h)} clusters weigh {LEAST_ECI} each, the least that ECI "
+            "can be, and count alike; the paper recommends a theta from 0.2 to 1.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return np.maximum(found, LEAST_ECI)
 
 
 def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:

@@ -56,6 +56,8 @@ SHIM = Path(__file__).with_name("shim.h")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BOUNDS = r"(?:__launch_bounds__\s*\(([^()]*)\)\s*)?"
 _KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^()]*)\)')
+_FLOAT = re.compile(r"\bfloat\b")
+_FLOAT_LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]\b")
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\s*\(\d+\)\s*)?([\w\s:]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
 
 
@@ -74,6 +76,7 @@ def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels:
     # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
     macros = [option[2:].replace("=", " ", 1) for option in options if option.startswith("-D")]
     text = _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
+    text = _FLOAT_LITERAL.sub(r"emulated::Single(\g<0>)", _FLOAT.sub("emulated::Single", text))
     table = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
     parts = ['#line 1 "shim.h"', SHIM.read_text(), *(f"#define {macro}" for macro in macros)]
     parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace"]

@@ -123,7 +123,7 @@ def gate() -> tuple[bool, str]:
 
     def compile_one(job: tuple) -> tuple[list[Use], str]:
         stem, macros, architecture = job
-        return compiled(kernels.sources()[stem], kernels.options(macros), architecture)
+        return compiled(kernels.sources()[stem], (*kernels.options(macros), *kernels.APPENDED), architecture)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(compile_one, todo))

@@ -60,6 +60,41 @@ extern "C" __attribute__((weak, visibility("hidden"))) char __start_gpuens_share
 
 namespace emulated {
 
+// --- float -----------------------------------------------------------------------------------------------------------
+
+// What kernels call float (the driver puts this name in their text, and round their literals). CuPy compiles with
+// -ftz=true: subnormal numbers of it are 0 wherever they are read or made. Those of double are kept, there as here.
+struct Single {
+    float value;
+    Single() = default;
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    Single(T x) : value(flushed(float(x))) {}
+    operator float() const { return flushed(value); }
+    static float flushed(float x) { return fpclassify(x) == FP_SUBNORMAL ? copysignf(0.0f, x) : x; }
+};
+
+template <class T>
+using WithSingle = std::conditional_t<std::is_same_v<T, double>, double, Single>;
+template <class T>
+using IfNumber = std::enable_if_t<std::is_arithmetic_v<T>>;
+
+#define OPERATOR(op)                                                                                                 \
+    inline Single operator op(Single a, Single b) { return float(a) op float(b); }                                   \
+    template <class T, class = IfNumber<T>>                                                                          \
+    WithSingle<T> operator op(Single a, T b) { return float(a) op b; }                                               \
+    template <class T, class = IfNumber<T>>                                                                          \
+    WithSingle<T> operator op(T a, Single b) { return a op float(b); }                                               \
+    template <class T>                                                                                               \
+    Single& operator op##=(Single& a, T b) { return a = Single(a op b); }
+OPERATOR(+)
+OPERATOR(-)
+OPERATOR(*)
+OPERATOR(/)
+#undef OPERATOR
+
+template <class T>
+constexpr bool is_real = std::is_floating_point_v<T> || std::is_same_v<T, Single>;
+
 // --- the threads of a block, and how they meet -----------------------------------------------------------------------
 
 struct Place {
@@ -240,7 +275,7 @@ void describe(char* text) {
         describe<std::conditional_t<std::is_void_v<Item>, uint3, std::remove_cv_t<Item>>>(text);
     } else {
         char kind = std::is_same_v<T, bool>         ? 'b'
-                    : std::is_floating_point_v<T>   ? 'f'
+                    : is_real<T>                    ? 'f'
                     : !std::is_integral_v<T>        ? 'V'
                     : std::is_signed_v<T>           ? 'i'
                                                     : 'u';
@@ -675,7 +710,7 @@ inline unsigned vote(Place place, unsigned mask, bool yes) {
 
 template <class T>
 T shuffle(Place place, unsigned mask, T value, unsigned source) {
-    static_assert(sizeof(T) <= 8 && std::is_arithmetic_v<T>, "shuffles move numbers");
+    static_assert(sizeof(T) <= 8 && (std::is_arithmetic_v<T> || is_real<T>), "shuffles move numbers");
     uint64_t word = 0;
     memcpy(&word, &value, sizeof value);
     word = meet_lanes(place, mask, word, source,
@@ -761,19 +796,17 @@ ATOMIC(atomicSub, int, old - value)
 ATOMIC(atomicSub, unsigned, old - value)
 ATOMIC(atomicMin, long long, value < old ? value : old)
 ATOMIC(atomicMax, long long, value > old ? value : old)
-ATOMIC(atomicAdd, float, old + value)
 ATOMIC(atomicAdd, double, old + value)
-ATOMIC(atomicExch, float, value)
 
 // min and max of two types are refused, for CUDA would choose one of them silently.
 template <class T>
 T min(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return T(fmin(a, b));
+    if constexpr (emulated::is_real<T>) return T(fmin(a, b));
     return b < a ? b : a;
 }
 template <class T>
 T max(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return T(fmax(a, b));
+    if constexpr (emulated::is_real<T>) return T(fmax(a, b));
     return a < b ? b : a;
 }
 
@@ -848,6 +881,13 @@ inline int __dp4a(int a, int b, int sum) {
     return sum;
 }
 
+inline emulated::Single atomicAdd(emulated::Single* at, emulated::Single value) {
+    return emulated::atomically(at, [=](emulated::Single old) { return old + value; });
+}
+inline emulated::Single atomicExch(emulated::Single* at, emulated::Single value) {
+    return emulated::atomically(at, [=](emulated::Single) { return value; });
+}
+
 #define VECTORS(type, name, align2, align4)                                                   \
     struct __align__(align2) name##2 { type x, y; };                                          \
     struct __align__(align4) name##4 { type x, y, z, w; };                                    \
@@ -857,7 +897,7 @@ VECTORS(unsigned char, uchar, 2, 4)
 VECTORS(unsigned short, ushort, 4, 8)
 VECTORS(int, int, 8, 16)
 VECTORS(unsigned, uint, 8, 16)
-VECTORS(float, float, 8, 16)
+VECTORS(emulated::Single, float, 8, 16)
 VECTORS(long long, longlong, 16, 16)
 VECTORS(unsigned long long, ulonglong, 16, 16)
 VECTORS(double, double, 16, 16)

@@ -41,6 +41,23 @@ extern "C" __global__ void floats(const float* a, const double* b, double* out, 
     ROW(b[i] * b[i] + a[i]);
 }
 
+// out (9, n): float numbers that are subnormal are 0 when they are read or made, those of double are not.
+extern "C" __global__ void subnormal(const float* a, const double* b, double* out, i64 n) {
+    i64 i = blockIdx.x * blockDim.x + threadIdx.x, row = 0;
+    if (i >= n) return;
+    float small = 1e-30f, kept = a[i];
+    ROW(a[i]);
+    ROW(a[i] * 1e-10f);
+    ROW(a[i] * 1e-10);  // in double
+    ROW((float)b[i]);
+    ROW(b[i]);
+    ROW(small * kept * 1e30f);
+    kept *= small;
+    ROW(kept);
+    ROW(2 * a[i] + 1.0f / small);
+    ROW(a[i] > 0.0f ? small : 0.0f);
+}
+
 // One warp a block; in and out (7, blocks, 32).
 extern "C" __global__ void lanes(const i64* in, i64* out) {
     i64 i = blockIdx.x * blockDim.x + threadIdx.x, n = (i64)gridDim.x * blockDim.x, row = 0;
