@@ -162,7 +162,7 @@ def test_ceilings_of_a_far_cluster():
         "raise_ceilings", 1, 32,
         (np.array([FAR]), 1, 32, n_tiles, regions.clusters, regions.counts, regions.start, regions.length,
          regions.size, ceilings),
-        device="emulated", COUNT="i32", WEIGHT="f64",
+        device="emulated", COUNT="i32", WEIGHT="f64", BOUND="f32",
     )  # fmt: skip
     assert ceilings[cluster, 0] == np.float32(1.000001).view(np.int32)
     assert ceilings[0, 0] == 0
