@@ -12,34 +12,27 @@ People have M clusterings of the same N objects and want the one partition that 
 from importlib import import_module
 from typing import Any
 
+# the package gpuens.methods, no more than a list of names so far, gives way to its function of that name, and for good:
+# only the first import of a package sets it as an attribute
+from gpuens.methods import ESTIMATORS
+from gpuens.methods import consensus as consensus
+from gpuens.methods import methods as methods
+
 __version__ = "0.1.0"
 
-# public name -> the module that holds it; None: the name is a module (and methods can be called, too)
+# public name -> the module that holds it; None: the name is a module
 _PUBLIC: dict[str, str | None] = {
     "Ensemble": "ensemble",
     "Reduction": "reduction",
     "CATree": "reduction",
     "CoreGroups": "reduction",
     "Sample": "reduction",
-    "consensus": "methods",
-    "CgC": "methods",
-    "CrCC": "methods",
-    "CrCIa": "methods",
-    "EAC": "methods",
-    "ECRMC": "methods",
-    "HBGF": "methods",
-    "LWEA": "methods",
-    "LWGP": "methods",
-    "OCH": "methods",
-    "OCIa": "methods",
-    "SCCE": "methods",
-    "SCEC": "methods",
+    **dict.fromkeys(ESTIMATORS, "methods"),
     "contingency": None,
     "datasets": None,
     "distributed": None,
     "generate": None,
     "io": None,
-    "methods": None,
     "metrics": None,
     "partition": None,
     "plotting": None,
@@ -47,7 +40,7 @@ _PUBLIC: dict[str, str | None] = {
     "similarity": None,
 }
 
-__all__ = [*sorted(_PUBLIC), "__version__"]
+__all__ = [*sorted([*_PUBLIC, "consensus", "methods"]), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,75 +1,55 @@
-"""The named methods, one per file: each says which similarity and which partitioner it joins."""
+"""The named methods, one per file: each says which similarity and which partitioner it joins.
 
-import sys
-from types import ModuleType
-from typing import Any
+This registry is all that ``import gpuens`` loads; a method's file is loaded when it is first used.
+"""
 
-from gpuens import validation
-from gpuens.methods.base import Consensus
-from gpuens.methods.cgc import CgC
-from gpuens.methods.crc_c import CrCC
-from gpuens.methods.crc_ia import CrCIa
-from gpuens.methods.eac import EAC
-from gpuens.methods.ecrmc import ECRMC
-from gpuens.methods.hbgf import HBGF
-from gpuens.methods.lwea import LWEA
-from gpuens.methods.lwgp import LWGP
-from gpuens.methods.oc_h import OCH
-from gpuens.methods.oc_ia import OCIa
-from gpuens.methods.s_cce import SCCE
-from gpuens.methods.scec import SCEC
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-_METHODS: dict[str, type[Consensus]] = {
-    "cgc": CgC,
-    "crc-c": CrCC,
-    "crc-ia": CrCIa,
-    "eac": EAC,
-    "ecrmc": ECRMC,
-    "hbgf": HBGF,
-    "lwea": LWEA,
-    "lwgp": LWGP,
-    "oc-h": OCH,
-    "oc-ia": OCIa,
-    "s-cce": SCCE,
-    "scec": SCEC,
+if TYPE_CHECKING:
+    from gpuens.methods.base import Consensus
+
+# what `consensus` and the command line call a method -> its estimator
+_METHODS = {
+    "cgc": "CgC",
+    "crc-c": "CrCC",
+    "crc-ia": "CrCIa",
+    "eac": "EAC",
+    "ecrmc": "ECRMC",
+    "hbgf": "HBGF",
+    "lwea": "LWEA",
+    "lwgp": "LWGP",
+    "oc-h": "OCH",
+    "oc-ia": "OCIa",
+    "s-cce": "SCCE",
+    "scec": "SCEC",
 }
+# public name of an estimator -> its file
+ESTIMATORS = {estimator: method.replace("-", "_") for method, estimator in _METHODS.items()}
 
-__all__ = [
-    "EAC",
-    "ECRMC",
-    "HBGF",
-    "LWEA",
-    "LWGP",
-    "OCH",
-    "SCCE",
-    "SCEC",
-    "CgC",
-    "CrCC",
-    "CrCIa",
-    "OCIa",
-    "consensus",
-    "methods",
-]
+__all__ = [*ESTIMATORS, "consensus", "methods"]
 
 
-def methods() -> dict[str, type[Consensus]]:
+def __getattr__(name: str) -> Any:
+    if name not in ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{ESTIMATORS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def methods() -> "dict[str, type[Consensus]]":
     """Return the estimators by the names that `consensus` and the command line take.
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())
     ['cgc', 'crc-c', 'crc-ia', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
     """
-    return dict(_METHODS)
-
-
-class _CallableModule(ModuleType):
-    """``gpuens.methods()`` works although the import of this package puts the module in place of the function."""
-
-    def __call__(self) -> dict[str, type[Consensus]]:
-        return methods()
-
-
-sys.modules[__name__].__class__ = _CallableModule
+    return {method: __getattr__(estimator) for method, estimator in _METHODS.items()}
 
 
 def consensus(
@@ -102,7 +82,9 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    estimator = _METHODS[validation.choice(method, "method", sorted(_METHODS))]
+    from gpuens import validation
+
+    estimator = methods()[validation.choice(method, "method", sorted(_METHODS))]
     validation.parameters(parameters, method, estimator._get_param_names())
     made: Any = estimator(n_clusters, **parameters)
     if estimator._takes_features:
