@@ -3,13 +3,32 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check check-kernels install clean
+TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
+PYTHONS ?= python3.11 python3.12 python3.13
+
+.PHONY: demo test test-lowest test-pythons check check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python $(TEST)
+
+# with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
+test-lowest:
+	$(call environment,$(PYTHON),$(VENV)-lowest,--resolution lowest-direct 'pyparsing<3.3')
+	$(VENV)-lowest/bin/python $(TEST)
+
+# with the newest packages, on every Python named
+test-pythons: $(PYTHONS:%=test-on-%)
+
+test-on-%:
+	$(call environment,$*,$(VENV)-$*,--upgrade)
+	$(VENV)-$*/bin/python $(TEST)
+
+# $(call environment,PYTHON,FOLDER,OPTIONS)
+environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
+	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[dask,io,plot,test]'
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -30,4 +49,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* build dist .pytest_cache .mypy_cache .ruff_cache

@@ -372,7 +372,8 @@ def test_features(tmp_path, suffix):
 
 
 def test_sparse_features(tmp_path):
-    values = scipy.sparse.random_array((30, 8), density=0.3, format="csr", rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    values = scipy.sparse.csr_array(rng.random((30, 8)) * (rng.random((30, 8)) < 0.3))
     scipy.sparse.save_npz(tmp_path / "features.npz", values)
     found = read_features(tmp_path / "features.npz")
     assert (found != values).nnz == 0
