@@ -35,6 +35,23 @@ def chunked(array: Any) -> bool:
     return hasattr(array, "__dask_graph__")
 
 
+def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
+    """Return a chunk of a Dask array, or refuse what is not as the array says (which has NaN for unknown sizes)."""
+    places, (chunk, *columns) = block_info[0]["array-location"], block_info[0]["chunk-location"]
+    declared, found = [stop - start for start, stop in places], getattr(block, "shape", None)
+    if found is not None and len(found) == len(declared):
+        known = ~np.isnan(declared)
+        if (np.array(declared)[known] == np.array(found)[known]).all():
+            return block
+    start, stop = places[0]
+    where = f"chunk {chunk}" if np.isnan(stop) else f"chunk {chunk} (objects {start} … {stop - 1})"
+    where += f" of columns {places[1][0]} … {places[1][1] - 1}" if any(columns) else ""
+    kind, what = (TypeError, f"is {type(block).__name__}") if found is None else (ValueError, f"has shape {found}")
+    raise kind(
+        f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct what makes it, or its chunks."
+    )
+
+
 def common_kind(arrays: list) -> str:
     """Return the device that all arrays share; mixing devices is a TypeError."""
     kinds = {kind_of(array) for array in arrays}
@@ -49,10 +66,12 @@ def common_kind(arrays: list) -> str:
 def native(array: Any) -> Any:
     """Return any array where it is: NumPy's for what is in host memory, CuPy's for what is in GPU memory.
 
-    ``__cuda_array_interface__``, DLPack and nested lists are understood.
+    ``__cuda_array_interface__``, DLPack and nested lists are understood, and Dask's arrays brought together.
     """
     if isinstance(array, np.ndarray):
         return array
+    if hasattr(array, "map_blocks") and chunked(array):
+        array = array.map_blocks(chunk_as_declared, "array", dtype=array.dtype, meta=array._meta)
     if kind_of(array) == "cuda":
         cupy = _cupy()
         return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)

@@ -6,8 +6,8 @@
 Each chunk is reduced to its core groups where it is, by what reduces a whole ensemble elsewhere; only core groups come
 together, and of those only what the method works on comes to the caller. Where not even these fit one process they
 stay in pieces, and methods that can do with sums over them (`gpuens.scattered`) go on. Labels of the objects are a lazy
-Dask array with the chunks of the input: whoever computes it looks each chunk's rows up again. Chunks may be NumPy's or
-CuPy's.
+Dask array with the chunks of the input: whoever computes it looks each chunk's rows up again, in what the array brings
+along, so that it need not be the cluster that fitted. Chunks may be NumPy's or CuPy's.
 
 The client is the caller's: ``client=``, or the one that is active; without any the threads of this process work.
 """
@@ -16,7 +16,9 @@ import copy
 import math
 import os
 import pickle
+import time
 import uuid
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +40,7 @@ from gpuens.writing import replacing
 
 FAN_IN = 8  # chunks merged by one task
 TIMEOUT = 20  # seconds that a scheduler has to answer
+PATIENCE = 10  # seconds that workers may do nothing while some of them are paused
 SMALL = 1_000_000  # bytes that may travel inside a graph; more are sent to the workers first
 
 
@@ -55,14 +58,17 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     Returns
     -------
     estimator
-        ``labels_`` is a Dask array with the same chunks, computed when asked for.
+        ``labels_`` is a Dask array with the same chunks, computed when asked for, wherever the chunks of ``labels``
+        can be had: by this client, another one or none; chunks that were persisted, by their own client alone.
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence that names the chunk, for labels that are refused.
+        In one sentence that names the chunk, for labels that are refused, and for chunks that are not what the array
+        says of them.
     MemoryError
-        Where the core groups do not fit this process or the workers.
+        Where the core groups do not fit this process or the workers, and where workers stop because their memory is
+        full.
     ConnectionError
         Where the scheduler is gone.
 
@@ -164,16 +170,15 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     >>> print(distributed.plan(labels))
     1,000 objects in 10 chunks; 1 distinct label rows in 100 of them, so about 1 in all: 64 bytes
     """
-    labels, _ = _by_rows(labels)
+    client = _active(client)
+    labels, _ = _by_rows(labels, client)
     n_objects, n_clusterings = labels.shape
     sizes = labels.chunks[0]
     largest = int(np.argmax(sizes))
-    block = _blocks(labels)[largest]
-    client = _active(client)
     import dask
 
-    task = dask.delayed(_growth, pure=False)(block)
-    groups, of_half = client.compute(task).result() if client else dask.compute(task, scheduler="threads")[0]
+    pilot = dask.delayed(_growth, pure=False)(_blocks(labels)[largest])
+    ((groups, of_half),) = results([pilot], client, "labels")
     power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
     expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
     needed = expected * (4 * n_clusterings + 52)
@@ -261,8 +266,9 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     name when it is complete.
     """
     client = _active(client)
+    labels = as_declared(labels, "labels", client)
     if validation.file_kind(path, ARRAYS + TABLES) != ".npy":
-        whole = devices.to_host(client.compute(labels, sync=True) if client else labels.compute())
+        whole = devices.to_host(results([labels], client, "labels of objects")[0])
         io.write_labels(path, whole)
         return np.bincount(whole)
     counts = np.zeros(0, dtype=np.int64)
@@ -282,16 +288,17 @@ def _in_order(labels: Any, client: Any) -> Iterator[Any]:
     """Yield the chunks of an array one after the other, with a few of the next ones under way."""
     import dask
 
-    blocks = deque(_apart(labels))
+    what = "labels of objects"
+    blocks = deque(_apart(labels, client))
     ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way: deque = deque()
-    with _sentences("labels of objects"), progress.bar(len(blocks), "labels of objects") as bar:
+    with _sentences(what), progress.bar(len(blocks), what) as bar:
         while blocks or under_way:
             while blocks and len(under_way) < ahead:
                 block = blocks.popleft()
                 under_way.append(block if client is None else client.compute(block))
             first = under_way.popleft()
-            yield dask.compute(first, scheduler="threads")[0] if client is None else first.result()
+            yield dask.compute(first, scheduler="threads")[0] if client is None else _result(first, client, what)
             bar.update(1)
 
 
@@ -340,11 +347,11 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
 
 def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
     """Yield ``function(shared, item)`` of each item in order, a task each; every worker gets ``shared`` once."""
-    there = client.scatter(shared, broadcast=True, hash=False)
+    there = _sent(shared, client, "features")
     futures = [client.submit(function, there, item, pure=False) for item in items]
     with _sentences("features"):
         for future in futures:
-            yield future.result()
+            yield _result(future, client, "features")
 
 
 def by_chunks(
@@ -368,9 +375,7 @@ def by_chunks(
         of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
         drawn = [take(block, some - start) for block, some, start in zip(blocks, of_chunks, starts[:-1], strict=True)]
         made.append(make(function, drawn, dask_key_name=_key("learn")))
-    together = dask.delayed(list, pure=False)(made, dask_key_name=_key("learned"))
-    with _sentences("features"):
-        (learned,) = client.persist([together]) if client else dask.persist(together, scheduler="threads")
+    learned = _value(results(made, client, "features"))
     found = [label(block, learned, dask_key_name=_key("apply")) for block in blocks]
     return _array(found, X.chunks[0], dtype, (len(learn),))
 
@@ -415,7 +420,7 @@ class Chunks:
     def __init__(self, labels: Any, client: Any = None) -> None:
         self.client = _active(client)
         with _sentences("labels"):
-            self.labels, self.names = _by_rows(labels)
+            self.labels, self.names = _by_rows(labels, self.client)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
         blocks = _blocks(self.labels)
         self.parts = self.persist(
@@ -432,7 +437,8 @@ class Chunks:
         self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"client": None}  # a connection cannot be written down; the active one takes over
+        """Leave out the connection, and what is in the workers' memory: labels need neither."""
+        return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
 
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks by ascending label value, as those of one ensemble are."""
@@ -464,9 +470,7 @@ class Chunks:
                 n_rows = sum(self.merged_sizes)
                 raise validation.groups_too_many(n_rows, n_rows * self._row_bytes)
             rows = _merge(self.compute(self.merged, "core groups"), self.bare())
-            if len(self.merged) > 1:
-                self.merged, self.merged_sizes = [self.everywhere(rows)], [len(rows.codes)]
-            self.pieces = []
+            self.merged = self.pieces = []  # workers need not hold on to them either
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
         return self._groups
@@ -553,7 +557,10 @@ class Chunks:
         return Ensemble.of_codes(none, self.numbering.categories, self.names)
 
     def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
-        """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk."""
+        """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk.
+
+        What is given to all is a `_value`, for whoever computes the array may not be the client that fitted.
+        """
         found = [
             self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
             for i, (block, own) in enumerate(zip(_blocks(self.labels), self.tables, strict=True))
@@ -562,9 +569,8 @@ class Chunks:
 
     def look_up(self, values: np.ndarray) -> Any:
         """Return ``values`` (groups, …) of the core group of each object, in chunks."""
-        return self.of_chunks(
-            _look_up, self.merged[0], self.everywhere(values), dtype=values.dtype, width=values.shape[1:]
-        )
+        given = _value(self.groups.ensemble.codes), _value(values)
+        return self.of_chunks(_look_up, *given, dtype=values.dtype, width=values.shape[1:])
 
     # --- tasks ---
 
@@ -585,13 +591,10 @@ class Chunks:
         return parts[0]
 
     def everywhere(self, value: Any) -> Any:
-        """Return a value as tasks can take it: sent to every worker if it is not small."""
-        import dask
-
+        """Return a value as tasks of this client can take it: sent to every worker if it is not small."""
         if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
-            return dask.delayed(value, traverse=False)
-        with _sentences("what all workers need"):
-            return self.client.scatter([value], broadcast=True, hash=False)[0]
+            return _value(value)
+        return _sent(value, self.client, "what all workers need")
 
     def persist(self, tasks: list, what: str) -> list:
         """Return tasks whose results stay where they were worked out, all of them done.
@@ -605,7 +608,7 @@ class Chunks:
             tasks = self.client.persist(tasks)
             from distributed import futures_of
 
-            self._wait(futures_of(tasks, client=self.client), what)
+            _wait(futures_of(tasks, client=self.client), self.client, what)
             return tasks
 
     def _held(self, tasks: list) -> list:
@@ -628,25 +631,7 @@ class Chunks:
 
     def compute(self, tasks: list, what: str) -> list:
         """Return the results of tasks, here."""
-        import dask
-
-        with _sentences(what):
-            if self.client is None:
-                return list(dask.compute(*tasks, scheduler="threads"))
-            futures = self.client.compute(tasks)
-            self._wait(futures, what)
-            return self.client.gather(futures)
-
-    def _wait(self, futures: list, what: str) -> None:
-        from distributed import as_completed
-
-        with progress.bar(len(futures), what) as bar:
-            for future in as_completed(futures, loop=self.client.loop):
-                if future.status == "error":
-                    error = future.exception()
-                    self.client.cancel(futures)
-                    raise error
-                bar.update(1)
+        return results(tasks, self.client, what)
 
 
 def _runs(sizes: list[int], room: int) -> list[slice]:
@@ -727,7 +712,7 @@ class ScatteredReduction(Reduction):
 
     def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
         like = function(self.ensemble)
-        given = self.chunks.everywhere(function), self.chunks.bare()
+        given = _value(function), _value(self.chunks.bare())
         return self.chunks.of_chunks(_of_own_rows, *given, dtype=like.dtype, width=like.shape[1:])
 
 
@@ -773,7 +758,7 @@ class SampledChunks(Reduction):
         return Reduction(ensemble, self.weights, None, label_by=self.label_by)
 
     def _of_rows(self, values: np.ndarray, others: Callable[[Ensemble], np.ndarray]) -> Any:
-        given = self.chunks.everywhere(_Sampled(self.bare(), values, others))
+        given = _value(_Sampled(self.bare(), values, others))
         return self.chunks.of_chunks(_of_sampled, given, dtype=values.dtype, width=values.shape[1:])
 
 
@@ -855,12 +840,6 @@ def _merge(parts: list[Rows], numbering: Numbering) -> Rows:
     return Rows(groups.ensemble.codes, groups.weights)
 
 
-def _find(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: Rows) -> np.ndarray:
-    """Return the core group of each object of a chunk."""
-    rows, membership = _distinct(block, dtype, tables)
-    return _places(rows, groups.codes)[membership]
-
-
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
     own = _own_groups(block)
@@ -913,9 +892,10 @@ def _label_others(estimator: Any, reduced: Reduction, labels: np.ndarray, device
     return estimator._label_others(replace(reduced, others=others), labels, device)
 
 
-def _look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: Rows, values: np.ndarray) -> Any:
-    found = values[_find(block, dtype, tables, groups)]
-    return devices.move(found, devices.kind_of(block))
+def _look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
+    """Return what belongs to the core group of each object of a chunk."""
+    rows, membership = _distinct(block, dtype, tables)
+    return devices.move(values[_places(rows, groups)][membership], devices.kind_of(block))
 
 
 def _intersections(rows: Rows, numbering: Numbering, layout: str) -> Any:
@@ -961,21 +941,38 @@ def _active(client: Any) -> Any:
         return None
 
 
-def _by_rows(labels: Any) -> tuple[Any, list]:
+def _by_rows(labels: Any, client: Any) -> tuple[Any, list]:
     """Return a Dask array (N, M) with known chunks of rows, each with all clusterings, and the clusterings' names."""
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
         names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
     validation.in_chunks(labels)
     validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
-    if any(np.isnan(size) for sizes in labels.chunks for size in sizes):
-        labels = labels.compute_chunk_sizes()
+    labels = as_declared(labels, "labels", client)
     validation.label_matrix_shape(labels.shape, columns_are_clusterings=names is not None)
     if len(labels.chunks[1]) > 1:
         labels = labels.rechunk({1: -1})
     if not all(labels.chunks[0]):
         labels = labels.rechunk({0: tuple(size for size in labels.chunks[0] if size)})
     return labels, list(range(labels.shape[1])) if names is None else names
+
+
+def as_declared(array: Any, name: str, client: Any = None) -> Any:
+    """Return an array whose chunks are looked at wherever they are made: whoever declared them may have been wrong.
+
+    Sizes that are unknown are found out, by making the chunks once. ``name`` is the argument's.
+    """
+    array = array.map_blocks(devices.chunk_as_declared, name, dtype=array.dtype, meta=array._meta)
+    if not any(np.isnan(size) for sizes in array.chunks for size in sizes):
+        return array
+    import dask
+    import dask.array as da
+
+    axes = range(array.ndim)
+    shapes = [dask.delayed(np.shape, pure=False)(block) for block in _blocks(array)]
+    grid = np.reshape(results(shapes, client, name), (*array.numblocks, array.ndim))
+    chunks = [grid[..., axis].max(axis=tuple(other for other in axes if other != axis)).tolist() for axis in axes]
+    return da.Array(array.dask, array.name, tuple(map(tuple, chunks)), meta=array._meta)
 
 
 def _blocks(array: Any) -> list:
@@ -999,16 +996,20 @@ def _blocks(array: Any) -> list:
     ]
 
 
-def _apart(array: Any) -> list:
+def _apart(array: Any, client: Any = None) -> list:
     """Return the chunks of an array as delayed values, each with no tasks but its own, under the keys that they have.
 
-    Delayed values of Dask's own making carry the tasks of all chunks, which would be sent again with every chunk.
+    Delayed values of Dask's own making carry the tasks of all chunks, which would be sent again with every chunk. What
+    all chunks are given is sent once, ahead of them.
     """
     from dask.core import flatten
     from dask.delayed import Delayed
     from dask.optimization import cull
 
     graph = dict(array.__dask_graph__())
+    values = [Delayed(key, {key: graph[key]}) for key in graph if str(key).startswith(_VALUE)]
+    if values and client is not None:
+        graph.update((value.key, value.__dask_graph__()[value.key]) for value in client.persist(values))
     return [Delayed(key, cull(graph, key)[0]) for key in flatten(array.__dask_keys__())]
 
 
@@ -1040,8 +1041,113 @@ def _same(chunk: Any) -> Any:
     return chunk
 
 
+_VALUE = "gpuens-value-"
+
+
+def _value(value: Any) -> Any:
+    """Return a value as tasks can take it, wherever they are computed: their graph holds it."""
+    import dask
+
+    return dask.delayed(value, traverse=False, name=_key("value"))
+
+
 def _key(name: str) -> str:
     return f"gpuens-{name}-{uuid.uuid4().hex}"
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+def results(tasks: list, client: Any, what: str) -> list:
+    """Return the results of tasks or arrays, here."""
+    import dask
+
+    client = _active(client)
+    with _sentences(what):
+        if client is None:
+            return list(dask.compute(*tasks, scheduler="threads"))
+        futures = client.compute(tasks)
+        _wait(futures, client, what)
+        return client.gather(futures)
+
+
+def _result(future: Any, client: Any, what: str) -> Any:
+    for done in _as_done([future], client, what):
+        return done.result()
+
+
+def _wait(futures: list, client: Any, what: str) -> None:
+    """Wait for all futures, or raise the first error."""
+    with progress.bar(len(futures), what) as bar:
+        for future in _as_done(futures, client, what):
+            if future.status == "error":
+                error = future.exception()
+                client.cancel(futures)
+                raise error
+            bar.update(1)
+
+
+def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
+    """Yield futures as they are done; refuse to wait for workers that have stopped because their memory is full."""
+    from distributed import as_completed
+
+    queue = as_completed(futures, loop=client.loop)
+    nap, looks, next_look = 0.001, 0, time.monotonic() + PATIENCE / 5
+    while not queue.is_empty():
+        if queue.has_ready():
+            yield next(queue)
+            nap, looks = 0.001, 0
+            continue
+        time.sleep(nap)
+        nap = min(2 * nap, 0.1)
+        if time.monotonic() < next_look:
+            continue
+        next_look = time.monotonic() + PATIENCE / 5
+        idle = _idle(client)
+        looks = 0 if idle is None else looks + 1
+        if looks == 5 and idle:
+            client.cancel(futures)
+            raise _paused(idle, what)
+        if looks == 5:
+            warnings.warn(f"the Dask scheduler has no workers, so that the {what} wait for one.", stacklevel=2)
+
+
+def _idle(client: Any) -> list[dict] | None:
+    """Return the workers that are paused, where no worker does anything, nor could; None where one does or could."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    paused = [address for address, worker in workers.items() if worker["status"] == "paused"]
+    if len(paused) < len(workers) and (not paused or any(client.processing(set(workers) - set(paused)).values())):
+        return None
+    if any(worker["metrics"]["task_counts"].get("executing") for worker in workers.values()):
+        return None
+    return [workers[address] for address in paused]
+
+
+def _paused(workers: list[dict], what: str) -> MemoryError:
+    """Return what is raised where nothing goes on."""
+    fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
+    used, limit = (validation.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
+    return MemoryError(
+        f"the workers have stopped before the {what} were done, for their memory is full ({len(workers)} paused, at "
+        f"{used} of {limit}); give each more memory (memory_limit) or fewer threads, or use smaller chunks "
+        "(labels.rechunk)."
+    )
+
+
+def _sent(value: Any, client: Any, what: str) -> Any:
+    """Return a value that is in the memory of every worker."""
+    with _sentences(what):
+        try:
+            return client.scatter([value], broadcast=True, hash=False)[0]
+        except TimeoutError:
+            idle = _idle(client)
+            raise (
+                _paused(idle, what)
+                if idle
+                else ConnectionError(
+                    f"no worker of the Dask cluster takes what is needed for the {what}; see whether they are alive."
+                )
+            ) from None
 
 
 @contextmanager

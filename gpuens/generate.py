@@ -113,8 +113,11 @@ def kmeans_ensemble(
     (150, 5)
     """
     if chunked(X):
+        from gpuens.distributed import as_declared
+
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         validation.features_shape(tuple(X.shape))
+        X = as_declared(X, "X", client)
         n_objects, n_features = (int(n) for n in X.shape)
         validation.drawn_from_chunks(objects, n_objects)
         validation.clusterings_in_chunks(names, device)
@@ -196,9 +199,10 @@ def _label_chunks(
     X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
 ) -> Any:
     """Return the labels of features in chunks: each k-means is fitted to objects from all chunks, on a worker."""
-    from gpuens.distributed import by_chunks
+    from gpuens.distributed import by_chunks, results
 
-    exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or bool((abs(X) < 2**24).all().compute())
+    exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2
+    exact = exact or bool(results([(abs(X) < 2**24).all()], client, "features")[0])
     real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # one for all chunks
     drawn = [draws.of(task.rng) for task in tasks]
     learn = [
@@ -213,7 +217,9 @@ def _fit_view(
     points: Any, view: list, real: Any, task: Task, algorithm: str, settings: dict[str, Any]
 ) -> tuple[Any, list]:
     points = as_features(points).astype(real, copy=False)
-    return _fit(_seen(points, *view), None, task, algorithm, settings), view
+    model = _fit(_seen(points, *view), None, task, algorithm, settings)
+    vars(model).pop("labels_", None)  # which would travel with every chunk
+    return model, view
 
 
 def _label_chunk(block: Any, models: list[tuple[Any, list]], real: Any, dtype: Any) -> np.ndarray:

@@ -3,12 +3,14 @@
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
-from conftest import random_labels, refused, structured_labels
+from conftest import one_sentence, random_labels, refused, structured_labels
 
 import gpuens as ge
 
@@ -175,6 +177,74 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
     few = np.tile(labels[:20], (50, 1))
     ge.LWEA(3).fit(chunks_of(few))
     assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
+
+
+# --- labels are computed anywhere -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A cluster that has fitted nothing."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+def computed_anywhere(made, elsewhere):
+    """Return lazy arrays as threads, another cluster and another process compute them, without what has made them."""
+    yield [array.compute(scheduler="threads") for array in made]
+    with distributed.Client(elsewhere, set_as_default=False) as other:
+        yield [other.compute(array).result() for array in made]
+    code = "import pickle, sys; made = pickle.load(sys.stdin.buffer)"
+    code += "; pickle.dump([array.compute() for array in made], sys.stdout.buffer)"
+    ran = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(made), capture_output=True, check=True)
+    yield pickle.loads(ran.stdout)
+
+
+def test_labels_are_computed_by_whoever_asks(cluster, elsewhere, labels):
+    made, expected = [], []
+    with distributed.Client(cluster):
+        for est in (ge.LWEA(4), ge.LWGP(4, reduction="catree"), ge.CrCIa(4, reduction="sample:150"), ge.SCEC(4)):
+            est.fit(chunks_of(labels))
+            arrays = [est.labels_, est.membership_] if hasattr(est, "membership_") else [est.labels_]
+            made += arrays
+            expected += [array.compute() for array in arrays]
+    for found in computed_anywhere(made, elsewhere):
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_labels_by_a_rule_and_of_features_are_too(cluster, elsewhere, labels, in_pieces):
+    X = np.random.default_rng(0).normal(size=(700, 8))
+    with distributed.Client(cluster):
+        est = ge.LWGP(4).fit(chunks_of(labels))
+        assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
+        lazy = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 8)), 5, (2, 9), objects=200)
+        expected = [est.labels_.compute(), lazy.compute()]
+    for found in computed_anywhere([est.labels_, lazy], elsewhere):
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_estimators_do_without_the_client_that_fitted_them(cluster, labels):
+    with distributed.Client(cluster):
+        est = ge.EAC(4, reduction=ge.CATree(0.3)).fit(chunks_of(labels))
+    whole = ge.EAC(4, reduction=ge.CATree(0.3)).fit(labels)
+    for found in (est, pickle.loads(pickle.dumps(est))):
+        np.testing.assert_array_equal(found.labels_.compute(), whole.labels_)
+        np.testing.assert_array_equal(found.children_, whole.children_)
+        np.testing.assert_array_equal(found.reduction_.membership.compute(), whole.reduction_.membership)
+
+
+def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
+    est = ge.LWEA(4).fit(chunks_of(labels, 50))
+    in_chunks.write_labels(tmp_path / "out.npy", est.labels_)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), ge.LWEA(4).fit_predict(labels))
+    for block in in_chunks._apart(est.labels_, client):
+        values = [value for key, value in block.__dask_graph__().items() if str(key).startswith("gpuens-value")]
+        assert len(values) >= 2
+        assert all(isinstance(value, distributed.Future) for value in values)
 
 
 # --- core groups that no process holds all of -------------------------------------------------------------------------
@@ -418,7 +488,7 @@ def test_core_groups_of_chunks_are_let_go_when_they_are_merged(client, labels, r
         if not any("core-groups-chunk" in key for key in held):
             break
         time.sleep(0.05)
-    assert len(held) == (reduction is None), held
+    assert not held
     np.testing.assert_array_equal(est.labels_.compute(), ge.LWGP(4, reduction=reduction).fit_predict(labels))
 
 
@@ -528,6 +598,66 @@ def test_a_chunk_that_is_refused_is_named(client, labels):
     refused(lambda: ge.EAC(3).fit(chunks_of(nothing)), ValueError, "chunk 5", "object 700")
 
 
+WRONG = {
+    "fewer rows": (lambda block: block[:-7], ValueError, "has shape (130, 6)"),
+    "more rows": (lambda block: np.vstack([block, block[:1]]), ValueError, "has shape (138, 6)"),
+    "fewer columns": (lambda block: block[:, 1:], ValueError, "has shape (137, 5)"),
+    "one column": (lambda block: block[:, 0], ValueError, "has shape (137,)"),
+    "nothing": (lambda block: None, TypeError, "is NoneType"),
+    "a list": (lambda block: block.tolist(), TypeError, "is list"),
+}
+
+
+def spoilt(block, how, chunk=2, block_info=None):
+    """Return a block, but for one chunk what has another shape than the array says."""
+    return WRONG[how][0](block) if block_info[0]["chunk-location"][0] == chunk else block
+
+
+def one_spoilt(labels, how, chunk=2):
+    whole = chunks_of(labels)
+    return whole.map_blocks(spoilt, how, chunk, dtype=whole.dtype, meta=labels[:0])
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_chunks_that_are_not_as_declared_are_named(labels, how):
+    _, kind, said = WRONG[how]
+    given = one_spoilt(labels, how)
+    found = "chunk 2 (objects 274 … 410)", said, "where the Dask array says (137, 6)"
+    for reduction in REDUCTIONS:
+        refused(lambda reduction=reduction: ge.EAC(3, reduction=reduction).fit(given), kind, "labels", *found)
+    refused(lambda: in_chunks.intersections(given), kind, *found)
+    refused(lambda: ge.Ensemble(given), kind, *found)
+    refused(lambda: ge.SCEC(3).fit(given), kind, *found)
+    refused(lambda: in_chunks.plan(one_spoilt(labels, how, 0)), kind, "chunk 0 (objects 0 … 136)")
+    for X in (given, one_spoilt(labels.astype(float), how)):
+        refused(lambda X=X: ge.generate.kmeans_ensemble(X, 3, 4, objects=100).compute(), kind, "X", *found)
+    unknown = chunks_of(labels)[da.from_array(np.ones(1000, dtype=bool), chunks=137)]
+    unknown = unknown.map_blocks(spoilt, how, dtype=labels.dtype, meta=labels[:0])
+    if "rows" in how:  # nothing was declared of them
+        assert len(ge.EAC(3).fit(unknown).labels_.compute()) == 1000 + {"fewer rows": -7, "more rows": 1}[how]
+    else:
+        refused(lambda: ge.EAC(3).fit(unknown), kind, "chunk 2 ", said, "(nan, 6)")
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out.csv"])
+def test_chunks_that_are_not_as_declared_are_not_written(labels, name, tmp_path):
+    whole = chunks_of(np.maximum(labels, 0))[:, 0]
+    for how, kind in [("fewer rows", ValueError), ("nothing", TypeError)]:
+        given = whole.map_blocks(spoilt, how, dtype=whole.dtype, meta=labels[:0, 0])
+        refused(lambda given=given: in_chunks.write_labels(tmp_path / name, given), kind, "chunk 2 ", "(137,)")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_chunks_that_workers_make_wrongly_are_named(client, labels):
+    found = "chunk 2 (objects 274 … 410)", "(130, 6)"
+    given = one_spoilt(labels, "fewer rows")
+    refused(lambda: ge.LWEA(3).fit(given), ValueError, *found)
+    refused(lambda: ge.LWEA(3).fit(given.persist()), ValueError, *found)
+    refused(lambda: in_chunks.plan(one_spoilt(labels, "nothing", 0)), TypeError, "chunk 0")
+    apart = chunks_of(labels).rechunk({1: 2}).map_blocks(spoilt, "fewer rows", dtype=labels.dtype, meta=labels[:0])
+    refused(lambda: ge.LWEA(3).fit(apart), ValueError, "chunk 2 (objects 274 … 410)", "(130, 2)")
+
+
 def test_what_no_chunk_could_make_right_is_refused_first(labels):
     refused(lambda: ge.EAC(3).fit(da.zeros(5, dtype=int)), ValueError, "labels must be 2-D")
     refused(lambda: ge.LWGP().fit(chunks_of(labels)), ValueError, "n_clusters")
@@ -539,6 +669,47 @@ def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
     refused(lambda: ge.EAC(3).fit(chunks_of(labels)), MemoryError, "label rows", "Sample(", "LWGP")
     tree = ge.EAC(3, reduction="catree")
     refused(lambda: tree.fit(chunks_of(labels)), MemoryError, "core groups", "Sample(")
+
+
+@pytest.mark.parametrize("what", ["fit", "plan", "features", "write", "scatter"])
+def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, tmp_path, monkeypatch):
+    monkeypatch.setattr(in_chunks, "PATIENCE", 0.5)
+    lazy = chunks_of(labels)
+    calls = {
+        "fit": lambda: in_chunks.fit(ge.LWEA(4, reduction="sample:150"), lazy, client=paused),
+        "plan": lambda: in_chunks.plan(lazy, client=paused),
+        "features": lambda: ge.generate.kmeans_ensemble(lazy, 3, 4, objects=100, client=paused),
+        "write": lambda: in_chunks.write_labels(tmp_path / "out.npy", lazy[:, 0], client=paused),
+        "scatter": lambda: ge.generate.kmeans_ensemble(labels, 3, 4, client=paused),
+    }
+    refused(calls[what], MemoryError, "their memory is full (1 paused, at ", "memory_limit", "smaller chunks")
+
+
+@pytest.fixture(scope="module")
+def paused():
+    """A client whose worker holds more than it may from the beginning."""
+    import dask
+
+    with dask.config.set({"distributed.worker.memory.pause": 0.001}):
+        cluster = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        while {worker["status"] for worker in client.scheduler_info()["workers"].values()} != {"paused"}:
+            time.sleep(0.05)
+        yield client
+
+
+def test_a_cluster_without_workers_is_told_of(labels, monkeypatch):
+    monkeypatch.setattr(in_chunks, "PATIENCE", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster),
+    ):
+        threading.Timer(1.5, cluster.scale, [1]).start()
+        with pytest.warns(UserWarning, match="has no workers") as told:
+            ge.LWEA(4).fit(chunks_of(labels))
+    one_sentence(next(w for w in told if "no workers" in str(w.message)).message)
 
 
 class Deadly:
@@ -580,15 +751,15 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch
             os.kill(next(iter(pids.values())), signal.SIGKILL)
             killed.append(True)
 
-        wait = in_chunks.Chunks._wait
+        wait = in_chunks._wait
 
-        def waited(self, futures, what):
+        def waited(futures, client, what):
             if what == phase and not killed:
                 time.sleep(0.2)
                 kill()
-            return wait(self, futures, what)
+            return wait(futures, client, what)
 
-        monkeypatch.setattr(in_chunks.Chunks, "_wait", waited)
+        monkeypatch.setattr(in_chunks, "_wait", waited)
         est.fit(slow(labels))
         future = client.compute(est.labels_)
         if phase == "look up":
