@@ -12,11 +12,11 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble, _as_column, _encode_column
 from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
 

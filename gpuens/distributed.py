@@ -28,10 +28,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import contingency, io, progress, validation
 from gpuens import device as devices
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble, _encode, _encode_column, _missing_everywhere, codes_dtype
 from gpuens.io import ARRAYS, IN_CHUNKS, TABLES, reading
 from gpuens.reduction import Reduction, Sample, core_groups

@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.compiled import njit
 
 
 @kernels.primitive

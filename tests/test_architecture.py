@@ -27,7 +27,7 @@ LAYERS = [
     {"contingency"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
-    {"validation", "device", "kernels", "progress", "writing"},
+    {"validation", "device", "kernels", "progress", "writing", "compiled"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
@@ -43,6 +43,7 @@ ONLY_IN = {
     "cupyx": "device",
     "dask": "distributed",
     "distributed": "distributed",
+    "numba": "compiled",
     "pymetis": "partition.metis",
 }
 

@@ -17,10 +17,10 @@ at similarity 0. With any other S all pairs are listed, whatever their sign, unt
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress, validation
+from gpuens.compiled import njit
 from gpuens.ensemble import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.partition import general_regions

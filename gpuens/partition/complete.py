@@ -9,10 +9,10 @@ with nothing but zeros between them, and which of those merge first is arbitrary
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import progress, validation
+from gpuens.compiled import njit
 from gpuens.partition.dendrogram import Dendrogram
 
 BLOCK = 512  # rows of the similarity computed at a time

@@ -1,9 +1,9 @@
 """The merge list of a linkage, and its cuts."""
 
 import numpy as np
-from numba import njit
 
 from gpuens import validation
+from gpuens.compiled import njit
 from gpuens.partition.order import pair_hash
 
 

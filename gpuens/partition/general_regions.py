@@ -11,10 +11,10 @@ eight numbers in a row. What comes near the last entry of a list is scored again
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress
+from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH, insert, pair_hash

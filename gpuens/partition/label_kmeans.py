@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, scattered
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_lookups
 

@@ -8,10 +8,10 @@ edges are scaled to integers first.
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import progress, validation
+from gpuens.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # of ordered vertices: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs

@@ -17,10 +17,10 @@ Tiles are visited in falling bands of their bounds, because good neighbours foun
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress
+from gpuens.compiled import njit
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 
 TILE = 64

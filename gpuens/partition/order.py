@@ -6,7 +6,8 @@ bijection of the packed pair, so that no two pairs tie, and it does not favour s
 """
 
 import numpy as np
-from numba import njit
+
+from gpuens.compiled import njit
 
 NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # comes after every pair of the same similarity
 

@@ -11,10 +11,10 @@ the affinities of R: in the place of the weights (N_c,) come those of all region
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.compiled import njit
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH, insert, pair_hash
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import progress, validation
+from gpuens.compiled import njit
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 
 BLOCK = 512  # rows of links computed at a time

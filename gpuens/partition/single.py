@@ -9,10 +9,10 @@ component, and only for edges that do.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress, validation
+from gpuens.compiled import njit
 from gpuens.partition.average import N_LISTED
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists

@@ -27,10 +27,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
 from gpuens.partition.label_kmeans import label_histograms, label_kmeans, squared_euclidean

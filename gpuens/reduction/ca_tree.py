@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups, pack_rows

@@ -7,10 +7,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+from gpuens.compiled import njit
 from gpuens.contingency import entropy
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_sums

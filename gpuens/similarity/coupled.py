@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuens import contingency, kernels, validation
 from gpuens import device as devices
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_sums
 

@@ -7,10 +7,10 @@ Internet and Information Systems 14 (2020) 2957-2980.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, progress, validation
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.similarity.reference_sets import reference_sets

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.similarity.coupled import (
     Blocks,

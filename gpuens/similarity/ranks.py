@@ -8,10 +8,10 @@ is a whole number, and so is everything up to the last division: the same on eve
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels, validation
+from gpuens.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 

@@ -9,10 +9,10 @@ are gone through.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.compiled import njit
 
 SPARE = 8  # candidates beyond those wanted
 TREE_FROM = 50_000  # objects from which on a k-d tree finds candidates in up to TREE_FEATURES features

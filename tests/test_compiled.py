@@ -1,0 +1,91 @@
+"""What Numba keeps of compiled functions: a convenience, whatever befalls its files and where there is no place."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from gpuens import compiled
+
+SOURCE = """
+from gpuens.compiled import njit
+
+@njit(cache=True, nogil=True)
+def twice(x):
+    return 2 * x
+"""
+
+
+@pytest.fixture
+def twice(tmp_path, monkeypatch):
+    """Return a function that imports a module of ours anew and returns its compiled function."""
+    monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    path = tmp_path / "kept_by_numba.py"
+    path.write_text(SOURCE)
+
+    def load():
+        spec = importlib.util.spec_from_file_location("kept_by_numba", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.twice
+
+    return load
+
+
+def kept(folder):
+    return sorted(path for path in folder.rglob("*.nb?"))
+
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+
+def test_what_was_compiled_is_kept(twice, tmp_path):
+    for n in range(2):
+        function = twice()
+        assert (function(21), hits(function)) == (42, n)
+    assert [path.suffix for path in kept(tmp_path)] == [".nbc", ".nbi"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_half_a_file_is_compiled_again(twice, tmp_path, suffix, share):
+    assert twice()(21) == 42
+    (path,) = (path for path in kept(tmp_path) if path.suffix == suffix)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    for n in range(2):  # and is whole again
+        function = twice()
+        assert (function(21), hits(function)) == (42, n)
+
+
+def test_a_full_disk_keeps_nothing(twice, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
+    assert twice()(21) == 42
+    assert kept(tmp_path) == []
+
+
+def test_no_place_is_said_once_and_none_is_made(tmp_path):
+    """Where neither the package nor a home may be written to, as in containers under any user's number."""
+    program = (
+        "import os, tempfile\n"
+        "def refused(*_, **__):\n    raise PermissionError(13, 'Permission denied')\n"
+        "tempfile.TemporaryFile = refused\n"  # who runs the tests may be allowed everything
+        "from gpuens import contingency, incidence, compiled\n"
+        "@compiled.njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
+        "print(twice(21))"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": "~/.cache", "NUMBA_CACHE_DIR": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120
+    )
+    assert (ran.returncode, ran.stdout) == (0, "42\n"), ran.stderr
+    assert ran.stderr.count("UserWarning: what is compiled cannot be kept") == 1
+    assert "let NUMBA_CACHE_DIR name a directory that can." in ran.stderr
+    assert os.listdir(tmp_path) == []
