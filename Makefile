@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-lowest test-pythons check check-kernels install clean
+.PHONY: demo test test-lowest test-pythons check check-bounds check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -34,6 +34,10 @@ check: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# every index of compiled code checked, in a cache of its own; an hour on two cores, for all of it is compiled anew
+check-bounds: $(VENV)/.installed
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-bounds $(BIN)/python $(TEST) -k "not emulated and not stand-in"
 
 # kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.installed

@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from numba import njit
 
 from gpuens import device
 
@@ -61,3 +62,11 @@ def test_results_do_not_depend_on_threads_that_share_the_pool(monkeypatch):
     with ThreadPoolExecutor(4) as callers:
         sums = list(callers.map(lambda n: sum(device.over_ranges(lambda a, b: b - a, n)), range(200)))
     np.testing.assert_array_equal(sums, range(200))
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="make check-bounds checks indices")
+def test_an_index_that_is_out_of_bounds_is_found():
+    at = njit(lambda array, i: array[i])
+    assert at(np.arange(3), 2) == 2
+    with pytest.raises(IndexError):
+        at(np.arange(3), 3)
