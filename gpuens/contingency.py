@@ -162,6 +162,26 @@ def _place_in_rows(found, offsets, starts, indices, counts):
             starts[c, found.i] += 1
 
 
+def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the objects, or the weight (int64), that all clusters share with those of clustering m, (N_c, k_m)."""
+    labels, offsets = labels_of(ens), ens.offsets
+    shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)
+    devices.over_ranges(
+        lambda a, b: _count_with(a, b, m, labels.matrix, offsets, weights, shared), ens.n_clusterings, grain=64
+    )
+    return shared
+
+
+@njit(cache=True, nogil=True)
+def _count_with(start, stop, m, labels, offsets, w, shared):
+    n_clusters = shared.shape[1]
+    for other in range(start, stop):
+        first, k = offsets[other], offsets[other + 1] - offsets[other]
+        for x in range(labels.shape[1]):
+            if labels[m, x] < n_clusters and labels[other, x] < k:
+                shared[first + labels[other, x], labels[m, x]] += 1 if w is None else w[x]
+
+
 # --- one pair of clusterings at a time --------------------------------------------------------------------------------
 
 

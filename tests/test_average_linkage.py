@@ -14,8 +14,8 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.average import _Rounds
-from gpuens.partition.nearest import bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.regions import bounding_weights, make_room, merge_histograms, regions_of
+from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.regions import bounding_weights, make_room, merge_histograms, regions_of, search
 from gpuens.reduction import core_groups
 from gpuens.similarity import eci
 
@@ -70,6 +70,70 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
         expected = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
         np.testing.assert_array_equal(found.similarities, expected.heights)
+
+
+def beside_identifiers(objects_each, place):
+    """Return labels one column of which names the objects, or pairs of them: clusters of one row or two."""
+    labels = structured_labels(150, 3, 4, noise=0.3, seed=2)[0]
+    names = np.random.default_rng(3).permutation(150) // objects_each
+    return np.insert(labels, place, names, axis=1)
+
+
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize("objects_each", [1, 2])
+def test_an_identifier_among_the_clusterings(objects_each, place, where):
+    labels = beside_identifiers(objects_each, place)
+    found, _ = dendrogram_of(labels, device=where)
+    assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
+    weights = random_weights(labels)
+    found, _ = dendrogram_of(labels, weights, where)
+    oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
+
+
+def test_clusters_of_one_row_are_not_searched(monkeypatch):
+    """They bring a row near no other, and tables of all of them by all tiles would be what takes long."""
+    seen = []
+
+    def counted(codes, offsets, weights, sizes, device):
+        seen.append((int(offsets[-1]), codes.dtype))
+        return nearest_index(codes, offsets, weights, sizes, device=device)
+
+    monkeypatch.setattr("gpuens.partition.average.nearest_index", counted)
+    labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
+    dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1))
+    assert seen == [(Ensemble(labels).n_clusters + 1, np.uint8)]
+
+
+def test_an_identifier_does_not_defeat_the_screen():
+    """Rows in the order of their names are as unlike as can be; in tiles they stand beside those they resemble."""
+    labels = structured_labels(4000, 4, 8, noise=0.05, seed=4)[0]
+    work = {}
+    for name, place in (("first", 0), ("last", 4)):
+        work[name] = Work()
+        dendrogram_of(
+            np.insert(labels, place, np.random.default_rng(5).permutation(4000) // 2, axis=1), work=work[name]
+        )
+    assert work["first"].comparisons < 1.5 * work["last"].comparisons
+    assert work["first"].comparisons < 0.5 * 4000**2 * 5
+
+
+def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkeypatch):
+    """Tens of thousands of clusters by all tiles would be cleared in every round."""
+    sizes, zeros = [], np.zeros
+
+    def seen(shape, *args, **kwargs):
+        if isinstance(shape, tuple):
+            sizes.append(np.prod(shape))
+        return zeros(shape, *args, **kwargs)
+
+    labels = beside_identifiers(2, 0)
+    ensemble = Ensemble(labels)
+    regions = regions_of(ensemble.codes, ensemble.offsets, np.ones(150, dtype=np.int64))
+    weights = random_weights(labels)
+    lists = Lists.empty(150, 4)
+    monkeypatch.setattr("gpuens.partition.regions.np.zeros", seen)
+    search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists)
+    assert max(sizes) <= max(2 * 150 * 4, ensemble.n_clusters)
 
 
 # where no two rows tie for nearest; a missing label or a clustering that refines another makes rows that do

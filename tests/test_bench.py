@@ -132,6 +132,19 @@ def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.md", "found.png"}
 
 
+def test_every_shape_is_given_to_every_method(tmp_path):
+    printed = run("shapes.py", "--quick", "--only", "wide", "ids", "--methods", "lwgp", "eac", "--output",
+                  tmp_path / "found.json")  # fmt: skip
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    assert set(parts) == {"wide", "ids"}
+    for part in parts.values():
+        assert list(part["rows"]) == ["lwgp", "eac"]
+        for row in part["rows"].values():
+            assert row["refusal"] is None
+            assert row["peak"] > 2**20
+    assert (tmp_path / "found.md").read_text() == printed
+
+
 # --- bench/gpu.py -----------------------------------------------------------------------------------------------------
 
 

@@ -177,6 +177,95 @@ def test_unknown_arguments_are_refused():
         contingency.agreement(labels, average="harmonic")
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_clustering_against_all(ens, weighted):
+    w = np.random.default_rng(5).integers(1, 4, ens.n_objects) if weighted else None
+    whole = naive_intersections(ens, w)
+    for m in range(ens.n_clusterings):
+        own = slice(*ens.offsets[m : m + 2])
+        np.testing.assert_array_equal(contingency.intersections_with(ens, m, w), whole[:, own])
+
+
+# --- many clusterings -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Counts how often tables are counted: once for many pairs, or Python takes longer than the counting."""
+    found, count = [], contingency._count_cells
+
+    def counted(*args):
+        found.append(count(*args))
+        return found[-1]
+
+    monkeypatch.setattr(contingency, "_count_cells", counted)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_no_pair_of_clusterings_costs_a_call(calls, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    labels = random_labels(5, (4,) * 120, 0.2)
+    ens = Ensemble(list(labels.T))
+    n_pairs = 120 * 119 // 2
+    for work in (
+        lambda: contingency.entropy(ens),
+        lambda: contingency.intersections(ens),
+        lambda: contingency.agreement(ens, "ari"),
+    ):
+        calls.clear()
+        work()
+        assert sum(calls) == n_pairs
+        assert len(calls) < n_pairs / 40
+    np.testing.assert_allclose(contingency.entropy(ens), oracles.entropy(labels), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "real"])
+def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, monkeypatch):
+    rng = np.random.default_rng(6)
+    w = {None: None, "whole": rng.integers(1, 9, ens.n_objects), "real": rng.random(ens.n_objects) + 0.1}[weights]
+
+    def results():
+        return [
+            contingency.intersections(ens, w, layout="dense"),
+            contingency.intersections(ens, w, layout="sparse").toarray(),
+            contingency.entropy(ens, w),
+            contingency.agreement(ens, "ari", weights=w),
+        ]
+
+    expected = results()
+    monkeypatch.setattr(contingency, "CELLS_AT_ONCE", 1)
+    for found, wanted in zip(results(), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layout, weighted, monkeypatch):
+    w = np.random.default_rng(7).integers(1, 9, ens.n_objects) if weighted else None
+    shared = contingency.intersections(ens, w, layout=layout)
+    for rows in (2**22, 1):
+        monkeypatch.setattr(contingency, "ROWS_AT_ONCE", rows)
+        np.testing.assert_array_equal(contingency.entropy_of(shared, ens.offsets), contingency.entropy(ens, w))
+
+
+@pytest.mark.parametrize("score", ["ari", "nmi"])
+def test_agreement_is_that_of_each_table(ens, score):
+    of_table = {"ari": contingency.ari_of, "nmi": contingency.nmi_of}[score]
+    expected = np.eye(ens.n_clusterings)
+    for i, j, table in contingency.pair_tables(ens):
+        expected[i, j] = expected[j, i] = of_table(table)
+    np.testing.assert_array_equal(contingency.agreement(ens, score), expected)
+
+
+def test_a_sparse_layout_of_too_many_clusterings_is_refused_uncounted(calls, monkeypatch):
+    ens = Ensemble(list(random_labels(40, (6,) * 50, 0).T))
+    monkeypatch.setenv("GPUENS_MEMORY", "200kB")
+    with pytest.raises(MemoryError, match="which holds a few pairs"):
+        contingency.intersections(ens, layout="sparse")
+    assert not calls
+
+
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 

@@ -65,6 +65,16 @@ def close_blocks(found, expected):
 TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # with the labels as printed
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labels, weighted, monkeypatch):
+    reduced = core_groups(ge.Ensemble(labels))
+    weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
+    expected = coupled.coupling(reduced.ensemble, reduced.weights, weights).values
+    monkeypatch.setattr("gpuens.similarity.coupled.contingency.intersections", None)  # not to be had
+    monkeypatch.setattr("gpuens.similarity.coupled.SHARE_OF_BUDGET", 0.0)
+    np.testing.assert_array_equal(coupled.coupling(reduced.ensemble, reduced.weights, weights).values, expected)
+
+
 def test_table_two_of_the_paper(where):
     matrices = ge.similarity.coupled_clusters(TABLE_TWO, device=where)
     assert [matrix.round(3).tolist() for matrix in matrices] == [

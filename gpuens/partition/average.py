@@ -96,7 +96,7 @@ def average_linkage(
         lists = nearest_lists(index, n_listed)
         work.comparisons += index.comparisons
         bounding = bounding_weights(cluster_weights, device=device)
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding)
+        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index.order)
     nothing = xp.empty(0, dtype=np.int64)
     merges = [(nothing, nothing, xp.empty(0))]
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
@@ -172,6 +172,7 @@ class _Rounds:
         work: Work,
         device: str,
         bounding: BoundingWeights | None = None,
+        order: Any = None,
     ) -> None:
         n_rows = len(lists.ids)
         xp = devices.namespace(device)
@@ -180,6 +181,7 @@ class _Rounds:
         self.regions = regions
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # of searches by weights
+        self.order = xp.arange(n_rows) if order is None else order
         self.n_clusterings = n_clusterings
         self.work = work
         self.device = device
@@ -247,9 +249,15 @@ class _Rounds:
     def _search(self, queries: Any) -> None:
         """List anew the nearest of all active regions for each of ``queries``."""
         self.work.comparisons += search(
-            queries, self.active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole,
+            queries, self._alike(), self.regions, self.weights, self.bounding, self.n_clusterings, self.whole,
             self.lists, device=self.device,
         )  # fmt: skip
+
+    def _alike(self) -> Any:
+        """Return the active regions with like ones side by side, as the tiles of a search want them."""
+        is_active = devices.namespace(self.device).zeros(len(self.order), dtype=bool)
+        is_active[self.active] = True
+        return self.order[is_active[self.order]]
 
     def _merge(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, device=self.device)

@@ -202,7 +202,8 @@ def search(
     the sum of products is the numerator itself; otherwise it is rounded in another order than the exact one, so that
     what may enter a list is scored again.
     """
-    tile, n_tiles = _tiles(len(active), len(weights), CEILINGS)
+    entries = len(queries) * int(regions.length[active].sum())  # to look at without ceilings, which are to save work
+    tile, n_tiles = _tiles(len(active), len(weights), min(CEILINGS, entries))
     ceilings = np.zeros((len(weights), n_tiles), dtype=bounding.weights.dtype)
 
     def raise_range(start: int, stop: int) -> None:
@@ -242,6 +243,7 @@ def _search(
     n_tiles = ceilings.shape[1]
     n_listed = ids.shape[1]
     query = np.zeros(len(weights))
+    held = np.zeros(len(weights), dtype=np.int64)
     reach = np.empty(n_tiles, dtype=ceilings.dtype)
     ties = np.empty(n_listed, dtype=np.uint64)
     compared = 0
@@ -253,6 +255,7 @@ def _search(
         for e in range(begin, end):
             cluster = regions.clusters[e]
             query[cluster] = weights[cluster] * regions.counts[e]
+            held[cluster] = regions.counts[e]
             share = ceilings.dtype.type(bounding[cluster] * (regions.counts[e] / regions.size[a]))
             ceiling = ceilings[cluster]
             for t in range(n_tiles):
@@ -284,10 +287,15 @@ def _search(
                     compared += regions.length[r]
                     if score <= 0.0 or score < floor * regions.size[r] or r == a:
                         continue
+                    pairs = regions.size[a] * regions.size[r] * n_clusterings
                     if whole:
-                        similarity = score / (regions.size[a] * regions.size[r] * n_clusterings)
+                        similarity = score / pairs
                     else:
-                        similarity = similarity_of(regions, weights, n_clusterings, a, r)
+                        total = weights[0] * 0  # with the bits of `similarity_of`: what they do not share adds 0
+                        for e in range(regions.start[r], regions.start[r] + regions.length[r]):
+                            cluster = regions.clusters[e]
+                            total += weights[cluster] * (held[cluster] * np.int64(regions.counts[e]))
+                        similarity = total / pairs
                     listed = insert(ids[a], similarities[a], ties, listed, r, similarity, pair_hash(a, r))
                     if listed == n_listed:
                         # a little lower than the last entry's, because products and quotients are rounded
@@ -300,6 +308,7 @@ def _search(
         bound_hash[a] = ties[n_listed - 1] if full else NO_HASH
         for e in range(begin, end):
             query[regions.clusters[e]] = 0.0
+            held[regions.clusters[e]] = 0
     return compared
 
 

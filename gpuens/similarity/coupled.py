@@ -18,6 +18,8 @@ from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_sums
 
+SHARE_OF_BUDGET = 0.25  # that the intersections of all clusters may take
+
 
 class Blocks(NamedTuple):
     """A block-diagonal S in one array: block m is ``values[starts[m] : starts[m + 1]]``, k_m × k_m, row after row."""
@@ -83,27 +85,51 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 
 
 def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -> Blocks:
-    """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects."""
-    _coupling_fits(ens.offsets, weights)
-    return coupling_of(contingency.intersections(ens, counts, device=device), ens.offsets, weights, device=device)
+    """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects.
+
+    Where N_c × N_c is more than a quarter of the memory budget, each clustering is counted against all others on its
+    own, which takes twice as long.
+    """
+    shares_of = _coupling_fits(ens.offsets, weights)
+    if device != "cpu" or 8 * ens.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
+        layout = "dense" if device == "cpu" else "auto"
+        return coupling_of(
+            contingency.intersections(ens, counts, layout=layout, device=device), ens.offsets, weights, device=device
+        )
+    sizes, offsets = cluster_objects(ens, counts), ens.offsets
+    return Blocks.of(
+        [
+            _coupled(contingency.intersections_with(ens, j, counts), sizes, j, offsets, shares_of, device)
+            for j in range(ens.n_clusterings)
+        ]
+    )
 
 
 def coupling_of(shared: contingency.Table, offsets: np.ndarray, weights: Any, *, device: str = "cpu") -> Blocks:
     """Return what `coupling` does, of cluster intersections counted before."""
     shares_of = _coupling_fits(offsets, weights)
-    sizes = shared.diagonal().astype(np.float64)
+    sizes = shared.diagonal()
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
-        own = sizes[first:last]
         table = shared[first:last]
-        spread = (table if isinstance(table, np.ndarray) else table.toarray()) / np.maximum(own, 1)[:, None]
-        others = shares_of.copy()
-        others[j] = 0.0
-        inter = relative_similarities(spread.T.copy(), offsets, others / others.sum(), device=device)
-        product = own[:, None] * own
-        intra = product / np.maximum(own[:, None] + own + product, 1)
-        matrices.append(intra * devices.to_host(inter))
+        table = table if isinstance(table, np.ndarray) else table.toarray()
+        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, device))
     return Blocks.of(matrices)
+
+
+def _coupled(
+    table: np.ndarray, sizes: np.ndarray, j: int, offsets: np.ndarray, shares_of: np.ndarray, device: str
+) -> np.ndarray:
+    """Return the CCSC (k_j, k_j) of clustering j from the objects that its clusters share with all, (N_c, k_j)."""
+    own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
+    spread = np.ascontiguousarray(table / np.maximum(own, 1))
+    others = shares_of.copy()
+    others[j] = 0.0
+    inter = relative_similarities(spread, offsets, others / others.sum(), device=device)
+    product = own[:, None] * own
+    intra = product / np.maximum(own[:, None] + own + product, 1)
+    coupled: np.ndarray = intra * devices.to_host(inter)
+    return coupled
 
 
 def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
