@@ -59,6 +59,9 @@ METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
 ]
 
 
+READING = ("exclude", "id_column", "missing", "sep", "header")  # options of the parameters of `io.read_labels`
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
@@ -174,7 +177,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_selection(run)
     run.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
     run.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
-    run.add_argument("-o", "--output", help="npy, npz, csv, tsv or parquet (beside the input: <LABELS>.<METHOD>.npy)")
+    _add_reading(run)
+    run.add_argument(
+        "--drop-unlabelled",
+        action="store_true",
+        help="leave out objects without any label; they are -1 in the output",
+    )
+    run.add_argument(
+        "-o",
+        "--output",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy)",
+    )
     run.add_argument(
         "--report",
         action="store_true",
@@ -203,9 +216,10 @@ def _parser() -> argparse.ArgumentParser:
         "Make base clusterings: k-means on features, many times.",
         epilog="A record of the run is written beside the output: OUTPUT.json.",
     )
-    make.add_argument("X", help="npy, npz, csv, tsv or parquet file, or the name of a data set")
+    make.add_argument("X", help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set")
     _add_selection(make)
-    make.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv or parquet")
+    _add_reading(make)
+    make.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
     make.add_argument("--n-clusterings", type=int, default=20, metavar="M", help="how many (20)")
     make.add_argument(
         "-k",
@@ -229,6 +243,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("b", metavar="B", help="label file with one column")
     for side in "ab":
         _add_selection(score, f"-{side}")
+    _add_reading(score)
     score.add_argument("--json", action="store_true", help="for programs to read")
 
     info = command("info", _info, "Say what is installed, on what it runs, and which methods there are.")
@@ -246,15 +261,42 @@ def _add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
     whose = f" of {suffix[1:].upper()}" if suffix else ""
     parser.add_argument(
         f"--columns{suffix}",
-        type=_columns,
+        type=_listed,
         metavar="NAMES",
-        help=f"columns{whose} to read: names or numbers from 0 on, with commas",
+        help=f"columns{whose} to read: names, patterns such as 'leiden_*' or numbers from 0 on, with commas",
     )
-    parser.add_argument(f"--key{suffix}", help=f"array of an npz file{whose}")
+    parser.add_argument(f"--key{suffix}", help=f"array of an npz file{whose}, or of an h5ad file with features")
 
 
-def _columns(text: str) -> list[str]:
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to read a file."""
+    parser.add_argument("--exclude", type=_listed, metavar="NAMES", help="columns to leave out, as in --columns")
+    parser.add_argument("--sep", type=_separator, help="what separates the fields of csv and tsv (told from the file)")
+    first = parser.add_mutually_exclusive_group()
+    first.add_argument("--header", action="store_true", default=None, help="the first line of csv and tsv holds names")
+    first.add_argument("--no-header", dest="header", action="store_false", help="it does not (told from the file)")
+    parser.add_argument(
+        "--missing",
+        type=_listed,
+        metavar="WORDS",
+        help="what stands for missing beside empty fields, with commas: '?,unknown'",
+    )
+    parser.add_argument("--id-column", metavar="NAME", help="the column that names the objects, for the output")
+
+
+def _reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
+    """Return how to read a file, as `gpuens.io` calls it, with the columns that options with this suffix name."""
+    found = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
+    return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
+
+
+def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _separator(text: str) -> str:
+    """Read a separator, of which a shell can hardly be told some."""
+    return {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)
 
 
 def _k(text: str) -> Any:
@@ -286,6 +328,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.scheduler is None and args.labels.lower().endswith(".zarr"):
         args.scheduler = "threads"  # it is in chunks already
     validation.chunk_options(args.scheduler, args.workers, args.key)
+    if args.scheduler is not None:
+        _check_reading_in_chunks(args)
     kinds = io.IN_CHUNKS if args.scheduler else io.ARRAYS + io.TABLES + io.ANNOTATED
     _check_inputs(args.labels, kinds=kinds)
     from gpuens import device as devices
@@ -297,18 +341,22 @@ def _run(args: argparse.Namespace) -> None:
     _check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, type(estimator))
+    n_unlabelled = 0
     with writing.recorded(output) as record:
         if args.scheduler is None:
             with clock.phase("read"):
-                ensemble = io.read_labels(args.labels, columns=args.columns, key=args.key)
+                read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **_reading(args))
+                ensemble = read.ensemble
                 features = {} if args.features is None else {"X": datasets.load(args.features).X}
             with clock.phase("fit"):
                 estimator.fit(ensemble, **features)
             with clock.phase("write"):
-                io.write_labels(output, estimator.labels_)
+                io.write_labels(output, _of_all(estimator.labels_, read.labelled), ids=read.ids)
             sizes = [int(size) for size in _counts(estimator.labels_)]
+            n_unlabelled = 0 if read.labelled is None else len(read.labelled) - ensemble.n_objects
         else:
             ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
+        named = [name for name in ensemble.names if isinstance(name, str)]
         groups = estimator.reduction_.n_representatives
         exact = estimator.reduction in (None, "core-groups")
         record |= _facts(
@@ -321,7 +369,9 @@ def _run(args: argparse.Namespace) -> None:
             **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
             output=output,
             n_objects=sum(sizes),
+            **({"n_unlabelled": n_unlabelled} if n_unlabelled else {}),
             n_clusterings=ensemble.n_clusterings,
+            **({"columns": named} if named else {}),
             n_base_clusters=ensemble.n_clusters,
             **{"n_core_groups" if exact else "n_rows": groups},
             n_clusters=estimator.n_clusters_,
@@ -341,6 +391,10 @@ def _run(args: argparse.Namespace) -> None:
             f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with "
             f"{ensemble.n_clusters:,} clusters, {groups:,} {'distinct label rows' if exact else 'rows worked on'}"
         )
+        if named:
+            print(f"columns: {', '.join(named[:20])}{' …' * (len(named) > 20)}")
+        if n_unlabelled:
+            print(f"unlabelled: {n_unlabelled:,} objects, left out and -1 in the output")
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
         if drawn:
             print(f"report: {len(drawn)} picture{'s' * (len(drawn) > 1)} in {output}.report")
@@ -349,18 +403,18 @@ def _run(args: argparse.Namespace) -> None:
 
 def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: "_Clock") -> tuple[Any, list[int]]:
     """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
-    from gpuens import validation
     from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
 
     scheduler = None if args.scheduler == "threads" else args.scheduler
     with connected(scheduler, args.workers) as client:
         with clock.phase("plan"):
-            labels = read_labels(args.labels, chunk_rows=args.chunk_rows)
-            if args.columns is not None:
-                frame = hasattr(labels, "columns")
-                names = list(labels.columns) if frame else list(range(labels.shape[1]))
-                chosen = validation.chosen_columns(args.columns, names)
-                labels = labels[[names[m] for m in chosen]] if frame else labels[:, chosen]
+            labels = read_labels(
+                args.labels,
+                chunk_rows=args.chunk_rows,
+                columns=args.columns,
+                exclude=args.exclude,
+                missing=args.missing,
+            )
             if scheduler == "cuda" and not hasattr(labels, "columns"):
                 labels = on_gpus(labels)
             expected = plan(labels, estimator, client=client)
@@ -371,6 +425,25 @@ def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock:
         with clock.phase("write"):
             counts = write_labels(output, estimator.labels_, client=client)
     return estimator.reduction_.ensemble, [int(size) for size in counts]
+
+
+def _check_reading_in_chunks(args: argparse.Namespace) -> None:
+    """Refuse options of reading that labels in chunks do not have."""
+    for name in ("id_column", "drop_unlabelled", "sep", "header"):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
+
+
+def _of_all(labels: Any, labelled: Any) -> Any:
+    """Return the labels of all objects of a file, -1 where they were left out for want of any label."""
+    import numpy as np
+
+    if labelled is None:
+        return labels
+    found = np.full(len(labelled), -1)
+    found[labelled] = labels
+    return found
 
 
 def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
@@ -419,16 +492,16 @@ def _generate(args: argparse.Namespace) -> None:
         "random_state": args.seed,
     }
     with clock.phase("read"):
-        if args.columns is None and args.key is None:
-            X = datasets.load(args.X).X
-        else:
-            X = io.read_features(args.X, columns=args.columns, key=args.key)
+        chosen = {name: value for name, value in _reading(args).items() if value is not None}
+        X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
+        named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
+        ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     with clock.phase("cluster"):
         ensemble = generate.kmeans_ensemble(X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
     with writing.recorded(args.output) as record:
         with clock.phase("write"):
-            io.write_labels(args.output, ensemble)
+            io.write_labels(args.output, ensemble, ids=ids)
         record |= _facts(
             args,
             clock,
@@ -456,8 +529,8 @@ def _score(args: argparse.Namespace) -> None:
     _check_inputs(args.a, args.b, kinds=io.ARRAYS + io.TABLES + io.ANNOTATED)
     from gpuens import metrics
 
-    a = io.read_columns(args.a, columns=args.columns_a, key=args.key_a)
-    b = io.read_columns(args.b, columns=args.columns_b, key=args.key_b)
+    a = io.read_columns(args.a, **_reading(args, "_a"))
+    b = io.read_columns(args.b, **_reading(args, "_b"))
     validation.one_column(len(b), args.b)
     (truth,) = b.values()
     rows = [metrics.scores(column, truth) for column in a.values()]
@@ -516,10 +589,11 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
-    """Return where the consensus goes when nobody says: labels.csv.gz → labels.lwea.npy."""
+    """Return where the consensus goes when nobody says: s.csv → s.csv.lwea.npy, which s.tsv does not go to."""
     from gpuens.validation import file_kind
 
-    return f"{labels[: -len(file_kind(labels, kinds))]}.{method}.npy"
+    file_kind(labels, kinds)
+    return f"{labels.rstrip(os.sep)}.{method}.npy"
 
 
 def _check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
@@ -532,13 +606,9 @@ def _check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
 
 def _check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
-    from importlib.util import find_spec
-
     from gpuens import io, validation, writing
 
-    kind = validation.output_path(output, io.ARRAYS + io.TABLES, inputs=sources)
-    if kind == ".parquet" and find_spec("pyarrow") is None:
-        raise validation.package_missing("parquet", "pyarrow")
+    io.packages_for(validation.output_path(output, io.OUTPUTS, inputs=sources))
     validation.writable_path(writing.record_of(output), "record")
 
 

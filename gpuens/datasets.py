@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import io, validation
+from gpuens.arrays import Archive
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
@@ -63,8 +64,8 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     name : str or path
         "digits", "iris", "wine", "breast_cancer": the ones that scikit-learn brings along. "covtype": ``covtype.npz``
         of the directory if it is there, else downloaded (and kept) by scikit-learn. Any other name: ``<name>.npz`` of
-        the directory. Or the path of an npz file as described above, or of an npy, csv, tsv or parquet file; in those
-        tables a column called ``y``, ``class``, ``label`` or ``target`` holds the classes.
+        the directory. Or the path of an npz file as described above, or of an npy, csv, tsv, parquet or h5ad file; in
+        those tables a column called ``y``, ``class``, ``label`` or ``target`` holds the classes.
     data : path, optional
         The directory of data sets; without it, the one that GPUENS_DATA names.
 
@@ -85,7 +86,7 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     ((1797, 64), 10)
     """
     validation.dataset_name(name)
-    if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.ARRAYS + io.TABLES):
+    if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.INPUTS):
         return _from_file(Path(name), Path(name).name.split(".")[0])
     if name in BUNDLED:
         from sklearn import datasets
@@ -112,10 +113,10 @@ def _from_file(path: Path, name: str) -> Dataset:
     X = io.read_features(path)
     y = None
     if path.suffix.lower() == ".npz":
-        with io.reading(path), np.load(path, allow_pickle=False) as archive:
-            y = archive["y"].ravel() if "y" in archive.files else None
-            if "scale" in archive.files:
-                X = X * archive["scale"]
+        with validation.reading(path), Archive(path) as archive:
+            y = archive.read("y").ravel() if "y" in archive.names else None
+            if "scale" in archive.names:
+                X = X * archive.read("scale")
     elif hasattr(X, "columns"):
         classes = [column for column in X.columns if str(column).lower() in ("y", "class", "label", "target")]
         if classes:

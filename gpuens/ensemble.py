@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import device, validation
+from gpuens.columns import warn_of_strangers
 
 
 class Ensemble:
@@ -70,12 +71,26 @@ class Ensemble:
             if names is not None:
                 self.names = validation.clustering_names(names, self.n_clusterings)
             return
-        columns, found_names, kind = _columns(labels)
-        names = found_names if names is None else validation.clustering_names(names, len(columns))
-        codes, categories = _encode(columns, names)
-        validation.clusterings_say_something([len(c) for c in categories], names, len(codes))
-        validation.objects_are_labelled(_missing_everywhere(codes))
-        self.__dict__.update(Ensemble.of_codes(codes, categories, names, kind).__dict__)
+        found, kind = _coded(labels, names)
+        validation.objects_are_labelled(_missing_everywhere(found[0]))
+        self.__dict__.update(Ensemble.of_codes(*found, kind).__dict__)
+        if hasattr(labels, "columns"):
+            warn_of_strangers(self.codes, np.diff(self.offsets), self.names, "labels")
+
+    @classmethod
+    def of_labelled(cls, labels: Any, *, names: Sequence | None = None) -> tuple["Ensemble", np.ndarray]:
+        """Return the ensemble of the objects that have a label in some clustering, and the mask (n_objects,) of them.
+
+        Parameters and errors are those of the class.
+
+        >>> import gpuens as ge
+        >>> ens, labelled = ge.Ensemble.of_labelled([["a", None, "b"], [3, -1, 5]])
+        >>> ens.n_objects, labelled.tolist()
+        (2, [True, False, True])
+        """
+        (codes, categories, names), kind = _coded(labels, names)
+        labelled = ~_missing_everywhere(codes)
+        return cls.of_codes(codes[labelled].copy(order="F"), categories, names, kind), device.to_host(labelled)
 
     @classmethod
     def of_codes(cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu") -> "Ensemble":
@@ -156,6 +171,15 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
+
+
+def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
+    """Return the codes of what the caller gave, the categories and the names, and where the labels live."""
+    columns, found_names, kind = _columns(labels)
+    names = found_names if names is None else validation.clustering_names(names, len(columns))
+    codes, categories = _encode(columns, names)
+    validation.clusterings_say_something([len(c) for c in categories], names, len(codes))
+    return (codes, categories, names), kind
 
 
 # --- from what callers have to columns --------------------------------------------------------------------------------
@@ -325,7 +349,8 @@ def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
 
 def _sort_key(value: Any) -> tuple[int, str, Any]:
     """Order labels of all kinds by value, numbers first, so that the order of the objects cannot matter."""
-    if isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+    number = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+    if number and not isinstance(value, np.timedelta64):  # which NumPy counts among the integers
         return 0, "", int(value)
     if isinstance(value, str):
         return 1, "", str(value)

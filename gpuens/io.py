@@ -1,29 +1,57 @@
-"""Label files and feature files: npy, npz, csv, tsv, parquet and h5ad, by the ending of their name."""
+"""Label files and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, by the ending of their name.
+
+What a file claims to hold is compared with the memory that may be taken before it is read.
+"""
 
 import os
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from importlib import import_module
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import annotated, device, validation
+from gpuens.columns import Opened, chosen, left_out, telling, warn_of_strangers, without
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
-from gpuens.writing import replacing
+from gpuens.validation import reading
+from gpuens.writing import replacing, replacing_folder
 
-TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
+FOLDERS = (".zarr",)
+INPUTS = (*ARRAYS, *TABLES, *ANNOTATED)
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # that `gpuens.distributed` reads
+OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
 
 Path_ = str | os.PathLike
 Columns = str | int | Sequence[str | int]
+Words = str | Sequence[str]
 
 
-def read_labels(path: Path_, *, columns: Columns | None = None, key: str | None = None) -> Ensemble:
+class LabelFile(NamedTuple):
+    """What `read_label_file` finds in a file."""
+
+    ensemble: Ensemble  # of the objects that have labels
+    ids: Any  # what the file calls all of its objects, a pandas Index; None: nothing
+    labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
+
+
+def read_labels(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    drop_unlabelled: bool = False,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> Ensemble:
     """Read base clusterings from a file.
 
     Parameters
@@ -34,15 +62,31 @@ def read_labels(path: Path_, *, columns: Columns | None = None, key: str | None 
         - ``.npy``: an array (n_objects, n_clusterings), or (n_objects,) for a single clustering, read through a memory
           map, column by column.
         - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; else ``key`` says which array.
-        - ``.csv``, ``.tsv``, also with ``.gz``: a column for each clustering. The first row holds names unless all of
-          it are numbers. Empty fields are missing labels. An unnamed first column that numbers or names the rows, as
-          pandas writes it, is left out.
+        - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
+          column that numbers or names the rows, as pandas and R write it, is left out. Labels are read as text: 01 is
+          not 1. A column of nothing but numbers means numbers; in it -1 and nan are missing. Everywhere an empty field
+          is missing, and nothing else: a cluster may be called NA. Blanks around a field do not count.
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``; those of categories and integers unless ``columns`` says which (needs anndata).
-    columns : name, number, or list of them, optional
-        Which columns to read, in this order; numbers count from 0.
+    columns : name, number, pattern, or list of them, optional
+        Which columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. Without
+        it a column with a different value for each object, as ids have, is left out, with a warning; so is said of
+        what does not look like the others (`gpuens.columns.warn_of_strangers`).
+    exclude : name, number, pattern, or list of them, optional
+        Which columns to leave out.
     key : str, optional
         The name of the array in an npz file.
+    id_column : name or number, optional
+        The column that names the objects, which is no clustering; `read_label_file` returns it.
+    missing : str or list of str, optional
+        Words that mean missing, such as ``["?", "unknown"]``; in columns of numbers also numbers, such as ``"0"``. With
+        a list, be it empty, no warning is given of other words that look like it.
+    drop_unlabelled : bool
+        Leave out objects without any label, which are refused otherwise.
+    sep : str, optional
+        What separates the fields of text; without it that is told from the first lines: comma, semicolon, tab or |.
+    header : bool, optional
+        Whether the first line of text holds names. Without it, it does unless all of it are numbers.
 
     Returns
     -------
@@ -52,7 +96,10 @@ def read_labels(path: Path_, *, columns: Columns | None = None, key: str | None 
     ------
     OSError, ValueError, TypeError, ImportError
         In one sentence, for files that are not there, cannot be read or are of an unknown kind, for unknown columns and
-        keys, where a package is missing, and for labels that `Ensemble` refuses.
+        keys, where a package is missing, for text whose separator or first line can be understood in two ways or whose
+        lines differ in length, for more clusterings than objects, and for labels that `Ensemble` refuses.
+    MemoryError
+        For files that claim to hold more than the memory that may be taken, before they are read.
 
     Examples
     --------
@@ -64,11 +111,46 @@ def read_labels(path: Path_, *, columns: Columns | None = None, key: str | None 
     >>> ens.names, ens.to_array().tolist()
     (['p', 'q'], [[0, 0], [0, 1], [1, -1]])
     """
-    found, names = _read_labels(path, columns, key)
-    return Ensemble(found, names=names)
+    return read_label_file(
+        path,
+        columns=columns,
+        exclude=exclude,
+        key=key,
+        id_column=id_column,
+        missing=missing,
+        drop_unlabelled=drop_unlabelled,
+        sep=sep,
+        header=header,
+    ).ensemble
 
 
-def read_columns(path: Path_, *, columns: Columns | None = None, key: str | None = None) -> dict[Any, Any]:
+def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
+    """Read base clusterings with what the file calls its objects; parameters and errors are those of `read_labels`.
+
+    Returns
+    -------
+    LabelFile
+        ``ensemble``; ``ids``, a pandas Index (n_objects,): the column that ``id_column`` names, else row names of a
+        table or cell names, None where there are none; ``labelled``, a mask of the objects that are in the ensemble
+        where others were dropped, else None.
+    """
+    found, names, ids = _read_labels(path, **options)
+    if names is None:  # an array
+        validation.label_file_shape(path, found.shape)
+        clusterings: Any = found
+    else:
+        validation.label_file_shape(path, (len(found), len(names)))
+        clusterings = [found.iloc[:, m] for m in range(len(names))] if hasattr(found, "iloc") else list(found.T)
+    if drop_unlabelled:
+        ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
+    else:
+        ensemble, labelled = Ensemble(clusterings, names=names), None
+    if options.get("columns") is None and names is not None:
+        warn_of_strangers(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+
+
+def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
     """Read label columns as they are, by name: a single one may then leave objects without a label.
 
     Parameters and errors are those of `read_labels`, but for what `Ensemble` refuses.
@@ -77,32 +159,70 @@ def read_columns(path: Path_, *, columns: Columns | None = None, key: str | None
     -------
     dict of name or number: array or pandas Series (n_objects,)
     """
-    found, names = _read_labels(path, columns, key)
+    found, names, _ = _read_labels(path, **options)
     if hasattr(found, "iloc"):
         return {name: found.iloc[:, m] for m, name in enumerate(found.columns)}
     return {name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}
 
 
-def _read_labels(path: Path_, columns: Columns | None, key: str | None) -> tuple[Any, list | None]:
-    """Return the labels in a file as an array or a DataFrame, and the names of the columns that were chosen."""
-    found = _read(path, ARRAYS + TABLES + ANNOTATED, key)
-    if columns is None and str(path).lower().endswith(ANNOTATED):
-        columns = _like_labels(found)
-    return (found, None) if columns is None else _selected(found, columns)
+def _read_labels(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> tuple[Any, list | None, Any]:
+    """Return the labels in a file as an array or a DataFrame, the names of the columns if it has any, and the ids."""
+    suffix = validation.file_kind(path, INPUTS)
+    opened = _open(path, suffix, key, sep=sep, header=header, missing=missing)
+    everything = columns is None
+    if everything and suffix in ANNOTATED:
+        columns = annotated.like_labels(opened.read(list(range(len(opened.names)))))
+    wanted, of_ids = chosen(opened.names, columns, exclude, id_column)
+    ids = opened.ids(of_ids)
+    found = opened.read(wanted)
+    names = [opened.names[m] for m in wanted]
+    if suffix not in TEXTS:  # which have seen to it
+        found = without(found, missing)
+    if everything and len(names) > 1:
+        kept = left_out(found, names, f"path {os.fspath(path)!r}")
+        if len(kept) < len(names):
+            found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
+            names = [names[m] for m in kept]
+    return found, None if suffix in ARRAYS and names == list(range(found.shape[1])) else names, ids
 
 
-def read_features(path: Path_, *, columns: Columns | None = None, key: str | None = None) -> Any:
+def read_features(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> Any:
     """Read features (n_objects, n_features) from a file.
 
     Parameters
     ----------
     path : str or path
-        As in `read_labels`, but for ``.h5ad``. An ``.npz`` file holds one array, or one called ``X`` beside others, or
-        what ``scipy.sparse.save_npz`` writes; else ``key`` says which array.
-    columns : name, number, or list of them, optional
-        Which features to read.
+        As in `read_labels`. An ``.npz`` file holds one array, or one called ``X`` beside others, or what
+        ``scipy.sparse.save_npz`` writes; else ``key`` says which array. Of an ``.h5ad`` file X is read, or what ``key``
+        names in obsm or the layers, such as ``"X_pca"``.
+    columns, exclude : name, number, pattern, or list of them, optional
+        Which features to read, and which to leave out.
     key : str, optional
-        The name of the array in an npz file.
+        The name of the array in an npz or h5ad file.
+    id_column : name or number, optional
+        The column that names the objects, which is no feature; `read_ids` returns it.
+    missing, sep, header
+        As in `read_labels`, for text.
 
     Returns
     -------
@@ -110,32 +230,62 @@ def read_features(path: Path_, *, columns: Columns | None = None, key: str | Non
 
     Raises
     ------
-    OSError, ValueError, TypeError, ImportError
+    OSError, ValueError, TypeError, ImportError, MemoryError
         As `read_labels`. Whether the features are numbers is for those to check who use them.
     """
-    found = _read(path, ARRAYS + TABLES, key, features=True)
-    return found if columns is None else _selected(found, columns)[0]
+    suffix = validation.file_kind(path, INPUTS)
+    opened = _open(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
+    return opened.read(chosen(opened.names, columns, exclude, id_column)[0])
 
 
-def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None) -> None:
+def read_ids(
+    path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
+) -> Any:
+    """Return what a file calls its objects: the column that ``id_column`` names, or the names of its rows or cells.
+
+    Returns
+    -------
+    pandas Index (n_objects,), or None for files that call them nothing
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError
+        As `read_labels`.
+    """
+    suffix = validation.file_kind(path, INPUTS)
+    if id_column is None and suffix in ARRAYS:
+        return None
+    opened = _open(path, suffix, None, sep=sep, header=header, missing=None)
+    of_ids = None if id_column is None else chosen([*opened.names, ""], id_column=id_column)[1]
+    return opened.ids(of_ids)
+
+
+def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids: Any = None) -> None:
     """Write one labelling, or the base clusterings of an ensemble, to a file.
 
     Parameters
     ----------
     path : str or path
         The ending of its name says what is written: ``.npy``, ``.npz`` (an array ``labels``), ``.csv``, ``.tsv``, both
-        also with ``.gz``, or ``.parquet``. A file of that name is replaced once the new one is complete.
+        also with ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as
+        categories, under the names of the cells) or ``.zarr`` (an array). A file of that name is replaced once the new
+        one is complete.
     labels : array (n_objects,) or (n_objects, n_clusterings), or Ensemble
-        Integers or strings. Of an ensemble the cluster numbers are written, with -1 for missing.
+        Integers or strings. Of an ensemble the cluster numbers are written, with -1 for missing. In csv and tsv a
+        string that a spreadsheet would run, one that begins with = + - or @, is written with ' before it, which
+        `read_labels` takes away again.
     names : sequence of str, optional
         The names of the columns of a table: for one labelling "label", for an ensemble its own names unless they are
         numbers, else "clustering_0", ….
+    ids : sequence or pandas Index (n_objects,), optional
+        What the objects are called: the first column of a table, by the name of the Index (without a name it is one of
+        row names), or the names of the cells; other kinds of files have no place for them.
 
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        In one sentence, for unknown kinds of files, directories that cannot be written to, labels that are none, and
-        where pyarrow is missing.
+        In one sentence, for unknown kinds of files, directories that cannot be written to, labels that are none or
+        would not read back from text, and where pyarrow, anndata or zarr is missing.
 
     Examples
     --------
@@ -146,7 +296,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None) -> 
     ...     path.read_text()
     'label\\n0\\n0\\n1\\n'
     """
-    suffix = validation.file_kind(path, ARRAYS + TABLES)
+    suffix = validation.file_kind(path, OUTPUTS)
     if isinstance(labels, Ensemble):
         if names is None and all(isinstance(name, str) for name in labels.names):
             names = labels.names
@@ -159,172 +309,202 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None) -> 
     if names is None:
         names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
     names = [str(name) for name in validation.clustering_names(names, matrix.shape[1])]
-    if suffix == ".parquet":
-        _parquet()
+    validation.one_id_each(ids, len(matrix))
+    packages_for(suffix)
+    if suffix in FOLDERS:
+        with replacing_folder(path) as folder:
+            import zarr
+
+            zarr.save_array(folder, labels)
+        return
     with replacing(path) as file:
         if suffix == ".npy":
             np.save(file, labels, allow_pickle=False)
         elif suffix == ".npz":
             np.savez(file, labels=labels)
         else:
-            _write_table(file, suffix, matrix, names)
+            _write_table(file, suffix, matrix, names, ids)
+
+
+def packages_for(suffix: str) -> None:
+    """Refuse a kind of output whose package is not installed, before there is anything to write."""
+    package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
+    if package is not None:
+        with _needs(package, suffix[1:]):
+            import_module(package)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path_, kinds: tuple[str, ...], key: str | None, *, features: bool = False) -> Any:
-    """Return what a file holds: an array with at least two dimensions, a sparse matrix or a DataFrame."""
-    suffix = validation.file_kind(path, kinds)
+def _open(
+    path: Path_,
+    suffix: str,
+    key: str | None,
+    *,
+    sep: str | None,
+    header: bool | None,
+    missing: Words | None,
+    features: bool = False,
+) -> Opened:
+    """Open a file of a kind and find its columns."""
     validation.readable_path(path)
-    validation.key_fits(key, suffix)
-    if suffix == ".npy":
-        with reading(path):
-            return _as_columns(np.lib.format.open_memmap(path, mode="r"))
-    if suffix == ".npz":
-        return _read_npz(path, key, features=features)
+    validation.key_fits(key, suffix, features=features)
+    validation.text_options(sep, header, suffix in TEXTS, suffix)
+    if suffix in TEXTS:
+        from gpuens.tables import open_text
+
+        own = "\t" if suffix.startswith(".tsv") else ","
+        return open_text(path, own, sep=sep, header=header, missing=missing, features=features)
     if suffix == ".parquet":
-        _parquet()
-        import pandas as pd
+        return _open_parquet(path)
+    if suffix == ".npz":
+        return _open_npz(path, key, features=features)
+    if suffix == ".npy":
+        from gpuens.arrays import open_npy
 
         with reading(path):
-            return pd.read_parquet(path)
-    if suffix == ".h5ad":
-        return _read_obs(path)
-    return _read_text(path, "\t" if suffix.startswith(".tsv") else ",")
+            array = open_npy(path)
+        return _of_array(array, features)
+    with _needs("anndata", "h5ad"), reading(path):
+        found = annotated.read_features(path, key) if features else annotated.read_obs(path)
+    if features:
+        return _of_array(found, features)
+    return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
+
+
+def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Opened:
+    """Return a file whose columns ``get`` returns by their positions, and whose rows may have names."""
+
+    def ids(position: int | None) -> Any:
+        import pandas as pd
+
+        if position is None:
+            return None if row_names is None else telling(row_names())
+        found = get([position])
+        values = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
+        return pd.Index(np.asarray(values), name=str(names[position]))
+
+    return Opened(names, get, ids)
+
+
+def _of_array(array: Any, features: bool) -> Opened:
+    """Return an array, a sparse matrix or a DataFrame as a file that has been opened."""
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if features:
+        validation.features_shape(tuple(array.shape))
+    else:
+        validation.label_matrix_shape(array.shape, columns_are_clusterings=True)
+        n_objects, n_clusterings = array.shape
+        needed = n_objects * (n_clusterings + 16)  # codes of one byte, and a column of labels at work
+        validation.fits(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
+    names = list(getattr(array, "columns", range(array.shape[1])))
+
+    def get(positions: list[int]) -> Any:
+        if positions == list(range(len(names))):
+            return array  # as it is: mapped
+        return array.iloc[:, positions] if hasattr(array, "iloc") else array[:, positions]
+
+    return _opened(names, get)
+
+
+def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
+    from gpuens.arrays import Archive
+
+    with reading(path), Archive(path) as archive:
+        headers = {name: archive.header(name) for name in archive.names}
+    stored = list(headers)
+    if features and key is None:
+        if {"format", "shape", "data"} <= set(stored):
+            return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
+        key = "X" if "X" in stored else None
+    if key is None and len(stored) == 1:
+        key = stored[0]
+    if key in stored:
+        with reading(path), Archive(path) as archive:
+            array = archive.read(key)
+        return _of_array(array, features)
+    validation.npz_columns(key, stored, [] if features or key is not None else [one.shape for one in headers.values()])
+
+    def get(positions: list[int]) -> Any:
+        import pandas as pd
+
+        with reading(path), Archive(path) as archive:
+            return pd.DataFrame({stored[m]: archive.read(stored[m]) for m in positions})
+
+    return _opened(stored, get)
+
+
+def _sparse(path: Path_, n_bytes: int) -> Any:
+    import scipy.sparse
+
+    validation.fits(n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects")
+    with reading(path):
+        return scipy.sparse.load_npz(path)
+
+
+def _open_parquet(path: Path_) -> Opened:
+    import pandas as pd
+
+    with _needs("pyarrow", "parquet"):
+        from pyarrow import parquet
+
+    with reading(path), parquet.ParquetFile(path) as file:
+        n_rows, schema = file.metadata.num_rows, file.schema_arrow
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    names = [name for name in schema.names if name not in index]
+
+    def get(positions: list[int]) -> Any:
+        needed = 8 * n_rows * len(positions)
+        validation.fits(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        with reading(path):
+            found = pd.read_parquet(path, columns=[names[m] for m in positions])
+        return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
+
+    def row_names() -> Any:
+        found = get([0]).index
+        return found.rename(None if str(found.name).startswith("__index") else found.name)
+
+    return _opened(names, get, row_names if index else None)
 
 
 @contextmanager
-def reading(path: Path_) -> Iterator[None]:
-    """Turn what goes wrong in a reader into one sentence."""
-    # what NumPy, pandas, pyarrow and h5py raise for damaged files
+def _needs(package: str, kind: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise validation.unreadable(path, error) from error
-
-
-def _as_columns(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1, 1) if array.ndim == 1 else array
-
-
-def _read_npz(path: Path_, key: str | None, *, features: bool) -> Any:
-    import pandas as pd
-
-    validation.is_npz(path, zipfile.is_zipfile(path))
-    with reading(path), np.load(path, allow_pickle=False) as archive:
-        stored = list(archive.files)
-        if features and key is None and {"format", "shape", "data"} <= set(stored):
-            import scipy.sparse
-
-            return scipy.sparse.load_npz(path)
-        if features and key is None and "X" in stored:
-            key = "X"
-        if key is None and len(stored) == 1:
-            key = stored[0]
-        if key in stored:
-            return _as_columns(archive[key])
-        arrays = {} if features or key is not None else {name: archive[name] for name in stored}
-    validation.npz_columns(key, stored, [array.shape for array in arrays.values()])
-    return pd.DataFrame(arrays)
-
-
-def _read_text(path: Path_, separator: str) -> Any:
-    import pandas as pd
-
-    options: dict[str, Any] = {
-        "sep": separator,
-        "header": None,
-        "skip_blank_lines": False,  # a blank line is an object without labels: to skip it would shift all that follow
-        "skipinitialspace": True,
-        "float_precision": "round_trip",  # the features that were written, not nearly those
-    }
-    with reading(path):
-        first = pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
-        names_first = not all(_is_number(cell) for cell in first)
-        frame = pd.read_csv(path, skiprows=int(names_first), low_memory=False, **options)
-        if names_first:
-            frame.columns = pd.Index(first)
-    if names_first and first[0] == "" and len(first) > 1:
-        return frame.iloc[:, 1:]
-    if not names_first and _is_numbered(frame):
-        return frame.iloc[1:, 1:].set_axis(range(frame.shape[1] - 1), axis=1)
-    return frame
-
-
-def _is_number(cell: str) -> bool:
-    """Tell whether a cell can belong to a row of numbers, some of them missing."""
-    if cell.strip().lower() in ("", "na", "n/a", "<na>", "none", "null"):
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_numbered(frame: Any) -> bool:
-    """Tell whether the first row and column only count the others, as pandas writes them where nothing has a name."""
-    import pandas as pd
-
-    n_rows, n_columns = frame.shape
-    if n_rows < 2 or n_columns < 2 or not pd.isna(frame.iat[0, 0]):
-        return False
-    across = pd.to_numeric(frame.iloc[0, 1:], errors="coerce")
-    down = pd.to_numeric(frame.iloc[1:, 0], errors="coerce")
-    return bool((across == np.arange(n_columns - 1)).all() and (down == np.arange(n_rows - 1)).all())
-
-
-def _read_obs(path: Path_) -> Any:
-    """Read the annotations of the cells of an h5ad file, without the expression matrix."""
-    try:
-        import h5py
-        from anndata.io import read_elem
     except ImportError as error:
-        raise validation.package_missing("h5ad", "anndata") from error
-    with reading(path), h5py.File(path, "r") as file:
-        return read_elem(file["obs"])
-
-
-def _like_labels(frame: Any) -> list[int]:
-    """Return which columns of a DataFrame hold categories or integers."""
-    import pandas as pd
-
-    kinds = [isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]
-    validation.some_like_labels(any(kinds), list(frame.columns))
-    return [m for m, like in enumerate(kinds) if like]
-
-
-def _selected(found: Any, columns: Columns) -> tuple[Any, list]:
-    """Return some columns of an array or a DataFrame, and their names."""
-    names = list(found.columns) if hasattr(found, "columns") else list(range(found.shape[1]))
-    chosen = validation.chosen_columns(columns, names)
-    labels = found.iloc[:, chosen] if hasattr(found, "iloc") else found[:, chosen]
-    return labels, [names[m] for m in chosen]
-
-
-def _parquet() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise validation.package_missing("parquet", "pyarrow") from error
+        raise validation.package_missing(kind, package) from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _write_table(file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str]) -> None:
+def _write_table(file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str], ids: Any) -> None:
     import gzip
 
     import pandas as pd
 
     frame = pd.DataFrame(matrix, columns=pd.Index(names))
-    if suffix == ".parquet":
-        frame.to_parquet(file, index=False)
+    if suffix in ANNOTATED:
+        annotated.write_obs(file, frame, ids)
         return
-    separator = "\t" if suffix.startswith(".tsv") else ","
+    if ids is not None:
+        frame = frame.set_axis(pd.Index(ids), axis=0)
+    if suffix == ".parquet":
+        (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
+        return
+    from gpuens.tables import as_text
+
+    options: dict[str, Any] = {
+        "sep": "\t" if suffix.startswith(".tsv") else ",",
+        "index": ids is not None,
+        "lineterminator": "\n",
+        "mode": "wb",
+    }
+    frame = as_text(frame)
     if suffix.endswith(".gz"):
         with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # same labels, same bytes
-            frame.to_csv(packed, sep=separator, index=False, lineterminator="\n", mode="wb")
+            frame.to_csv(packed, **options)
     else:
-        frame.to_csv(file, sep=separator, index=False, lineterminator="\n", mode="wb")
+        frame.to_csv(file, **options)

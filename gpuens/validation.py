@@ -5,13 +5,15 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 """
 
 import errno
+import fnmatch
 import inspect
 import math
 import numbers
 import os
 import stat
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -78,10 +80,11 @@ def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
             f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
             "feature values."
         )
-    if known.size and float(np.abs(known).max()) > 2.0**53:
+    bits = min(np.finfo(column.dtype).nmant + 1, 53)
+    if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1
         raise ValueError(
-            f"labels of clustering {name!r} are floats beyond 2**53, where whole numbers are not told apart any more; "
-            "pass integers or strings."
+            f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, where whole numbers are not told "
+            "apart any more; pass integers or strings."
         )
     whole = np.full_like(column, MISSING, dtype=np.int64)
     whole[~missing] = known.astype(np.int64)
@@ -122,14 +125,19 @@ def objects_are_labelled(unlabelled: np.ndarray, start: int = 0) -> None:
     if unlabelled.any():
         raise ValueError(
             f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
-            f"{start + int(unlabelled.argmax())}; leave them out."
+            f"{start + int(unlabelled.argmax())}; leave them out (drop_unlabelled=True where a file is read)."
         )
 
 
 def not_nothing(labels: object) -> None:
     """Refuse things that are no label matrix at all."""
+    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # whose columns would be looked at row by row
+        raise TypeError(
+            "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
+            f"of {listed(labels.obs.columns)}."
+        )
     nothing = isinstance(labels, (str, bytes, dict, set, frozenset)) and not hasattr(labels, "tocsr")
-    if labels is None or nothing or np.isscalar(labels):
+    if labels is None or nothing or np.isscalar(labels) or type(labels).__name__ == "NAType":
         raise TypeError(
             f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
             f"{type(labels).__name__}."
@@ -369,6 +377,8 @@ def enough_labelings(n: int) -> None:
 
 def features_are_something(X: Any) -> None:
     """Refuse things that are no feature matrix at all."""
+    if hasattr(X, "obs") and hasattr(X, "obsm"):
+        raise TypeError("X must be features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
         raise TypeError(f"X must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
 
@@ -582,6 +592,16 @@ def writable_path(path: str | os.PathLike, name: str = "path") -> None:
         )
 
 
+def writable_folder(path: str | os.PathLike, name: str = "path") -> None:
+    """Refuse paths where no folder can take the place of one; ``name`` says whose path it is."""
+    folder_to_make(path, name)
+    parent = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(
+            f"{name} {os.fspath(path)!r} is in a directory that does not exist; make {parent!r} first."
+        )
+
+
 def folder_to_make(path: str | os.PathLike, name: str = "path") -> None:
     """Refuse paths where no folder can be made or filled; ``name`` says whose path it is."""
     path = os.fspath(path)
@@ -606,6 +626,17 @@ def gist(error: Exception) -> str:
 def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
     """Return the refusal of a damaged file."""
     return ValueError(f"path {os.fspath(path)!r} cannot be read as its name says, write the file anew ({gist(error)}).")
+
+
+@contextmanager
+def reading(path: str | os.PathLike) -> Iterator[None]:
+    """Turn whatever goes wrong in the reader of a damaged file into one sentence."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise nearly all that there is
+        raise unreadable(path, error) from error
 
 
 def unwritable(path: str | os.PathLike, error: OSError | ValueError, name: str = "path") -> Exception:
@@ -692,45 +723,71 @@ def drawn_from_chunks(objects: Any, n_objects: int) -> None:
         )
 
 
-def key_fits(key: Any, suffix: str) -> None:
+def key_fits(key: Any, suffix: str, *, features: bool = False) -> None:
     """Refuse keys for files that have none."""
-    if key is not None and suffix != ".npz":
+    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
 
 
-def is_npz(path: str | os.PathLike, it_is: bool) -> None:
-    """Refuse files that are called npz and are none."""
-    if not it_is:
-        raise ValueError(f"path {os.fspath(path)!r} is no npz archive, or only a part of one; write the file anew.")
+def text_options(sep: Any, header: Any, is_text: bool, suffix: str) -> None:
+    """Refuse what says how to read text for files that are none."""
+    for name, value in (("sep", sep), ("header", header)):
+        if value is not None and not is_text:
+            raise ValueError(f"{name}={value!r} is about csv and tsv files, and this is a {suffix} file; leave it out.")
+
+
+def label_file_shape(path: str | os.PathLike, shape: tuple[int, ...]) -> None:
+    """Refuse files with more clusterings than objects."""
+    label_matrix_shape(shape, columns_are_clusterings=True)
+    n_objects, n_clusterings = shape
+    if n_clusterings > n_objects:
+        raise ValueError(
+            f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
+            "transposed: rows are objects and columns are base clusterings, so write them the other way round (or pass "
+            "a list of columns in Python, if there really are so few objects)."
+        )
+
+
+def one_id_each(ids: Any, n_objects: int) -> None:
+    """Refuse ids that are not one for each object."""
+    if ids is not None and len(ids) != n_objects:
+        raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {n_objects}.")
 
 
 def npz_columns(key: str | None, stored: list[str], shapes: list[tuple[int, ...]]) -> None:
     """Refuse npz files where it is not clear which array is meant; ``shapes`` are of arrays that may be columns."""
     if key is not None:
         raise ValueError(f"key={key!r} is not in this npz file; it has {listed(stored)}.")
+    if not stored:
+        raise ValueError("path names an npz file without any array in it; write the file anew.")
     if not shapes or len(set(shapes)) > 1 or len(shapes[0]) != 1:
         raise ValueError(f"key is needed to choose an array of this npz file; it has {listed(stored)}.")
 
 
-def chosen_columns(columns: Any, names: list) -> list[int]:
-    """Return the positions of columns given by name or number, or refuse them."""
-    chosen = []
+def chosen_columns(columns: Any, names: list, argument: str = "columns") -> list[int]:
+    """Return the positions of columns given by name, number or a pattern such as 'leiden_*', or refuse them."""
+    chosen: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
     for column in [columns] if single else columns:
         if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, numbers.Integral)):
-            raise TypeError(f"columns must be names or numbers of columns, not {shown(column)}.")
+            raise TypeError(f"{argument} must be names or numbers of columns, not {shown(column)}.")
         if isinstance(column, str) and names.count(column) > 1:
-            raise ValueError(f"columns: {column!r} is the name of several columns; give their numbers, from 0 on.")
+            raise ValueError(f"{argument}: {column!r} is the name of several columns; give their numbers, from 0 on.")
         if isinstance(column, str) and column in names:
             chosen.append(names.index(column))
             continue
+        if isinstance(column, str) and set(column) & set("*?["):
+            fitting = [m for m, name in enumerate(names) if fnmatch.fnmatchcase(str(name), column)]
+            chosen += [m for m in fitting if m not in chosen]
+            if fitting:
+                continue
         position = int(column) if not isinstance(column, str) or column.isdecimal() else -1
         if not 0 <= position < len(names):
             there = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else listed(names)
-            raise ValueError(f"columns: there is no column {column!r}; there are {there}.")
+            raise ValueError(f"{argument}: there is no column {column!r}; there are {there}.")
         chosen.append(position)
     if not chosen:
-        raise ValueError("columns is empty; name at least one column, or leave it out to read all.")
+        raise ValueError(f"{argument} is empty; name at least one column, or leave it out to read all.")
     return chosen
 
 
@@ -922,7 +979,7 @@ def merged_without_links(k: int, n_separate: int) -> None:
 def output_path(path: str, kinds: Iterable[str], *, inputs: Iterable[str | os.PathLike] = ()) -> str:
     """Refuse outputs of an unknown kind, in places that cannot be written to, or on top of what is read."""
     kind = file_kind(path, kinds)
-    writable_path(path)
+    (writable_folder if kind == ".zarr" else writable_path)(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.access(folder, os.W_OK):

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -54,6 +55,38 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
+def replacing_folder(path: Path_) -> Iterator[str]:
+    """Make a folder beside ``path`` and yield it; it takes that name as a file of `replacing` does.
+
+    A folder that is there already goes just before: for a moment there is neither.
+
+    Raises
+    ------
+    OSError, ValueError
+        In one sentence, where it cannot be made.
+    """
+    validation.writable_folder(path)
+    with ExitStack() as alone:
+        parts = _together.get()
+        kept, waiting = (alone, []) if parts is None else parts
+        with _refusing(path):
+            _, beside = kept.enter_context(_part(os.path.dirname(os.path.realpath(path))))
+            for folder in _folders_of(beside):
+                kept.callback(shutil.rmtree, folder, ignore_errors=True)
+            new, _ = _folders_of(beside)
+            os.mkdir(new)
+            yield new
+        waiting.append((path, new))
+        if parts is None:
+            _take_names(waiting)
+
+
+def _folders_of(part: str) -> tuple[str, str]:
+    """Return where the folder that belongs to a part is made, and where the one goes whose place it takes."""
+    return f"{part}.new", f"{part}.old"
+
+
+@contextmanager
 def recorded(path: Path_) -> Iterator[dict[str, Any]]:
     """Yield a record to fill in of the file that `replacing` writes to ``path`` in this block.
 
@@ -67,8 +100,9 @@ def recorded(path: Path_) -> Iterator[dict[str, Any]]:
         try:
             yield record
             ((_, beside),) = waiting
-            with open(beside, "rb") as file:
-                record["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            if os.path.isfile(beside):
+                with open(beside, "rb") as file:
+                    record["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
             write_record(path, record)
         finally:
             _together.reset(token)
@@ -95,8 +129,11 @@ _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = Contex
 
 def _take_names(waiting: list[tuple[Path_, str]]) -> None:
     for path, beside in waiting:
+        target = os.path.realpath(path)  # a link stays one
         with _refusing(path):
-            os.replace(beside, os.path.realpath(path))  # a link stays one
+            if os.path.isdir(beside) and os.path.isdir(target):
+                os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
+            os.replace(beside, target)
 
 
 @contextmanager
@@ -142,6 +179,8 @@ def _remove_leavings(folder: str) -> None:
                 if entry.name.startswith(_prefix()) or age > LONG:
                     with open(entry.path, "r+b") as file:
                         if _lock(file.fileno(), wait=False):
+                            for left in _folders_of(entry.path):
+                                shutil.rmtree(left, ignore_errors=True)
                             os.unlink(entry.path)
 
 

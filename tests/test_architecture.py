@@ -27,6 +27,8 @@ LAYERS = [
     {"contingency"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
+    {"tables", "arrays", "annotated"},
+    {"columns", "fields"},
     {"validation", "device", "kernels", "progress", "writing", "compiled"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}

@@ -110,6 +110,7 @@ def test_record_says_what_was_done_with_what(folder, call):
         "output": "out.npy",
         "n_objects": 120,
         "n_clusterings": 6,
+        "columns": list("abcdef"),
         "n_base_clusters": ens.n_clusters,
         "n_core_groups": len(np.unique(LABELS, axis=0)),
         "n_clusters": K,
@@ -119,7 +120,8 @@ def test_record_says_what_was_done_with_what(folder, call):
         f"labels.csv: 120 objects, 6 clusterings with {ens.n_clusters} clusters, "
         f"{len(np.unique(LABELS, axis=0))} distinct label rows"
     )
-    assert out[1].startswith("LWEA: 4 clusters, of ")
+    assert out[1] == "columns: a, b, c, d, e, f"
+    assert out[2].startswith("LWEA: 4 clusters, of ")
 
 
 def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
@@ -127,9 +129,13 @@ def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
     pd.DataFrame(LABELS).to_csv("sub/some.labels.csv.gz", index=False)
     code, out, _ = call(f"run sub/some.labels.csv.gz --method hbgf -k {K}")
     assert code == 0
-    assert files(folder / "sub") == ["some.labels.csv.gz", "some.labels.hbgf.npy", "some.labels.hbgf.npy.json"]
-    assert any("written: sub/some.labels.hbgf.npy (beside the input, as there is no -o)" in line for line in out)
-    assert "work" not in json.loads(Path("sub/some.labels.hbgf.npy.json").read_text())
+    assert files(folder / "sub") == [
+        "some.labels.csv.gz",
+        "some.labels.csv.gz.hbgf.npy",
+        "some.labels.csv.gz.hbgf.npy.json",
+    ]
+    assert any("written: sub/some.labels.csv.gz.hbgf.npy (beside the input, as there is no -o)" in line for line in out)
+    assert "work" not in json.loads(Path("sub/some.labels.csv.gz.hbgf.npy.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -163,6 +169,91 @@ def test_columns_and_key_choose_what_is_read(folder, call):
     expected = LWEA(K).fit(LABELS[:, 3:]).labels_
     np.testing.assert_array_equal(np.load("columns.npy"), expected)
     np.testing.assert_array_equal(np.load("key.npy"), expected)
+
+
+CELLS = [f"=c{i}" for i in range(len(LABELS))]
+
+
+@pytest.fixture
+def cells(folder):
+    """The labels as a table with ids, a batch, an object without labels, and as an h5ad file."""
+    anndata = pytest.importorskip("anndata")
+    frame = pd.DataFrame(LABELS.copy(), columns=[f"leiden_{m}" for m in range(6)])
+    frame.iloc[7] = -1
+    frame["batch"] = 0
+    frame.insert(0, "cell", CELLS)
+    frame.to_csv("cells.csv", index=False, sep=";")
+    obs = frame.set_index("cell").astype("category").assign(depth=0.5)
+    anndata.AnnData(X=np.load("features.npy").astype(np.float32), obs=obs).write_h5ad("cells.h5ad")
+    return frame
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "h5ad"])
+def test_ids_are_carried_to_the_output(folder, call, cells, suffix):
+    options = "--id-column cell --columns leiden_* --missing ?,-1 --drop-unlabelled"
+    code, out, err = call(f"run cells.csv -k {K} {options} -o out.{suffix}")
+    assert (code, err) == (0, [])
+    assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5" in out
+    assert "unlabelled: 1 objects, left out and -1 in the output" in out
+    expected = np.insert(LWEA(K).fit(np.delete(LABELS, 7, axis=0)).labels_, 7, -1)
+    found = io.read_label_file(f"out.{suffix}", drop_unlabelled=True, columns="label", **ids_of(suffix))
+    assert found.ids.tolist() == CELLS
+    np.testing.assert_array_equal(np.flatnonzero(~found.labelled), [7])
+    np.testing.assert_array_equal(found.ensemble.codes[:, 0], np.delete(expected, 7))
+    record = json.loads(Path(f"out.{suffix}.json").read_text())
+    assert (record["n_unlabelled"], record["columns"]) == (1, [f"leiden_{m}" for m in range(6)])
+
+
+def ids_of(suffix):
+    return {} if suffix == "h5ad" else {"id_column": "cell"}
+
+
+def test_names_of_cells_are_carried_to_the_output(folder, call, cells):
+    code, out, _ = call(f"run cells.h5ad -k {K} --exclude batch --missing=-1 --drop-unlabelled -o out.csv")
+    assert code == 0
+    assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5" in out
+    table = pd.read_csv("out.csv")
+    assert list(table.columns) == ["cell", "label"]
+    assert table["cell"].tolist() == [f"'{cell}" for cell in CELLS]
+    assert call("score out.csv truth.csv --columns-a label")[0] == 0
+
+
+def test_an_id_and_a_batch_are_named(folder, call, cells):
+    _, out, err = call(f"run cells.csv -k {K} --drop-unlabelled -o out.npy")
+    assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
+    said = " ".join(err)
+    assert "'cell' has a different value for each of the 120 objects" in said
+    assert "column 'batch' is not like the other clusterings (by its name)" in said
+
+
+def test_features_of_cells_are_clustered(folder, call, cells):
+    code, _, err = call("generate cells.h5ad -k 3 --n-clusterings 4 -o made.h5ad")
+    assert (code, err) == (0, [])
+    made = io.read_label_file("made.h5ad")
+    assert made.ids.tolist() == CELLS
+    expected = generate.kmeans_ensemble(np.load("features.npy").astype(np.float32), 4, 3, random_state=0)
+    np.testing.assert_array_equal(made.ensemble.codes, expected.codes)
+    code, _, _ = call("run labels.csv --method ecrmc -k 4 --features cells.h5ad -o out.npy")
+    assert code == 0
+    code, _, err = call("generate cells.h5ad --key X_pca -o made.npy")
+    assert (code, err[0].count("key='X_pca'")) == (2, 1)
+
+
+def test_a_zarr_output_is_replaced_too(folder, call):
+    zarr = pytest.importorskip("zarr")
+    for k in (2, 3):
+        assert call(f"run labels.csv -k {k} -o out.zarr")[0] == 0
+        np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWEA(k).fit(LABELS).labels_)
+    assert files(folder) == sorted([*GIVEN, "out.zarr", "out.zarr.json"])
+    Path("file.zarr").write_text("")
+    assert call("run labels.csv -k 3 -o file.zarr")[0] == 2
+
+
+def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, call):
+    pd.DataFrame(LABELS).to_parquet("labels.parquet")
+    for suffix in ("csv", "parquet"):
+        assert call(f"run labels.{suffix} -k {K}")[0] == 0
+    assert {"labels.csv.lwea.npy", "labels.parquet.lwea.npy"} < set(files(folder))
 
 
 def test_an_output_is_replaced(folder, call):
@@ -251,6 +342,9 @@ BEFORE_READING = {
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
     "": "the following arguments are required: COMMAND; see gpuens --help.",
     "cluster": "argument COMMAND: invalid choice: 'cluster' (choose from *",
+    "run labels.csv -k 3 --header --no-header": "argument --no-header: not allowed with argument --header; *",
+    "run labels.npy -k 3 --scheduler threads --sep ;": "--sep is for files that are read in one piece; *",
+    "run labels.npy -k 3 --scheduler threads --id-column a": "--id-column is for files that are read in one piece; *",
     "generate features.npy -k 2:3:4 -o out.npy": "argument -k/--n-clusters: must be a number, sqrt, or a range *",
     "generate features.npy -k few -o out.npy": "argument -k/--n-clusters: must be a number, sqrt, or a range such as *",
     "generate features.npy --objects half -o out.npy": "argument --objects: must be a share such as 0.8 or a whole *",
@@ -265,6 +359,11 @@ AFTER_READING = {
     "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
     "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
     "run labels.csv -k 3 --columns z": "columns: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
+    "run labels.csv -k 3 --columns x_*": "columns: there is no column 'x_*'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
+    "run labels.csv -k 3 --exclude z": "exclude: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
+    "run labels.csv -k 3 --id-column z": "id_column: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
+    "run labels.csv -k 3 --sep ab": "sep must be one character that separates fields, such as ';' or *",
+    "run features.npy -k 3 --sep ;": "sep=';' is about csv and tsv files, and this is a .npy file; leave it out.",
     "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, and this is a .csv file; leave it out.",
     "generate nothing -o out.npy": "data set 'nothing' is unknown; there are *",
     "generate nothing.npy -o out.npy": "path 'nothing.npy' does not exist; check the name.",
@@ -291,7 +390,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, 
     Path("short.csv").write_text("x\n1\n2\n")
     before = files(folder)
     if line in BEFORE_READING:
-        for reader in ("read_labels", "read_features"):
+        for reader in ("read_label_file", "read_features"):
             monkeypatch.setattr(io, reader, lambda *_, **__: pytest.fail("read before it was refused"))
     code, out, err = call(line.format(here=folder.name))
     assert (code, out, len(err)) == (2, [], 1)
@@ -301,7 +400,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, 
 
 
 def test_a_directory_that_may_not_be_written_to_is_refused_first(folder, call, monkeypatch):
-    monkeypatch.setattr(io, "read_labels", lambda *_, **__: pytest.fail("read before it was refused"))
+    monkeypatch.setattr(io, "read_label_file", lambda *_, **__: pytest.fail("read before it was refused"))
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
     code, _, err = call("run labels.csv -k 3 -o out.npy")
     assert code == 1
@@ -309,8 +408,8 @@ def test_a_directory_that_may_not_be_written_to_is_refused_first(folder, call, m
 
 
 def test_parquet_without_pyarrow_is_refused_first(folder, call, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(io, "read_labels", lambda *_, **__: pytest.fail("read before it was refused"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr(io, "read_label_file", lambda *_, **__: pytest.fail("read before it was refused"))
     code, _, err = call("run labels.csv -k 3 -o out.parquet")
     assert code == 2
     assert err == ["gpuens: path: parquet files need pyarrow, which is not installed: pip install 'gpuens[io]'."]

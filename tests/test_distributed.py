@@ -801,3 +801,54 @@ def test_a_scheduler_that_is_gone_is_one_sentence(labels):
         refused(lambda: in_chunks.fit(ge.EAC(3), chunks_of(labels), client=client), ConnectionError, "scheduler")
     finally:
         client.close(timeout=1)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr", ".parquet"])
+def test_columns_of_chunks_are_chosen_as_those_of_a_file(tmp_path, labels, suffix):
+    path = tmp_path / f"labels{suffix}"
+    table = np.column_stack([np.arange(len(labels)), labels]).astype(np.int16)
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("dask.dataframe")
+        import pandas as pd
+
+        pd.DataFrame(table).add_prefix("c").to_parquet(path)
+    else:
+        ge.io.write_labels(path, table)
+
+    def read(**options):
+        found = in_chunks.read_labels(path, chunk_rows=300, **options)
+        return np.asarray(found.compute())
+
+    with pytest.warns(UserWarning, match="a different value for each of the 1000 objects"):
+        np.testing.assert_array_equal(read(), table[:, 1:])
+    np.testing.assert_array_equal(read(columns=[0, 2]), table[:, [0, 2]])
+    np.testing.assert_array_equal(
+        read(exclude=["*0", 2] if suffix == ".parquet" else [0, 2]), table[:, [1, 3, 4, 5, 6]]
+    )
+    gone = read(columns=[1, 2], missing=["0"])
+    np.testing.assert_array_equal(gone, np.where(table[:, [1, 2]] == 0, -1, table[:, [1, 2]]))
+
+
+def test_a_damaged_chunk_of_a_zarr_file_is_named(tmp_path, labels):
+    zarr = pytest.importorskip("zarr")
+    zarr.save_array(str(tmp_path / "labels.zarr"), labels)
+    parts = [path for path in (tmp_path / "labels.zarr").rglob("*") if path.is_file() and "json" not in path.name]
+    parts[0].write_bytes(b"\xff" * 40)
+    refused(lambda: ge.EAC(4).fit(in_chunks.read_labels(tmp_path / "labels.zarr")), ValueError, "labels.zarr")
+
+
+def test_labels_in_chunks_become_a_zarr_file(tmp_path, labels):
+    zarr = pytest.importorskip("zarr")
+    lazy = chunks_of(np.maximum(labels, 0))[:, 0]
+    for _ in range(2):  # the second takes the place of the first
+        counts = in_chunks.write_labels(tmp_path / "out.zarr", lazy)
+        found = zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[:]
+        np.testing.assert_array_equal(found, np.maximum(labels, 0)[:, 0])
+        np.testing.assert_array_equal(counts, np.bincount(found))
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zarr"]
+    broken = lazy.map_blocks(fails, dtype=labels.dtype, meta=labels[:0, 0])
+    with pytest.raises(ValueError, match="no more"):
+        in_chunks.write_labels(tmp_path / "out.zarr", broken)
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[:], found)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zarr"]

@@ -168,10 +168,10 @@ def test_npz(tmp_path):
         ('"p, too",q\n0,3\n1,4\n', ["p, too", "q"], [[0, 0], [1, 1]]),
         ("p, q\n0, 3\n1, 4\n", ["p", "q"], [[0, 0], [1, 1]]),
         ("p,p\n0,3\n1,4\n", ["p", "p"], [[0, 0], [1, 1]]),
-        ("1,q\n0,3\n1,4\n", ["1", "q"], [[0, 0], [1, 1]]),  # one name is enough
+        ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # one name is enough
         ("0,\n1,3\n,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         (",0\n1,3\n2,\n", [0, 1], [[-1, 0], [0, 1], [1, -1]]),
-        ("0.0,NA\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
+        ("0.0,\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         ("p,q\nb,True\na,False\n,True\n", ["p", "q"], [[1, 1], [0, 0], [-1, 1]]),
         ("p,q\n-1,10\n1,9\n2,10\n", ["p", "q"], [[-1, 1], [0, 0], [1, 1]]),
         ("p\n1\n2\n", ["p"], [[0], [1]]),
@@ -212,15 +212,23 @@ def test_a_blank_line_is_not_skipped(tmp_path):
     path.write_text("p\n3\n\n4\n")
     refused(lambda: read_labels(path), ValueError, "1 object(s) have no label", "object 1")
     path.write_text("p,q\n3,1\n\n4,2\n")
-    refused(lambda: read_labels(path), ValueError, "1 object(s) have no label", "object 1")
+    refused(lambda: read_labels(path), ValueError, "1 field(s) in line 3")
 
 
 def test_large_numbers_are_not_rounded(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(f"p,q\n{2**53},1\n{2**53 + 1},2\n")
     assert read_labels(path).n_clusters == 4
-    path.write_text(f"p,q\n{2**53 + 2},1\n{2**53 + 1},2\n,2\n")
+    path.write_text(f"p,q\n{2**53},1\n{2**53 + 1},2\n,2\n")
+    ens = read_labels(path)
+    assert ens.to_array().tolist() == [[0, 0], [1, 1], [-1, 1]]
+    assert ens.categories[0].tolist() == [2**53, 2**53 + 1]
+    path.write_text(f"p,q\n{2**53 + 1}.0,1\n1,2\n,2\n")
     refused(lambda: read_labels(path), ValueError, "clustering 'p'", "2**53")
+    np.save(tmp_path / "labels.npy", np.array([[2.0**53, 1], [1, 2]]))  # which may have been 2**53 + 1
+    refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float64 of 2**53 or more")
+    np.save(tmp_path / "labels.npy", np.array([[2.0**24, 1], [1, 2]], dtype=np.float32))
+    refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float32 of 2**24 or more")
 
 
 def test_strings_far_down_do_not_split_a_column(tmp_path):
@@ -387,7 +395,7 @@ def test_features_by_key(tmp_path):
     refused(lambda: read_features(path), ValueError, "key is needed", "'a', 'b'")
     np.savez(path, one=np.eye(3))
     assert read_features(path).shape == (3, 3)
-    refused(lambda: read_features(tmp_path / "cells.h5ad"), ValueError, "cells.h5ad", ".npz")
+    refused(lambda: read_features(tmp_path / "X.txt"), ValueError, "X.txt", ".npz")
 
 
 # --- what can go wrong ------------------------------------------------------------------------------------------------
@@ -447,7 +455,7 @@ def test_labels_that_an_ensemble_refuses(tmp_path):
 
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     refused(lambda: write_labels(tmp_path / "labels.txt", [0, 1]), ValueError, "labels.txt", ".npy")
-    refused(lambda: write_labels(tmp_path / "labels.h5ad", [0, 1]), ValueError, "labels.h5ad", ".npy")
+    refused(lambda: write_labels(tmp_path / "labels.h5", [0, 1]), ValueError, "labels.h5", ".npy")
     refused(lambda: write_labels(tmp_path / "no" / "labels.npy", [0, 1]), FileNotFoundError, "does not exist", "make")
     (tmp_path / "folder.npy").mkdir()
     refused(lambda: write_labels(tmp_path / "folder.npy", [0, 1]), IsADirectoryError, "folder.npy")

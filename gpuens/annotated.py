@@ -1,0 +1,86 @@
+"""AnnData files, h5ad: labels among the annotations of the cells, features in X, the layers or obsm."""
+
+import os
+from io import BytesIO
+from typing import IO, Any
+
+import numpy as np
+
+from gpuens import device, validation
+
+
+def read_obs(path: str | os.PathLike) -> Any:
+    """Return the annotations of the cells, a DataFrame, without the expression matrix."""
+    import h5py
+    import pandas as pd
+    from anndata.io import read_elem
+
+    with h5py.File(path, "r") as file:
+        _fits(file["obs"], path, "obs")
+        obs = read_elem(file["obs"])
+    if not isinstance(obs, pd.DataFrame):
+        raise ValueError(f"obs holds a {type(obs).__name__} and no annotations of cells")
+    return obs
+
+
+def like_labels(obs: Any) -> list[int]:
+    """Return the positions of the annotations that are categories or integers, and not measured."""
+    import pandas as pd
+
+    kinds = [isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype) for dtype in obs.dtypes]
+    validation.some_like_labels(any(kinds), list(obs.columns))
+    return [m for m, like in enumerate(kinds) if like]
+
+
+def read_features(path: str | os.PathLike, key: str | None) -> Any:
+    """Return X, or what ``key`` names among the layers and obsm: an array, a sparse matrix or a DataFrame."""
+    import h5py
+    from anndata.io import read_elem
+
+    with h5py.File(path, "r") as file:
+        places = {"X": file["X"]} if "X" in file else {}
+        for group in ("obsm", "layers"):
+            places = {**dict(file.get(group, {})), **places}
+        if (key or "X") not in places:
+            raise ValueError(
+                f"key={key!r} names nothing in this file; X, obsm and layers hold {validation.listed(places)}"
+            )
+        _fits(places[key or "X"], path, key or "X")
+        return read_elem(places[key or "X"])
+
+
+def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
+    """Write an AnnData without variables, whose obs holds labels as categories, -1 as missing."""
+    import anndata
+    import h5py
+    import pandas as pd
+    from anndata.io import write_elem
+
+    obs = pd.DataFrame(index=[str(m) for m in range(len(table))] if ids is None else [str(name) for name in ids])
+    for name, column in table.items():
+        values = column.to_numpy()
+        categories, codes = np.unique(values, return_inverse=True)
+        if len(categories) and categories.dtype.kind == "i" and categories[0] == validation.MISSING:
+            categories, codes = categories[1:], codes - 1
+        strings = categories.dtype.kind not in "iub"
+        obs[name] = pd.Categorical.from_codes(codes, pd.Index(categories, dtype=object if strings else None))
+    buffer = BytesIO()
+    with h5py.File(buffer, "w") as made:
+        write_elem(made, "/", anndata.AnnData(obs=obs))
+    file.write(buffer.getbuffer())
+
+
+def _fits(element: Any, path: str | os.PathLike, what: str) -> None:
+    """Refuse what claims more bytes than may be taken."""
+    sizes = []
+
+    def add(_: str, item: Any) -> None:
+        if hasattr(item, "dtype"):
+            sizes.append(item.size * item.dtype.itemsize)
+
+    if hasattr(element, "visititems"):
+        element.visititems(add)
+    else:
+        add("", element)
+    what = f"{what} of {os.fspath(path)!r}"
+    validation.fits(sum(sizes), device.memory_budget(), what, "leave out what is not needed")

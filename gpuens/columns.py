@@ -1,0 +1,171 @@
+"""Which columns of a file are base clusterings: those that the caller chose, no ids, and nothing strange unsaid."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import validation
+
+FEWEST = 10  # objects from which on as many labels as objects mean an id
+PAIRS = 20_000  # pairs of objects at which clusterings are compared
+STRANGERS = frozenset(
+    (
+        *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
+        *("truth", "ground_truth", "true_label", "true_labels", "class", "target", "cell_type", "celltype"),
+    )
+)
+
+
+class Opened(NamedTuple):
+    """A file whose columns have been counted, and of which no more has been read."""
+
+    names: list
+    read: Callable[[list[int]], Any]  # positions → an array or a DataFrame with these columns
+    ids: Callable[[int | None], Any]  # position of a column, None for the row names → a pandas Index, None if none
+
+
+# --- choosing ---------------------------------------------------------------------------------------------------------
+
+
+def chosen(
+    names: list, columns: Any = None, exclude: Any = None, id_column: Any = None
+) -> tuple[list[int], int | None]:
+    """Return the positions of the columns to read and that of the ids, or refuse what names none of ``names``."""
+    ids = None
+    if id_column is not None:
+        ids, *others = validation.chosen_columns(id_column, names, "id_column")
+        if others:
+            raise ValueError(f"id_column must name one column, but {id_column!r} names {len(others) + 1}.")
+    out = set() if exclude is None else set(validation.chosen_columns(exclude, names, "exclude"))
+    wanted = range(len(names)) if columns is None else validation.chosen_columns(columns, names)
+    found = [m for m in wanted if m not in out and m != ids]
+    if not found:
+        raise ValueError("columns: none is left; exclude fewer of them.")
+    return found, ids
+
+
+# --- what is missing --------------------------------------------------------------------------------------------------
+
+
+def missing_words(missing: Any) -> list[str]:
+    """Return the words that stand for missing labels as a list of texts."""
+    if missing is None:
+        return []
+    if isinstance(missing, str) or not isinstance(missing, Iterable):
+        missing = [missing]
+    return [str(word).strip() for word in missing]
+
+
+def without(labels: Any, missing: Any) -> Any:
+    """Return an array or a DataFrame of labels with words that stand for missing labels made so; numbers count too."""
+    words = missing_words(missing)
+    if not words:
+        return labels
+    if hasattr(labels, "iloc"):
+        found = [_without(labels.iloc[:, m], words) for m in range(labels.shape[1])]
+        return type(labels)(dict(enumerate(found))).set_axis(labels.columns, axis=1)
+    if labels.dtype.kind in "iuf":
+        gone = np.isin(labels, _numbers(words))
+        return np.where(gone, validation.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
+    found = labels.astype(object)
+    found[np.isin(labels.astype(str), words)] = None
+    return found
+
+
+def _without(column: Any, words: list[str]) -> Any:
+    if column.dtype.kind in "iu":  # where NaN would make floats of them
+        return column.astype("int64").mask(column.isin(_numbers(words)), validation.MISSING)
+    return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
+
+
+def _numbers(words: list[str]) -> list[int]:
+    return [int(word) for word in words if word.removeprefix("-").isdecimal()]
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def left_out(labels: Any, names: list, source: str) -> list[int]:
+    """Return the positions of the columns that are no ids, and warn of the others by name."""
+    ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
+    if not ids or len(ids) == len(names):
+        return list(range(len(names)))
+    warnings.warn(
+        f"{source}: {validation.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
+        "objects, as ids have, and is left out; name it in columns (--columns) if it is a clustering.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return [m for m in range(len(names)) if m not in ids]
+
+
+def telling(index: Any) -> Any:
+    """Return row names, or None where they only count the rows."""
+    texts = index.astype(str)
+    counting = (texts == np.arange(start, start + len(texts)).astype(str) for start in (0, 1))
+    return None if any(bool(np.all(found)) for found in counting) else index
+
+
+def _is_id(column: Any) -> bool:
+    """Return whether whole numbers or strings are all different."""
+    import pandas as pd
+
+    n = len(column)
+    if n < FEWEST:
+        return False
+    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+        categories = column.cat.categories
+        return len(categories) >= n and categories.dtype.kind != "f" and column.nunique() == n
+    if column.dtype.kind in "fbc":
+        return False
+    head = pd.Series(column[:1000])
+    return head.is_unique and not head.isna().any() and pd.Series(column).nunique() == n
+
+
+# --- what is not like the others --------------------------------------------------------------------------------------
+
+
+def warn_of_strangers(codes: np.ndarray, n_clusters: np.ndarray, names: list, source: str) -> None:
+    """Warn of columns that are probably no clusterings, beside others that are, and say by which rule.
+
+    - Its name says something else: a batch, a donor, the truth, ….
+    - It has far more values than the others: more than four times as many as any of them, and more than 2√N.
+    - Pairs of objects that are together in it are together in none of the others more often than by chance (the
+      correlation over 20,000 pairs is below .05), while those agree with one another (.2 and above, most of them).
+    """
+    n, m = codes.shape
+    if m < 2:
+        return
+    why = {name: "by its name" for name in names if str(name).lower() in STRANGERS}
+    if m > 2 and n >= 100:
+        largest = np.argsort(n_clusters)[::-1]
+        most, second = (int(n_clusters[place]) for place in largest[:2])
+        if most > max(2 * n**0.5, 4 * second):
+            why.setdefault(names[largest[0]], f"{most} values where the others have at most {second}")
+        for name in _independent(codes, names):
+            why.setdefault(name, "what is together there is so in none of the others more often than by chance")
+    for name, reason in why.items():
+        warnings.warn(
+            f"{source}: column {name!r} is not like the other clusterings ({reason}); leave it out if it is none.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _independent(codes: np.ndarray, names: list) -> list:
+    n, m = codes.shape
+    if m > 200:  # nobody has put these together by hand
+        return []
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, n, PAIRS)
+    second = (first + rng.integers(1, n, PAIRS)) % n
+    together = (codes[first] == codes[second]) & (codes[first] != np.iinfo(codes.dtype).max)
+    varied = np.flatnonzero(together.any(axis=0) & ~together.all(axis=0))
+    if len(varied) < 3:
+        return []
+    agreement = np.abs(np.corrcoef(together[:, varied].T.astype(np.float32)))
+    np.fill_diagonal(agreement, 0.0)
+    best = agreement.max(axis=1)
+    return [names[varied[place]] for place in np.flatnonzero(best < 0.05) if np.median(best) >= 0.2]

@@ -1,0 +1,48 @@
+"""How many fields the lines of a text table have: a row that is too short or too long is named before it is read."""
+
+import numpy as np
+
+from gpuens.compiled import njit
+
+NUL, UNPAIRED = -1, -2  # what `irregular` finds in place of a number of fields
+
+
+@njit(cache=True, nogil=True)
+def irregular(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
+    """Return (line, fields, rows): the first row with another number of fields, and the rows before it.
+
+    Rows end and fields are quoted as in pandas' own parser: a quotation mark opens a field where the field begins and
+    stands for itself elsewhere. ``text`` holds bytes (uint8), ``separator`` is one; ``n_first`` is the number of fields
+    expected of the first row, ``n_fields`` of the others. The line (counted from 1) is 0 where all is as expected;
+    ``NUL`` stands for a NUL byte in that line, ``UNPAIRED`` for a quotation mark that is never closed.
+    """
+    quote, newline, carriage, blank = ord('"'), ord("\n"), ord("\r"), ord(" ")
+    at_start, in_field, in_quotes, after_quote = 0, 1, 2, 3
+    state, line, begun, fields, rows, expected = at_start, 1, 1, 1, 0, n_first
+    n = len(text)
+    for i in range(n):
+        byte = text[i]
+        if byte == 0:
+            return line, NUL, rows
+        ends = byte == newline or (byte == carriage and (i + 1 == n or text[i + 1] != newline))
+        line += ends
+        if state == in_quotes:
+            if byte == quote:
+                state = after_quote
+        elif ends:
+            if fields != expected:
+                return begun, fields, rows
+            state, begun, fields, rows, expected = at_start, line, 1, rows + 1, n_fields
+        elif byte == separator:
+            state, fields = at_start, fields + 1
+        elif byte == quote and state != in_field:
+            state = in_quotes
+        elif not (byte == carriage or (byte == blank and state == at_start)):
+            state = in_field
+    if state == in_quotes:
+        return begun, UNPAIRED, rows
+    if n and text[n - 1] != newline and text[n - 1] != carriage:  # the last line may end with the file
+        if fields != expected:
+            return begun, fields, rows
+        rows += 1
+    return 0, 0, rows

@@ -1,0 +1,373 @@
+"""Text tables, csv and tsv: what separates their fields, what names their columns, and what the fields mean.
+
+All of it is decided here, from the first lines or by what the caller says. Labels are read as the text that they are: a
+column is one of numbers only if every field of it is written as a number, so that 01 differs from 1, long integers stay
+exact and a cluster may be called NA. Only empty fields are missing, and words that the caller names; in a column of
+numbers also -1 and nan, as everywhere.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import mmap
+import os
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device, validation
+from gpuens.columns import Opened, missing_words, telling
+
+SEPARATORS = (",", ";", "\t", "|")
+SAMPLE = 2**16  # bytes that are looked at before anything is read
+LOOKS_MISSING = frozenset(
+    ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
+)
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet would run, and what looks like one that was made safe
+
+
+class Layout(NamedTuple):
+    """How a text table is laid out."""
+
+    separator: str
+    n_first: int  # fields of the first line
+    n_fields: int  # fields of the others
+    names: list | None  # of the columns after the row names; None: the first line is an object
+    guessed: bool  # whether the caller left open what the first line is
+    row_names: bool  # whether the first column names or numbers the rows
+    decimal: str  # "." or ","
+
+
+def open_text(
+    path: str | os.PathLike,
+    own: str,
+    *,
+    sep: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] | None = None,
+    features: bool = False,
+) -> Opened:
+    """Look at the lines of a table whose ending says that ``own`` separates its fields; nothing but that is read yet.
+
+    The columns of labels are Categoricals of integers, floats or strings; features are read as numbers.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        In one sentence, for text that is no UTF-8 or UTF-16, NUL bytes, rows of different lengths by the number of
+        their line, separators or names that cannot be told, and more text than memory.
+    """
+    _check(sep, header)
+    text = _content(path)
+    layout = _layout(path, text, own, sep, header)
+    n_rows = _rows(path, text, layout)
+    first = int(layout.row_names)
+    names = layout.names if layout.names is not None else list(range(layout.n_fields - first))
+
+    def frame(positions: list[int], **options: Any) -> Any:
+        import pandas as pd
+
+        held = len(text) if isinstance(text, bytes) else 0
+        needed = held + n_rows * len(positions) * (8 if features else 2)
+        validation.fits(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        with validation.reading(path):
+            found = pd.read_csv(
+                io.BytesIO(text) if isinstance(text, bytes) else path,
+                sep=layout.separator,
+                header=None,
+                skiprows=int(layout.names is not None),
+                usecols=sorted(set(positions)),
+                skip_blank_lines=False,  # a blank line is an object without labels, and others follow it
+                skipinitialspace=layout.separator != " ",
+                compression=None,
+                **options,
+            )
+        return found[positions]
+
+    def labels(positions: list[int]) -> Any:
+        import pandas as pd
+
+        found = frame([m + first for m in positions], dtype="category", keep_default_na=False, na_values=[""])
+        columns = [found.iloc[:, m] for m in range(len(positions))]
+        chosen = [names[m] for m in positions]
+        if layout.guessed:
+            _names_or_labels(path, layout, chosen, columns)
+        odd: dict[str, list[str]] = {}
+        meant = [_meant(column.cat, missing, layout, name, odd) for column, name in zip(columns, chosen, strict=True)]
+        _say_what_looks_missing(path, odd)
+        table = pd.DataFrame(dict(enumerate(meant)))
+        return table.set_axis(pd.Index(chosen, dtype=object), axis=1)
+
+    def numbers(positions: list[int]) -> Any:
+        import pandas as pd
+
+        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)  # and says that nobody need ask for it
+        options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
+        if missing is not None:
+            options["na_values"] = missing_words(missing)
+        found = frame([m + first for m in positions], **options, **({} if exact else {"float_precision": "round_trip"}))
+        return found.set_axis(pd.Index([names[m] for m in positions], dtype=object), axis=1)
+
+    def ids(position: int | None) -> Any:
+        import pandas as pd
+
+        if position is None and not layout.row_names:
+            return None
+        found = frame([0 if position is None else position + first], dtype=str, keep_default_na=False).iloc[:, 0]
+        index = pd.Index([unescaped(text) for text in found], dtype=object)
+        return telling(index) if position is None else index.rename(str(names[position]))
+
+    return Opened(names, numbers if features else labels, ids)
+
+
+def _check(sep: Any, header: Any) -> None:
+    if sep is not None and not (isinstance(sep, str) and len(sep) == 1 and sep.isascii() and sep not in '"\r\n\0'):
+        raise ValueError(f"sep must be one character that separates fields, such as ';' or '\\t', not {sep!r}.")
+    if header is not None and not isinstance(header, bool):
+        raise TypeError(f"header must be True, False or None, for whether the first line holds names, not {header!r}.")
+
+
+# --- what is in the file ----------------------------------------------------------------------------------------------
+
+
+def _content(path: str | os.PathLike) -> Any:
+    """Return the text as UTF-8, mapped where it lies in the file as it is, else as bytes."""
+    with validation.reading(path):
+        text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
+        if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            text = text[:].decode("utf-16").encode()
+    if not text[:SAMPLE].strip(b"\xef\xbb\xbf \r\n"):
+        raise ValueError(f"path {os.fspath(path)!r} is empty; write the file anew.")
+    return text
+
+
+def _mapped(path: str | os.PathLike) -> Any:
+    with open(path, "rb") as file:
+        empty = os.fstat(file.fileno()).st_size == 0
+        return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _unpacked(path: str | os.PathLike) -> bytes:
+    pieces, size, budget = [], 0, device.memory_budget()
+    with gzip.open(path) as packed:
+        while piece := packed.read(2**20):
+            pieces.append(piece)
+            size += len(piece)
+            what = f"the text packed in {os.fspath(path)!r}, of which so much has been unpacked,"
+            validation.fits(size, budget, what, "write it as npy or parquet")
+    return b"".join(pieces)
+
+
+def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, header: bool | None) -> Layout:
+    end = SAMPLE
+    while end < len(text) and text[:end].count(b"\n") < 3:
+        end *= 4
+    try:
+        sample = codecs.getincrementaldecoder("utf-8-sig")().decode(text[:end], end >= len(text))
+    except UnicodeDecodeError:
+        raise ValueError(f"path {os.fspath(path)!r} is no text in UTF-8 or UTF-16; save it in one of these.") from None
+
+    def rows(separator: str) -> list[list[str]]:
+        found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
+        return found if end >= len(text) or len(found) == 1 else found[:-1]  # the last one is cut
+
+    separator = _separator(path, rows, own) if sep is None else sep
+    found = rows(separator)
+    first, second = found[0], found[1] if len(found) > 1 else found[0]
+    n_fields = len(first)
+    named = header if header is not None else not all(map(_is_number, first))
+    if named and len(second) == len(first) + 1 > 2:  # R leaves out the name of the row names
+        n_fields += 1
+    names: list | None = ["", *map(unescaped, first)][-n_fields:] if named else None
+    row_names = named and n_fields > 1 and names is not None and names[0] == ""
+    if row_names and names is not None:
+        names = names[1:]
+    if header is None and not named and _is_numbered(found):
+        names, row_names = list(range(n_fields - 1)), True
+    if header is None and names is None and n_fields > 2 and _counts(first):
+        warnings.warn(
+            f"path {os.fspath(path)!r}: the first line counts the columns ({', '.join(first[:3])}, …) and is taken for "
+            "an object's labels; say header=True (--header) if it names the columns.",
+            UserWarning,
+            stacklevel=2,
+        )
+    comma = separator != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in found for cell in row)
+    return Layout(separator, len(first), n_fields, names, header is None, row_names, "," if comma else ".")
+
+
+def _records(sample: str, separator: str) -> Iterable[list[str]]:
+    return csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=separator != " ")
+
+
+def _separator(path: str | os.PathLike, rows: Any, own: str) -> str:
+    """Return what separates the fields: what makes rows of one length, or refuse to choose among several."""
+    widths = {separator: [len(row) for row in rows(separator)] for separator in SEPARATORS}
+    regular = [separator for separator, found in widths.items() if found[0] > 1 and _of_one_length(found)]
+    present = [separator for separator, found in widths.items() if max(found) > 1]
+    if len(regular) == 1:
+        return regular[0]
+    if not regular and (own in present or len(present) == 1):
+        return own if own in present else present[0]
+    if present:
+        raise ValueError(
+            f"path {os.fspath(path)!r} may have its fields separated by {' or '.join(map(repr, regular or present))}; "
+            "say which, sep=… (--sep on the command line)."
+        )
+    blank = rows(" ")
+    numbers = all(map(_is_number, (cell for row in blank[1:] or blank for cell in row)))
+    return " " if numbers and len(blank[0]) > 1 and _of_one_length([len(row) for row in blank]) else own
+
+
+def _of_one_length(widths: list[int]) -> bool:
+    """Return whether all rows have one length, but for a first one without a name for the row names."""
+    return len(set(widths[1:])) <= 1 and widths[-1] - widths[0] in (0, 1)
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether a cell can belong to a row of numbers, some of them missing."""
+    return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or NUMBER.fullmatch(cell) is not None
+
+
+def _counts(cells: list[str]) -> bool:
+    return cells in ([str(m) for m in range(start, start + len(cells))] for start in (0, 1))
+
+
+def _is_numbered(rows: list[list[str]]) -> bool:
+    """Return whether the first row and column only count the others, as pandas writes them where nothing is named."""
+    first, *others = rows
+    across, down = first[1:], [row[0] for row in others]
+    return (
+        first[0] == ""
+        and bool(across and down)
+        and all(cells == [str(m) for m in range(len(cells))] for cells in (across, down))
+    )
+
+
+def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
+    """Return how many objects there are, or refuse the first line that is not like the others."""
+    from gpuens.fields import NUL, UNPAIRED, irregular
+
+    begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
+    letters = np.frombuffer(text, dtype=np.uint8, offset=begin)
+    line, found, n_rows = irregular(letters, ord(layout.separator), layout.n_first, layout.n_fields)
+    where = f"path {os.fspath(path)!r} has"
+    if line and found == NUL:
+        raise ValueError(f"{where} a NUL byte in line {line}; write the file anew, as UTF-8 text without any.")
+    if line and found == UNPAIRED:
+        raise ValueError(f"{where} a quotation mark in line {line} that is never closed; write the file anew.")
+    if line:
+        raise ValueError(
+            f"{where} {found} field(s) in line {line}, separated by {layout.separator!r}, where {layout.n_fields} are "
+            "expected as in the first lines; mend that line, or say what separates the fields, sep=…."
+        )
+    n_rows -= layout.names is not None
+    if not n_rows:
+        raise ValueError(f"path {os.fspath(path)!r} holds names and no objects; write the file anew.")
+    return n_rows
+
+
+# --- what the fields mean ---------------------------------------------------------------------------------------------
+
+
+def _meant(column: Any, missing: Sequence[str] | None, layout: Layout, name: object, odd: dict[str, list[str]]) -> Any:
+    """Return a column of texts as a Categorical of the labels they stand for; note in ``odd`` what looks missing."""
+    import pandas as pd
+
+    absent = {"", *missing_words(missing)}
+    texts = [str(text).strip() for text in column.categories]
+    known = [text for text in texts if text not in absent]
+    if layout.decimal == ",":
+        known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
+    strange = [text for text in known if not NUMBER.fullmatch(text)]
+    values: list[Any]
+    if not strange:
+        values = [int(text) if WHOLE.fullmatch(text) else float(text) for text in known]
+        if any(isinstance(value, float) for value in values):
+            values = list(map(float, values))
+    else:
+        if missing is None:
+            suspects = [text for text in known if text.lower() in LOOKS_MISSING]
+            if suspects and len(strange) < len(known) and set(strange) <= set(suspects):
+                raise ValueError(
+                    f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
+                    f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
+                )
+            for text in [*suspects, *({"-1"} & set(known))]:
+                odd.setdefault(text, []).append(str(name))
+        values = [unescaped(text) for text in known]
+        values = values if len(set(values)) == len(set(known)) else list(known)
+    places: dict[Any, int] = {}
+    code_of = np.full(len(texts) + 1, validation.MISSING)  # the last one is for what is missing already
+    found = iter(values)
+    for code, text in enumerate(texts):
+        if text not in absent:
+            value = next(found)
+            if value == value:  # not NaN
+                code_of[code] = places.setdefault(value, len(places))
+    return pd.Categorical.from_codes(code_of[column.codes], pd.Index(list(places), dtype=object if strange else None))
+
+
+def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) -> None:
+    if odd:
+        words = ", ".join(map(repr, odd))
+        names = list(dict.fromkeys(name for found in odd.values() for name in found))
+        warnings.warn(
+            f"path {os.fspath(path)!r}: {words} in {validation.listed(names)} count as clusters; if they mean missing, "
+            f"say missing={list(odd)!r} (--missing {','.join(odd)!r}).",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, columns: list) -> None:
+    """Refuse to guess that a first line holds names where these are labels of their own columns."""
+    if layout.names is None or not all(isinstance(name, str) for name in names):
+        return
+    numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
+    if len(numbers) > 2 and _counts(numbers):  # as a table has them whose columns had no names
+        names = ["" if name in numbers else name for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if name and name in {str(text).strip() for text in column.cat.categories}:
+            raise ValueError(
+                f"path {os.fspath(path)!r}: {name!r} in the first line is a label of its column too; say header=True "
+                "(--header) if the first line holds names, or header=False (--no-header) if it is an object."
+            )
+
+
+# --- strings that spreadsheets would run ------------------------------------------------------------------------------
+
+
+def escaped(text: str) -> str:
+    """Return a label so that a spreadsheet shows it and does not run it; `unescaped` takes that back."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def unescaped(text: str) -> str:
+    return text[1:] if text[:1] == "'" and FORMULA.match(text) else text
+
+
+def as_text(frame: Any) -> Any:
+    """Return a table of labels as it is written, strings escaped; refuse strings that would not read back."""
+    import pandas as pd
+
+    def safe(values: Any) -> Any:
+        strings = {value: escaped(value) for value in pd.unique(values) if isinstance(value, str)}
+        for value in strings:
+            if value != value.strip() or not value or "\0" in value:
+                raise ValueError(
+                    f"labels hold {value!r}, and text does not keep a string that is empty or has blanks around it; "
+                    "write parquet or npy."
+                )
+        return values.map(strings) if strings else values
+
+    found = frame.set_axis(safe(frame.index), axis=0) if frame.index.dtype.kind == "O" else frame
+    columns = {m: safe(frame.iloc[:, m]) for m in range(frame.shape[1])}
+    ready = pd.DataFrame(columns).set_axis([escaped(str(name)) for name in frame.columns], axis=1)
+    return ready.set_axis(found.index.rename(frame.index.name), axis=0)

@@ -1,0 +1,409 @@
+"""Text tables: separators, names, missing words, numbers and strings; no field is changed or lost in silence."""
+
+import csv
+import gzip
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import one_sentence, refused
+
+import gpuens as ge
+from gpuens import fields, tables
+from gpuens.io import read_features, read_label_file, read_labels, write_labels
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a text and return its path."""
+
+    def write(text, name="labels.csv", encoding="utf-8"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+        return path
+
+    return write
+
+
+def codes_of(path, **options):
+    return read_labels(path, **options).to_array().tolist()
+
+
+# --- fields, literally ------------------------------------------------------------------------------------------------
+
+
+def literally(text, missing=()):
+    """Return the codes of each column by the rules of `gpuens.io.read_labels`, one field after the other."""
+    _, *rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines(), skipinitialspace=True)]
+    columns = []
+    for column in zip(*rows, strict=True):
+        known = [field for field in column if field and field not in missing]
+        if all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?|nan", field) for field in known):
+            of = {field: None if field == "nan" else int(field.removesuffix(".0")) for field in known}
+        else:
+            of = {field: field for field in known}
+        values = sorted({value for value in of.values() if value is not None and value != -1})
+        columns.append([values.index(of[field]) if of.get(field) in values else -1 for field in column])
+    return np.array(columns).T.tolist()
+
+
+def a_random_table(rng):
+    kinds = [
+        ["0", "1", "2", "10", "", "-1"],
+        ["1.0", "2", "nan", "", "3.0"],
+        ["a", "b", "NA", "nan", "", "01", "1"],
+        ["01", "1", "001"],
+        [str(2**53), str(2**53 + 1), str(2**70), ""],
+        ['"x, y"', "x", ' "x"', "x ", '"say ""x"""'],
+    ]
+    n_rows, n_columns = int(rng.integers(8, 40)), int(rng.integers(2, 6))
+    columns = [rng.choice(kinds[rng.integers(len(kinds))], n_rows) for _ in range(n_columns)]
+    columns.append(np.array(["5"] * n_rows))  # so that every object has a label
+    lines = [",".join(f"name {m}" for m in range(len(columns))), *map(",".join, zip(*columns, strict=True))]
+    return rng.choice(["\n", "\r\n"]).join(lines) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_every_field_means_what_the_rules_say(table, seed):
+    text = a_random_table(np.random.default_rng(seed))
+    missing = [[], ["NA"], ["b", "01"]][seed % 3]
+    columns = range(len(text.splitlines()[0].split(",")))
+    assert codes_of(table(text), missing=missing, columns=columns) == literally(text, missing)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_irregular_rows_are_those_that_csv_finds(seed):
+    rng = np.random.default_rng(seed)
+    rows = [",".join(rng.choice(["a", "", '"b,c"', '"d\ne"', '5" x', '"f""g"'], 3)) for _ in range(30)]
+    text = "\n".join(rows) + "\n" * int(rng.integers(2))
+    whole = np.frombuffer(text.encode(), np.uint8)
+    assert fields.irregular(whole, ord(","), 3, 3) == (0, 0, 30)
+    wrong = int(rng.integers(30))
+    rows[wrong] = rng.choice(["a,b", "a", "a,b,c,d", ""])
+    line = "\n".join(rows[:wrong]).count("\n") + 1 + (wrong > 0)
+    counted = len(next(csv.reader([rows[wrong]]), [""])) or 1
+    found = fields.irregular(np.frombuffer("\n".join(rows).encode(), np.uint8), ord(","), 3, 3)
+    assert found == (line, counted, wrong) or (wrong == 29 and rows[wrong] == "")
+
+
+def test_a_table_in_many_pieces_is_one(table):
+    """pandas reads large tables in pieces, each with categories of its own."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 300, (60_000, 3))
+    labels[:, 2] = np.sort(labels[:, 2])
+    text = "a,b,c\n" + "\n".join(map(",".join, labels.astype(str).tolist())) + "\n"
+    ens = read_labels(table(text), columns=["a", "b", "c"])
+    np.testing.assert_array_equal(ens.codes, labels)
+    assert [c.dtype.kind for c in ens.categories] == ["i"] * 3
+
+
+# --- what separates the fields ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("names", ["p,q,r\n", ""])
+def test_the_separator_is_told_from_the_first_lines(table, name, separator, names):
+    path = table((names + "0,3,1\n0,3,1\n5,,1\n5,7,2\n").replace(",", separator), name)
+    assert codes_of(path) == [[0, 0, 0], [0, 0, 0], [1, -1, 0], [1, 1, 1]]
+    assert codes_of(path, sep=separator) == codes_of(path)
+
+
+def test_separators_that_cannot_be_told(table):
+    both = table("a,b;c\na,c;d\nb,c;c\n")
+    refused(lambda: read_labels(both, header=False), ValueError, "labels.csv", "',' or ';'", "sep")
+    assert codes_of(both, header=False, sep=";") == [[0, 0], [1, 1], [2, 0]]
+    assert codes_of(both, header=False, sep=",") == [[0, 0], [0, 2], [1, 1]]
+    # a name or a label may have another separator in it now and then
+    assert codes_of(table('p,q\n"a;x",1\nb,2\n')) == [[0, 0], [1, 1]]
+    assert codes_of(table("1 2\n1 3\n2 3\n")) == [[0, 0], [0, 1], [1, 1]]  # np.savetxt without more
+    assert codes_of(table("label\nB cell\nT cell\nB cell\n")) == [[0], [1], [0]]
+    refused(lambda: read_labels(table("label\na|b\na|c\n")), ValueError, "line 2", "'|'", "sep=")
+    assert codes_of(table("label\na|b\na|c\n"), sep=",") == [[0], [1]]
+
+
+@pytest.mark.parametrize("sep", ["", ",,", '"', "\n", "é", 3])
+def test_what_separates_nothing(table, sep):
+    refused(lambda: read_labels(table("p,q\n1,2\n"), sep=sep), ValueError, "sep", repr(sep))
+
+
+def test_decimal_commas_are_numbers(table):
+    path = table("p;q\n1,0;2\n3,0;2\n1;3\n")
+    assert codes_of(path) == [[0, 0], [1, 0], [0, 1]]
+    np.testing.assert_array_equal(read_features(path), [[1, 2], [3, 2], [1, 3]])
+    refused(lambda: read_labels(table("p;q\n1,5;2\n3,0;2\n1;3\n")), ValueError, "'p'", "1.5")
+
+
+# --- rows that are cut, bytes that are no text ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mentioned"),
+    [
+        ("p,q\n1,2\n1\n2,3\n", "1 field(s) in line 3"),
+        ("p,q\n1,2\n1,2,3\n2,3\n", "3 field(s) in line 3"),
+        ("p;q\n1;2\n1\n2;3\n", "1 field(s) in line 3"),
+        ("p,q,r\n1,2\n1,2\n", "2 field(s) in line 2"),
+        ("p,q\n1,2\n\n2,3\n", "1 field(s) in line 3"),
+        ('p,q\n"1\n\n",2\n\n2,3\n', "1 field(s) in line 5"),
+        ("p,q\n1,2\n1\0,2\n", "NUL byte in line 3"),
+        ("p,q\n1,2\n\0,2\n", "NUL byte in line 3"),
+        ('p,q\n"1,2\n1,2\n', "quotation mark in line 2"),
+        ("p,q\n", "names and no objects"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("\ufeff", "is empty"),
+        ("p,q\nä,2\n".encode("latin-1"), "UTF-8 or UTF-16"),
+        (b"p,q\n" + b"a,2\n" * 40_000 + b"\xff,2\n", "labels.csv"),
+        ("p,q\n1,2\n".encode("utf-16-le"), "NUL byte in line 1"),
+    ],
+)
+def test_damaged_text_is_refused_by_its_line(table, text, mentioned):
+    refused(lambda: read_labels(table(text)), ValueError, mentioned)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_text_of_other_encodings(table, encoding):
+    path = table('"p, ä"\tq\nä\t2\nb\t3\n', "labels.tsv", encoding)
+    ens = read_labels(path)
+    assert (ens.names, ens.categories[0].tolist()) == (["p, ä", "q"], ["b", "ä"])
+
+
+def test_packed_text_is_unpacked_no_further_than_memory_allows(table, monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "10MB")
+    bomb = table(gzip.compress(b"p,q\n" + b"1,2\n" * 10_000_000), "labels.csv.gz")
+    assert bomb.stat().st_size < 100_000
+    refused(lambda: read_labels(bomb), MemoryError, "labels.csv.gz", "10.0 MB may be used")
+    monkeypatch.setenv("GPUENS_MEMORY", "1kB")
+    refused(lambda: read_labels(table("p,q\n" + "1,2\n" * 1000)), MemoryError, "labels.csv", "1.0 kB may be used")
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_names_that_are_labels_are_not_guessed(table):
+    path = table("a,x\nb,y\na,y\n")
+    refused(lambda: read_labels(path), ValueError, "'a' in the first line", "header=False", "--no-header")
+    assert codes_of(path, header=False) == [[0, 0], [1, 1], [0, 1]]
+    with pytest.warns(UserWarning, match="constant"):
+        assert read_labels(path, header=True).names == ["a", "x"]
+    numbers = table("1,q\n1,5\n2,6\n1,6\n")
+    refused(lambda: read_labels(numbers), ValueError, "'1' in the first line")
+    unnamed = table("cell,0,1,2\na,0,1,1\nb,1,0,0\nc,0,1,2\nd,1,0,1\n")  # pandas' names of unnamed columns
+    assert read_labels(unnamed, columns=["0", "1"]).names == ["0", "1"]
+    refused(lambda: read_labels(path, header=1), TypeError, "header", "1")
+
+
+def test_a_first_line_that_counts_is_doubted(table):
+    path = table("0,1,2\n0,1,0\n1,1,2\n0,0,2\n")
+    with pytest.warns(UserWarning, match="counts the columns") as caught:
+        assert read_labels(path).n_objects == 4
+    one_sentence(caught[0].message)
+    assert read_labels(path, header=True).n_objects == 3
+    assert read_labels(path, header=False).n_objects == 4
+
+
+def test_row_names_as_r_writes_them(table):
+    for text in ('"","p","q"\n"a",0,3\n"b",1,3\n"c",1,4\n', 'p,q\n"a",0,3\n"b",1,3\n"c",1,4\n'):
+        found = read_label_file(table(text))
+        assert found.ensemble.names == ["p", "q"]
+        assert found.ensemble.to_array().tolist() == [[0, 0], [1, 0], [1, 1]]
+        assert (found.ids.tolist(), found.ids.name) == (["a", "b", "c"], None)
+        assert read_label_file(table(text.replace("a", "1").replace("b", "2").replace("c", "3"))).ids is None
+
+
+# --- missing ----------------------------------------------------------------------------------------------------------
+
+
+def test_only_empty_fields_are_missing(table):
+    path = table("p,q\nNA,1\n,2\nnone,2\n01,2\n1,2\n")
+    with pytest.warns(UserWarning, match="'NA', 'none' in 'p' count as clusters") as caught:
+        ens = read_labels(path)
+    one_sentence(caught[0].message)
+    assert ens.categories[0].tolist() == ["01", "1", "NA", "none"]
+    assert ens.to_array()[:, 0].tolist() == [2, -1, 3, 0, 1]
+    assert read_labels(path, missing=[]).n_clusters == 6
+    assert codes_of(path, missing=["NA", "01"])[0] == [-1, 0]
+    assert read_labels(path, missing="NA").categories[0].tolist() == ["01", "1", "none"]
+
+
+def test_words_among_numbers_are_not_guessed(table):
+    path = table("p,q\n?,1\n5,2\nunknown,2\n-1,3\n6,3\n")
+    refused(lambda: read_labels(path), ValueError, "'p'", "numbers but for '?'", "missing=['?', 'unknown']")
+    assert codes_of(path, missing=["?", "unknown"]) == [[-1, 0], [0, 1], [-1, 1], [-1, 2], [1, 2]]
+    assert read_labels(path, missing=[]).categories[0].tolist() == ["-1", "5", "6", "?", "unknown"]
+    with pytest.warns(UserWarning, match="'-1' in 'p' count as clusters"):
+        read_labels(table("p,q\n-1,1\n01,2\n02,2\n"))
+
+
+# --- spreadsheets -----------------------------------------------------------------------------------------------------
+
+DANGEROUS = ["=1+1", "+x", "-x", "@sum", "'=1", "''@", "'quoted'", "plain", "a,b", 'say "x"', "-1", "01"]
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.csv.gz"])
+def test_what_a_spreadsheet_would_run_is_quoted_and_read_back_equal(tmp_path, name):
+    path = tmp_path / name
+    labels = np.array([[text, "x" if m % 2 else "@y"] for m, text in enumerate(DANGEROUS)])
+    write_labels(path, labels, names=["=p", "q"], ids=pd.Index([f"={m}" for m in range(len(labels))], name="cell"))
+    packed = gzip.open if name.endswith("gz") else open
+    with packed(path, "rt") as file:
+        rows = list(csv.reader(file, delimiter="\t" if "tsv" in name else ","))
+    assert not any(field[0] in "=+-@" for row in rows for field in row)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = read_label_file(path, columns=["=p", "q"], id_column="cell", missing=[])
+    assert found.ids.tolist() == [f"={m}" for m in range(len(labels))]
+    assert found.ensemble.names == ["=p", "q"]
+    for m in range(2):
+        values = found.ensemble.categories[m][found.ensemble.codes[:, m]]
+        assert values.tolist() == labels[:, m].tolist()
+
+
+@pytest.mark.parametrize("text", ["", " a", "a ", "a\0"])
+def test_strings_that_text_would_change_are_refused(tmp_path, text):
+    labels = np.array([["b", "x"], [text + "y" if text == "a\0" else text, "x"]])
+    refused(lambda: write_labels(tmp_path / "a.csv", labels), ValueError, "labels", "parquet or npy")
+    write_labels(tmp_path / "a.npy", labels)
+
+
+def test_escapes_lose_nothing():
+    texts = ["'" * n + text for n in range(4) for text in ("=a", "a", "", "@", "\tx")]
+    assert [tables.unescaped(tables.escaped(text)) for text in texts] == texts
+    assert len(set(map(tables.escaped, texts))) == len(texts)
+
+
+# --- which columns ----------------------------------------------------------------------------------------------------
+
+OBS = "cell,leiden_1,leiden_2,batch,x\n" + "".join(f"c{i},{i % 3},{i % 4},{i % 2},{i % 5}\n" for i in range(40))
+
+
+def test_patterns_exclusions_and_ids(table):
+    path = table(OBS)
+    assert read_labels(path, columns="leiden_*").names == ["leiden_1", "leiden_2"]
+    assert read_labels(path, columns=["x", "leiden_?"]).names == ["x", "leiden_1", "leiden_2"]
+    assert read_labels(path, columns=["*_2", "*"], exclude="batch", id_column=0).names[:2] == ["leiden_2", "leiden_1"]
+    found = read_label_file(path, id_column="cell", exclude=["batch", "*_2"])
+    assert found.ensemble.names == ["leiden_1", "x"]
+    assert (found.ids.name, found.ids[0], len(found.ids)) == ("cell", "c0", 40)
+    refused(lambda: read_labels(path, columns="louvain_*"), ValueError, "columns", "'louvain_*'", "'leiden_1'")
+    refused(lambda: read_labels(path, exclude="y"), ValueError, "exclude", "'y'")
+    refused(lambda: read_labels(path, exclude="*"), ValueError, "columns", "none is left")
+    refused(lambda: read_labels(path, id_column="leiden_*"), ValueError, "id_column", "names 2")
+    refused(lambda: read_labels(path, id_column="z"), ValueError, "id_column", "'z'")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npz", ".npy"])
+@pytest.mark.parametrize("ids", ["strings", "numbers"])
+def test_an_id_column_is_no_clustering(tmp_path, suffix, ids):
+    n = 30
+    cell = np.array([f"c{i}" for i in range(n)]) if ids == "strings" else np.arange(n) * 7 % 1009
+    frame = pd.DataFrame({"cell": cell, "p": np.arange(n) % 3, "q": np.arange(n) % 4})
+    path = tmp_path / f"labels{suffix}"
+    match suffix:
+        case ".parquet":
+            frame.to_parquet(path)
+        case ".npz":
+            np.savez(path, cell=cell, p=frame["p"], q=frame["q"])
+        case ".npy":
+            np.save(path, frame.to_numpy().astype(str if ids == "strings" else int))
+        case _:
+            frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    with pytest.warns(UserWarning, match="a different value for each of the 30 objects") as caught:
+        assert read_labels(path).n_clusterings == 2
+    assert ("0" if suffix == ".npy" else "'cell'") in one_sentence(caught[0].message)
+    named = [0, 1] if suffix == ".npy" else ["cell", "p"]
+    assert read_labels(path, columns=named).n_clusterings == 2
+    assert read_labels(path, exclude=named[0]).n_clusterings == 2
+    found = read_label_file(path, id_column=named[0])
+    assert found.ensemble.n_clusterings == 2
+    assert found.ids.astype(str).tolist() == [str(one) for one in cell]
+
+
+def test_few_objects_and_single_columns_have_no_ids(table):
+    assert read_labels(table("p,q\n1,2\n3,4\n5,6\n")).n_clusterings == 2
+    assert read_labels(table("p\n" + "".join(f"{i}\n" for i in range(30)))).n_clusters == 30
+
+
+def test_objects_without_labels_are_dropped_on_request(table):
+    path = table("cell,p,q\na,1,2\nb,,\nc,2,3\nd,-1,\n")
+    refused(lambda: read_labels(path, id_column="cell"), ValueError, "2 object(s) have no label", "drop_unlabelled")
+    found = read_label_file(path, id_column="cell", drop_unlabelled=True)
+    assert found.labelled.tolist() == [True, False, True, False]
+    assert found.ensemble.to_array().tolist() == [[0, 0], [1, 1]]
+    assert found.ids.tolist() == list("abcd")
+    assert read_label_file(path, columns=["cell", "p"], drop_unlabelled=True).labelled is None
+    assert read_labels(path, id_column="cell", drop_unlabelled=True).n_objects == 2
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".h5ad"])
+def test_transposed_files_are_refused_alike(tmp_path, suffix):
+    labels = np.random.default_rng(0).integers(0, 3, (5, 40))
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, labels)
+    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed")
+    assert read_labels(path, columns=[0, 3]).n_clusterings == 2
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".h5ad", ".csv"])
+def test_words_are_missing_in_every_kind_of_file(tmp_path, suffix):
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, np.array([["?", "a"], ["b", "z"], ["c", "?"]]))
+    assert codes_of(path, missing="?", columns=[0, 1]) == [[-1, 0], [0, 1], [1, -1]]
+    write_labels(path, np.array([[0, 1], [1, 0], [2, 3]]))
+    assert codes_of(path, missing=["0"]) == [[-1, 0], [0, -1], [1, 1]]
+
+
+# --- what is not like the others --------------------------------------------------------------------------------------
+
+
+def clusterings(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 5, n)
+    found = {f"leiden_{m}": np.where(rng.random(n) < 0.2, rng.integers(0, 5, n), truth) for m in range(4)}
+    return pd.DataFrame(found), truth, rng
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "why"),
+    [
+        ("batch", lambda rng, truth: truth, "by its name"),
+        ("Cell_Type", lambda rng, truth: truth, "by its name"),
+        ("n_counts", lambda rng, truth: rng.integers(0, 300, 400).astype(float), "values where the others have"),
+        ("plate", lambda rng, truth: rng.integers(0, 3, 400), "more often than by chance"),
+    ],
+)
+def test_columns_that_are_not_like_the_others(table, name, make, why):
+    frame, truth, rng = clusterings()
+    frame[name] = make(rng, truth)
+    with pytest.warns(UserWarning, match="not like the other clusterings") as caught:
+        ge.Ensemble(frame)
+    assert why in one_sentence(caught[0].message)
+    assert f"{name!r}" in str(caught[0].message)
+    path = table(frame.to_csv(index=False))
+    with pytest.warns(UserWarning, match=re.escape(why)):
+        read_labels(path)
+    read_labels(path, columns="*")  # who names columns is not asked again
+    read_labels(path, exclude=name)
+
+
+def test_ensembles_that_differ_are_not_strange():
+    frame, _, rng = clusterings()
+    ge.Ensemble(frame)
+    ge.Ensemble(pd.DataFrame(rng.integers(0, 4, (300, 6)), columns=list("abcdef")))  # nothing agrees with anything
+    ge.Ensemble(pd.DataFrame({f"k{k}": rng.integers(0, k, 300) for k in (2, 5, 17, 60)}))
+    ge.Ensemble(frame.assign(fine=frame["leiden_0"] * 5 + frame["leiden_1"]))
+
+
+def test_anndata_is_named_and_answered_at_once(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    frame, _, _ = clusterings()
+    obs = frame.astype("category").set_axis([f"c{i}" for i in range(len(frame))])
+    adata = anndata.AnnData(X=np.ones((len(frame), 2), dtype=np.float32), obs=obs)
+    for call in (ge.consensus, ge.Ensemble, lambda given: ge.LWEA(3).fit(given)):
+        refused(lambda call=call: call(adata), TypeError, "AnnData", "adata.obs[columns]", "'leiden_0'")
+    refused(lambda: ge.generate.kmeans_ensemble(adata), TypeError, "AnnData", "adata.X")
+    refused(lambda: ge.consensus(obs.assign(depth=0.5)), ValueError, "'depth'", "not whole numbers")
