@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-lowest test-pythons check check-bounds check-kernels install clean
+.PHONY: demo test test-lowest test-pythons fuzz check check-bounds check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -29,6 +29,11 @@ test-on-%:
 # $(call environment,PYTHON,FOLDER,OPTIONS)
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
 	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[dask,io,plot,test]'
+
+# 5,000 inputs that nobody has tried before; make fuzz SEED=… tries those of an earlier run again
+fuzz: $(VENV)/.installed
+	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
+	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -1129,7 +1129,7 @@ _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python takes the first,
 def shown(value: Any) -> str:
     """Return a value as a part of a sentence: on one line, and no longer than is of use."""
     if isinstance(value, int) and abs(value) >= 2**128:  # Python writes no number of 5,000 digits
-        return f"a whole number of about {1 + int(math.log10(abs(value)))} digits"
+        return f"a {'negative ' * (value < 0)}whole number of about {1 + int(math.log10(abs(value)))} digits"
     try:
         text = " ".join(repr(value).split())
     except Exception:  # repr is the caller's own, and may be broken
