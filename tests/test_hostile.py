@@ -4,6 +4,7 @@ import fractions
 import functools
 import inspect
 import signal
+import sys
 import warnings
 from decimal import Decimal
 
@@ -267,7 +268,8 @@ def test_an_index_beyond_int64_is_not_the_last_object():
 
 
 def test_parameters_are_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("gpuens.methods.base.core_groups", lambda *_, **__: pytest.fail("worked before it was refused"))
+    base = sys.modules["gpuens.methods.base"]  # gpuens.methods is a function
+    monkeypatch.setattr(base, "core_groups", lambda *_, **__: pytest.fail("worked before it was refused"))
     for k in ("3", 10**400, 0):
         for kind in METHODS.values():
             with pytest.raises((TypeError, ValueError), match="n_clusters must be"):
