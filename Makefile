@@ -16,7 +16,7 @@ test: $(VENV)/.installed
 
 # with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
 test-lowest:
-	$(call environment,$(PYTHON),$(VENV)-lowest,--resolution lowest-direct 'pyparsing<3.3')
+	$(call environment,$(PYTHON),$(VENV)-lowest,--resolution lowest-direct 'pyparsing==3.2.*')
 	$(VENV)-lowest/bin/python $(TEST)
 
 # with the newest packages, on every Python named

@@ -1245,14 +1245,16 @@ def _sentence(error: Exception, what: str) -> Exception | None:
             f"workers that held what {what or 'labels'} need are gone, and nothing tells how to make it again; call "
             "fit again."
         )
-    if kind in (
+    gone = kind in (
         "ClosedClientError",
         "CommClosedError",
         "CancelledError",
         "FutureCancelledError",
         "TimeoutError",
         "SchedulerClosedError",
-    ) or (isinstance(error, OSError) and "connect" in str(error).lower()):
+    )
+    gone = gone or (isinstance(error, OSError) and "connect" in str(error).lower())
+    if gone or str(error).startswith("Tried sending message after closing"):
         return ConnectionError(
             f"the Dask scheduler went away while working on {what or 'labels'}; start it again and repeat the call."
         )
