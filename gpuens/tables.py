@@ -23,6 +23,7 @@ from gpuens import device, validation
 from gpuens.columns import Opened, missing_words, telling
 
 SEPARATORS = (",", ";", "\t", "|")
+PIECE = 2**16  # rows that are read at a time
 SAMPLE = 2**16  # bytes that are looked at before anything is read
 LOOKS_MISSING = frozenset(
     ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
@@ -31,6 +32,13 @@ WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet would run, and what looks like one that was made safe
+
+
+class Texts(NamedTuple):
+    """The fields of a column."""
+
+    distinct: list[str]
+    codes: np.ndarray  # (n_rows,) int32
 
 
 class Layout(NamedTuple):
@@ -71,39 +79,41 @@ def open_text(
     first = int(layout.row_names)
     names = layout.names if layout.names is not None else list(range(layout.n_fields - first))
 
-    def frame(positions: list[int], **options: Any) -> Any:
+    def parsed(positions: list[int], **options: Any) -> Any:
         import pandas as pd
 
         held = len(text) if isinstance(text, bytes) else 0
-        needed = held + n_rows * len(positions) * (8 if features else 2)
+        needed = held + n_rows * len(positions) * (8 if features else 4)
         validation.fits(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
-        with validation.reading(path):
-            found = pd.read_csv(
-                io.BytesIO(text) if isinstance(text, bytes) else path,
-                sep=layout.separator,
-                header=None,
-                skiprows=int(layout.names is not None),
-                usecols=sorted(set(positions)),
-                skip_blank_lines=False,  # a blank line is an object without labels, and others follow it
-                skipinitialspace=layout.separator != " ",
-                compression=None,
-                **options,
-            )
-        return found[positions]
+        return pd.read_csv(
+            io.BytesIO(text) if isinstance(text, bytes) else path,
+            sep=layout.separator,
+            header=None,
+            skiprows=int(layout.names is not None),
+            usecols=sorted({position + first for position in positions}),
+            skip_blank_lines=False,  # a blank line is an object without labels, and others follow it
+            skipinitialspace=layout.separator != " ",
+            compression=None,
+            **options,
+        )
+
+    def texts(positions: list[int]) -> list[Texts]:
+        # as strings in pieces, and not as pandas' categories: some of its versions make numbers of these
+        options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
+        with validation.reading(path), parsed(positions, **options) as pieces:
+            return _numbered(pieces, [position + first for position in positions])
 
     def labels(positions: list[int]) -> Any:
         import pandas as pd
 
-        found = frame([m + first for m in positions], dtype="category", keep_default_na=False, na_values=[""])
-        columns = [found.iloc[:, m] for m in range(len(positions))]
+        found = texts(positions)
         chosen = [names[m] for m in positions]
         if layout.guessed:
-            _names_or_labels(path, layout, chosen, columns)
+            _names_or_labels(path, layout, chosen, found)
         odd: dict[str, list[str]] = {}
-        meant = [_meant(column.cat, missing, layout, name, odd) for column, name in zip(columns, chosen, strict=True)]
+        meant = [_meant(*column, missing, layout, name, odd) for column, name in zip(found, chosen, strict=True)]
         _say_what_looks_missing(path, odd)
-        table = pd.DataFrame(dict(enumerate(meant)))
-        return table.set_axis(pd.Index(chosen, dtype=object), axis=1)
+        return pd.DataFrame(dict(enumerate(meant))).set_axis(pd.Index(chosen, dtype=object), axis=1)
 
     def numbers(positions: list[int]) -> Any:
         import pandas as pd
@@ -112,7 +122,10 @@ def open_text(
         options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
         if missing is not None:
             options["na_values"] = missing_words(missing)
-        found = frame([m + first for m in positions], **options, **({} if exact else {"float_precision": "round_trip"}))
+        if not exact:
+            options["float_precision"] = "round_trip"
+        with validation.reading(path):
+            found = parsed(positions, **options)[[position + first for position in positions]]
         return found.set_axis(pd.Index([names[m] for m in positions], dtype=object), axis=1)
 
     def ids(position: int | None) -> Any:
@@ -120,11 +133,25 @@ def open_text(
 
         if position is None and not layout.row_names:
             return None
-        found = frame([0 if position is None else position + first], dtype=str, keep_default_na=False).iloc[:, 0]
-        index = pd.Index([unescaped(text) for text in found], dtype=object)
+        ((distinct, codes),) = texts([-first if position is None else position])
+        index = pd.Index(np.array([unescaped(name) for name in distinct], dtype=object)[codes])
         return telling(index) if position is None else index.rename(str(names[position]))
 
     return Opened(names, numbers if features else labels, ids)
+
+
+def _numbered(pieces: Iterable, columns: list[int]) -> list[Texts]:
+    """Return the distinct texts of each column, by first appearance, and which of them each row has."""
+    import pandas as pd
+
+    known: list[dict[str, int]] = [{} for _ in columns]
+    codes: list[list[np.ndarray]] = [[] for _ in columns]
+    for piece in pieces:
+        for numbers, found, column in zip(known, codes, columns, strict=True):
+            of_piece, distinct = pd.factorize(piece[column].to_numpy(dtype=object))
+            places = [numbers.setdefault(str(text), len(numbers)) for text in distinct]
+            found.append(np.array(places, dtype=np.int32)[of_piece])
+    return [Texts(list(numbers), np.concatenate(found)) for numbers, found in zip(known, codes, strict=True)]
 
 
 def _check(sep: Any, header: Any) -> None:
@@ -276,12 +303,19 @@ def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
 # --- what the fields mean ---------------------------------------------------------------------------------------------
 
 
-def _meant(column: Any, missing: Sequence[str] | None, layout: Layout, name: object, odd: dict[str, list[str]]) -> Any:
+def _meant(
+    distinct: list[str],
+    codes: np.ndarray,
+    missing: Sequence[str] | None,
+    layout: Layout,
+    name: object,
+    odd: dict[str, list[str]],
+) -> Any:
     """Return a column of texts as a Categorical of the labels they stand for; note in ``odd`` what looks missing."""
     import pandas as pd
 
     absent = {"", *missing_words(missing)}
-    texts = [str(text).strip() for text in column.categories]
+    texts = [text.strip() for text in distinct]
     known = [text for text in texts if text not in absent]
     if layout.decimal == ",":
         known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
@@ -304,14 +338,14 @@ def _meant(column: Any, missing: Sequence[str] | None, layout: Layout, name: obj
         values = [unescaped(text) for text in known]
         values = values if len(set(values)) == len(set(known)) else list(known)
     places: dict[Any, int] = {}
-    code_of = np.full(len(texts) + 1, validation.MISSING)  # the last one is for what is missing already
+    code_of = np.full(len(texts), validation.MISSING)
     found = iter(values)
     for code, text in enumerate(texts):
         if text not in absent:
             value = next(found)
             if value == value:  # not NaN
                 code_of[code] = places.setdefault(value, len(places))
-    return pd.Categorical.from_codes(code_of[column.codes], pd.Index(list(places), dtype=object if strange else None))
+    return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
 def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) -> None:
@@ -326,7 +360,7 @@ def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) 
         )
 
 
-def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, columns: list) -> None:
+def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, columns: list[Texts]) -> None:
     """Refuse to guess that a first line holds names where these are labels of their own columns."""
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
@@ -334,7 +368,7 @@ def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, colum
     if len(numbers) > 2 and _counts(numbers):  # as a table has them whose columns had no names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
-        if name and name in {str(text).strip() for text in column.cat.categories}:
+        if name and name in map(str.strip, column.distinct):
             raise ValueError(
                 f"path {os.fspath(path)!r}: {name!r} in the first line is a label of its column too; say header=True "
                 "(--header) if the first line holds names, or header=False (--no-header) if it is an object."
