@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
-from gpuens.partition.order import NO_HASH, insert, pair_hash
+from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 
 TILE = 64
 SORTED_BY = 8  # clusterings
@@ -297,6 +297,9 @@ def _search(
                             numerator += weights[offsets[m] + row[m]] * pairs
                     similarity = numerator / (pairs * n_clusterings)
                     if similarity < least[i]:
+                        continue
+                    last = n_listed - 1
+                    if listed == n_listed and not comes_before(similarity, tie, similarities[q, last], ties[last]):
                         continue
                     listed = insert(ids[q], similarities[q], ties, listed, r, similarity, tie)
                     if listed == n_listed:

@@ -16,7 +16,7 @@ from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.partition.nearest import Lists
-from gpuens.partition.order import NO_HASH, insert, pair_hash
+from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
@@ -296,7 +296,10 @@ def _search(
                             cluster = regions.clusters[e]
                             total += weights[cluster] * (held[cluster] * np.int64(regions.counts[e]))
                         similarity = total / pairs
-                    listed = insert(ids[a], similarities[a], ties, listed, r, similarity, pair_hash(a, r))
+                    tie, last = pair_hash(a, r), n_listed - 1
+                    if listed == n_listed and not comes_before(similarity, tie, similarities[a, last], ties[last]):
+                        continue
+                    listed = insert(ids[a], similarities[a], ties, listed, r, similarity, tie)
                     if listed == n_listed:
                         # a little lower than the last entry's, because products and quotients are rounded
                         floor = similarities[a, n_listed - 1] * regions.size[a] * n_clusterings * (1.0 - 1e-9)
