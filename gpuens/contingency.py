@@ -163,19 +163,20 @@ def _place_in_rows(found, offsets, starts, indices, counts):
 
 
 def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the objects, or the weight (int64), that all clusters share with those of clustering m, (N_c, k_m)."""
+    """Return the objects, or the weight (int64), that all clusters share with those of clustering m, (N_c, k_m).
+
+    Whoever asks for several clusterings does so in threads: this works in none of its own.
+    """
     labels, offsets = labels_of(ens), ens.offsets
     shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)
-    devices.over_ranges(
-        lambda a, b: _count_with(a, b, m, labels.matrix, offsets, weights, shared), ens.n_clusterings, grain=64
-    )
+    _count_with(m, labels.matrix, offsets, weights, shared)
     return shared
 
 
 @njit(cache=True, nogil=True)
-def _count_with(start, stop, m, labels, offsets, w, shared):
+def _count_with(m, labels, offsets, w, shared):
     n_clusters = shared.shape[1]
-    for other in range(start, stop):
+    for other in range(labels.shape[0]):
         first, k = offsets[other], offsets[other + 1] - offsets[other]
         for x in range(labels.shape[1]):
             if labels[m, x] < n_clusters and labels[other, x] < k:

@@ -7,6 +7,8 @@ Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data in
 Knowledge Discovery from Data 12 (2018).
 """
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -97,35 +99,45 @@ def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -
             contingency.intersections(ens, counts, layout=layout, device=device), ens.offsets, weights, device=device
         )
     sizes, offsets = cluster_objects(ens, counts), ens.offsets
-    return Blocks.of(
-        [
-            _coupled(contingency.intersections_with(ens, j, counts), sizes, j, offsets, shares_of, device)
-            for j in range(ens.n_clusterings)
-        ]
-    )
+
+    def work(start: int, stop: int) -> list[np.ndarray]:
+        def couple(j: int) -> np.ndarray:
+            return _coupled(contingency.intersections_with(ens, j, counts), sizes, j, offsets, shares_of, _relative)
+
+        return [couple(j) for j in range(start, stop)]
+
+    held = 24 * ens.n_clusters * int(np.diff(offsets).max())  # by each thread
+    in_threads = devices.n_threads() * held <= SHARE_OF_BUDGET * devices.memory_budget()
+    found = devices.over_ranges(work, ens.n_clusterings, grain=1 if in_threads else ens.n_clusterings)
+    return Blocks.of([matrix for some in found for matrix in some])
 
 
 def coupling_of(shared: contingency.Table, offsets: np.ndarray, weights: Any, *, device: str = "cpu") -> Blocks:
     """Return what `coupling` does, of cluster intersections counted before."""
     shares_of = _coupling_fits(offsets, weights)
-    sizes = shared.diagonal()
+    sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         table = shared[first:last]
         table = table if isinstance(table, np.ndarray) else table.toarray()
-        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, device))
+        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, relative))
     return Blocks.of(matrices)
 
 
 def _coupled(
-    table: np.ndarray, sizes: np.ndarray, j: int, offsets: np.ndarray, shares_of: np.ndarray, device: str
+    table: np.ndarray,
+    sizes: np.ndarray,
+    j: int,
+    offsets: np.ndarray,
+    shares_of: np.ndarray,
+    relative: Callable[[np.ndarray, np.ndarray, np.ndarray], Any],
 ) -> np.ndarray:
     """Return the CCSC (k_j, k_j) of clustering j from the objects that its clusters share with all, (N_c, k_j)."""
     own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
     spread = np.ascontiguousarray(table / np.maximum(own, 1))
     others = shares_of.copy()
     others[j] = 0.0
-    inter = relative_similarities(spread, offsets, others / others.sum(), device=device)
+    inter = relative(spread, offsets, others / others.sum())
     product = own[:, None] * own
     intra = product / np.maximum(own[:, None] + own + product, 1)
     coupled: np.ndarray = intra * devices.to_host(inter)
@@ -152,9 +164,19 @@ def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.n
     ``spread`` (N_c, k) holds P(u|v); clusterings of weight 0 are passed over. Sums run over the clusters u of each
     clustering in their order, and then over the clusterings.
     """
+    return _relative(spread, offsets, weights, devices.over_ranges)
+
+
+def _relative(
+    spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable | None = None
+) -> np.ndarray:
+    """Return `relative_similarities`, in threads if given what spreads the work over them."""
     k = spread.shape[1]
     similarities = np.zeros((k, k))
-    devices.over_ranges(lambda a, b: _relative(a, b, spread, offsets, weights, similarities), k, grain=8)
+    if over_ranges is None:
+        _relative_rows(0, k, spread, offsets, weights, similarities)
+    else:
+        over_ranges(lambda a, b: _relative_rows(a, b, spread, offsets, weights, similarities), k, grain=8)
     lower = np.tril_indices(k, -1)
     similarities[lower] = similarities.T[lower]
     return similarities
@@ -173,7 +195,7 @@ def _(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, *, device: s
 
 
 @njit(cache=True, nogil=True)
-def _relative(start, stop, spread, offsets, weights, similarities):
+def _relative_rows(start, stop, spread, offsets, weights, similarities):
     k = spread.shape[1]
     for v in range(start, stop):
         of_one = np.empty(k)
