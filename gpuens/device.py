@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -166,8 +167,8 @@ def n_threads() -> int:
     """Return how many threads the CPU path uses: GPUENS_THREADS, else the processors this process may use."""
     setting = os.environ.get("GPUENS_THREADS", "")
     if setting:
-        if not setting.isdigit() or int(setting) < 1:
-            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 on, not {setting!r}.")
+        if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
+            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to 9999, not {setting!r}.")
         return int(setting)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -201,7 +202,7 @@ if hasattr(os, "register_at_fork"):
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def total_memory() -> int:
@@ -215,10 +216,11 @@ def memory_budget(device: str = "cpu") -> int:
     """Return how many bytes a run may take where it works: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)b?\s*", setting.lower())
-        if not match:
-            raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB', not {setting!r}.")
-        return int(float(match[1]) * _UNITS[match[2]])
+        match = re.fullmatch(r"\s*((?=\.?[0-9])[0-9]{0,15}\.?[0-9]{0,15})\s*([kmgt]i?|)b?\s*", setting.lower())
+        size = int(Fraction(match[1]) * _UNITS[match[2]]) if match else 0
+        if size < 1:
+            raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
+        return size
     if device == "cuda":
         cupy = _cupy()
         free, _ = cupy.cuda.runtime.memGetInfo()

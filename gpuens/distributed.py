@@ -225,6 +225,9 @@ def read_labels(
     columns, exclude, missing
         As in `gpuens.io.read_labels`. Whether a column holds ids is told from the first objects.
     """
+    with _needs_dask():
+        import dask.array  # noqa: F401
+
     kind = validation.file_kind(path, IN_CHUNKS)
     chunk_rows = validation.integer(chunk_rows, "chunk_rows", minimum=1)
     validation.readable_path(path, folder=kind == ".zarr")
@@ -260,7 +263,7 @@ def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Calla
 
 
 def _parquet(path: str) -> tuple[Any, list, Callable[[list[int]], Any]]:
-    with _needs("dask[dataframe]", ".parquet"), reading(path):
+    with _needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
         import dask.dataframe as dd
 
         labels = dd.read_parquet(path)
@@ -285,11 +288,19 @@ def _opened(path: str, kind: str) -> Any:
 
 
 @contextmanager
-def _needs(package: str, kind: str) -> Iterator[None]:
+def _needs(package: str, kind: str, install: str = "gpuens[io]") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise validation.package_missing(kind, package) from error
+        raise validation.package_missing(kind, package, install) from error
+
+
+@contextmanager
+def _needs_dask() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise validation.no_dask() from error
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
@@ -378,7 +389,8 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
     if scheduler is None:
         yield None
         return
-    from distributed import Client, LocalCluster
+    with _needs_dask():
+        from distributed import Client, LocalCluster
 
     if scheduler == "local":
         cluster: Any = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")

@@ -642,14 +642,22 @@ def reading(path: str | os.PathLike) -> Iterator[None]:
 def unwritable(path: str | os.PathLike, error: OSError | ValueError, name: str = "path") -> Exception:
     """Return the refusal of a place that cannot be written to."""
     reason = getattr(error, "strerror", None) or gist(error)
-    instead = "a shorter name" if getattr(error, "errno", None) == errno.ENAMETOOLONG else "another place"
-    kind = type(error) if isinstance(error, OSError) else ValueError
+    too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
+    kind = (
+        type(error) if isinstance(error, OSError) and not too_long else ValueError
+    )  # the name's fault, or the place's
+    instead = "a shorter name" if too_long else "another place"
     return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
 
 
-def package_missing(kind: str, package: str) -> ImportError:
+def package_missing(kind: str, package: str, install: str = "gpuens[io]") -> ImportError:
     """Return the refusal of a kind of file that needs a package that is not there."""
-    return ImportError(f"path: {kind} files need {package}, which is not installed: pip install 'gpuens[io]'.")
+    return ImportError(f"path: {kind} files need {package}, which is not installed: pip install '{install}'.")
+
+
+def no_dask() -> ImportError:
+    """Return the refusal to work in chunks without Dask."""
+    return ImportError("labels in chunks need Dask, which is not installed: pip install 'gpuens[dask]'.")
 
 
 def no_dask_cuda() -> ImportError:
@@ -1204,8 +1212,17 @@ def choice(value: Any, name: str, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
         kind = ValueError if isinstance(value, str) else TypeError
-        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}.")
+        near = _nearest(value, allowed) if isinstance(value, str) else None
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}{hint}.")
     return value
+
+
+def _nearest(text: str, allowed: list[str]) -> str | None:
+    """Return the word that was probably meant: in capitals, with other dashes, or with a slip of the hand."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
 
 
 def parameters(given: Iterable[str], method: str, allowed: Iterable[str]) -> None:

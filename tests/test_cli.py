@@ -299,6 +299,8 @@ BEFORE_READING = {
         "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
+    "run labels.csv -k 3 --method LWEA": "method must be one of *, not 'LWEA' (did you mean 'lwea'?).",
+    "run labels.csv -k 3 --method crc_c": "method must be one of *, not 'crc_c' (did you mean 'crc-c'?).",
     "run labels.csv -k 0": "n_clusters must be at least 1, but is 0.",
     "run labels.csv -k 3 --theta 0": "theta must be above 0 and finite, but is 0.0.",
     "run labels.csv -k 3 --theta nan": "theta must be above 0 and finite, but is nan.",
@@ -337,6 +339,11 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o out.txt": "path 'out.txt' does not say what kind of file it is: it must end in *",
     "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run labels.csv -k 3 -o ../{here}/labels.csv": "output '../{here}/labels.csv' is the input itself; *",
+    "run labels.csv -k 3 -o pipe.csv": "path 'pipe.csv' is a pipe or a device, and a file that is complete takes *",
+    "run labels.csv -k 3 -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
+    "run labels.csv -k 3 --report -o {name}.csv": "report '{name}.csv.report' cannot be written (*",
+    "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
+    "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
     "run labels.csv --fast": "unrecognized arguments: --fast; see gpuens --help.",
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
@@ -385,18 +392,38 @@ AFTER_READING = {
 
 @pytest.mark.parametrize("line", [*BEFORE_READING, *AFTER_READING])
 def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, line):
-    expected = {**BEFORE_READING, **AFTER_READING}[line].format(here=folder.name)
+    names = {"here": folder.name, "name": "n" * 246, "long": "n" * 250, "longer": "n" * 255}
+    expected = {**BEFORE_READING, **AFTER_READING}[line].format(**names)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe.csv")
     Path("broken.npy").write_bytes(b"\x93NUMPY")
     Path("short.csv").write_text("x\n1\n2\n")
     before = files(folder)
     if line in BEFORE_READING:
         for reader in ("read_label_file", "read_features"):
             monkeypatch.setattr(io, reader, lambda *_, **__: pytest.fail("read before it was refused"))
-    code, out, err = call(line.format(here=folder.name))
+    code, out, err = call(line.format(**names))
     assert (code, out, len(err)) == (2, [], 1)
     assert re.fullmatch("gpuens: " + re.escape(expected).replace(r"\*", ".*") + "$", err[0]), err[0]
     assert err[0].endswith((".", ")"))
     assert files(folder) == before
+
+
+def test_an_output_without_a_name_is_refused(folder, call):
+    code, _, err = call("run labels.csv -k 3 -o", "")
+    assert (code, len(err)) == (2, 1)
+    assert err[0].startswith("gpuens: path '' does not say what kind of file it is: it must end in ")
+    assert files(folder) == GIVEN
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
+    name = os.fsdecode(b"\xff\xfe")
+    os.rename("labels.csv", f"{name}.csv")
+    for line in (f"run {name}.csv -k 3 -o {name}.npy --report", f"generate features.npy -k 3 -o {name}.npy"):
+        code, _, err = call(line)
+        assert (code, err) == (0, [])
+        assert json.loads(Path(f"{name}.npy.json").read_text())["output"] == f"{name}.npy"
 
 
 def test_a_directory_that_may_not_be_written_to_is_refused_first(folder, call, monkeypatch):
@@ -668,6 +695,18 @@ def test_help_and_version_import_nothing_heavy():
     assert f"gpuens {gpuens.__version__}" in ran.stdout
     loaded = {name.split(".")[0] for name in ran.stdout.splitlines()[-1].split()}
     assert loaded & {"numpy", "numba", "scipy", "sklearn", "pandas", "matplotlib", "cupy", "dask", "tqdm"} == set()
+
+
+def test_a_mistyped_path_is_refused_before_what_takes_long_to_import(folder):
+    lines = ["run nothing.csv -k 3", "run nothing.npy -k 3 --scheduler local", "score nothing.csv truth.csv"]
+    code = (
+        "import sys\nfrom gpuens.cli import main\n"
+        f"for line in {[*lines, 'generate nothing.csv -o out.npy']}:\n    assert main(line.split()) == 2\n"
+        "print(*sys.modules)"
+    )
+    ran = process("-c", code, check=True)
+    assert ran.stderr.count("does not exist; check the name.") == 4
+    assert not {"numba", "scipy", "sklearn", "pandas", "dask"} & {name.split(".")[0] for name in ran.stdout.split()}
 
 
 def test_exit_codes_reach_the_shell(folder):

@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from conftest import refused
 from numba import njit
 
 from gpuens import device
@@ -43,10 +44,28 @@ def test_a_forked_child_has_threads_of_its_own(monkeypatch):
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.parametrize("text", ["4GB", "4g", " 4 G "])
-def test_the_memory_budget_is_what_was_set(text, monkeypatch):
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4 * 10**9), ("4g", 4 * 10**9), (" 4 G ", 4 * 10**9), ("1GiB", 2**30), ("1.5 kib", 1536), ("2Ti", 2**41)]
+    + [(".5GB", 5 * 10**8), ("5.MB", 5 * 10**6), ("1000", 1000), ("12b", 12)],
+)
+def test_the_memory_budget_is_what_was_set(text, size, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", text)
-    assert device.memory_budget() == 4 * 10**9
+    assert device.memory_budget() == size
+
+
+@pytest.mark.parametrize(
+    "text", [".", "1.2.3GB", "GB", "-1GB", "1iB", "4 G B", "1e9", "²GB", "0GB", ".1", "9" * 400, "nan"]
+)
+def test_memory_budgets_that_are_none(text, monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", text)
+    refused(device.memory_budget, ValueError, "GPUENS_MEMORY", "'1.5GiB'", repr(text))
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "0", "-1", "1.5", "two", " 2", "9" * 5000])
+def test_numbers_of_threads_that_are_none(text, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", text)
+    refused(device.n_threads, ValueError, "GPUENS_THREADS", "from 1 to 9999")
 
 
 def test_without_a_setting_the_budget_is_part_of_what_is_free(monkeypatch):

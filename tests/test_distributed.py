@@ -533,6 +533,21 @@ def test_damaged_files_and_missing_packages_are_one_sentence(tmp_path, monkeypat
         monkeypatch.undo()
 
 
+def test_without_dask_its_extra_is_named(tmp_path, monkeypatch, capsys, labels):
+    np.save(tmp_path / "labels.npy", labels)
+    for name in list(sys.modules):
+        if name.split(".")[0] in ("dask", "distributed"):
+            monkeypatch.delitem(sys.modules, name)
+    for name in ("dask", "distributed"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for where in ("local", "threads", "tcp://127.0.0.1:9"):
+        line = f"run {tmp_path}/labels.npy -k 4 --scheduler {where}"
+        assert main(line.split()) == 2
+        assert capsys.readouterr().err == (
+            "gpuens: labels in chunks need Dask, which is not installed: pip install 'gpuens[dask]'.\n"
+        )
+
+
 def fails(block, block_info=None):
     if block_info and block_info[0]["chunk-location"][0] == 2:
         raise ValueError("no more.")
@@ -555,6 +570,15 @@ def test_the_command_line(tmp_path, monkeypatch, labels, where, cluster, capsys)
     assert main(command.split()) == 0
     np.testing.assert_array_equal(np.load("out.npy"), ge.LWGP(4).fit_predict(labels))
     assert capsys.readouterr().out.startswith("plan: 1,000 objects in 4 chunks; ")
+
+
+def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, labels, capsys):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    zarr.save_array("labels.zarr", labels)
+    assert main(["run", "labels.zarr", "--method", "lwgp", "-k", "4"]) == 0
+    np.testing.assert_array_equal(np.load("labels.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
+    assert capsys.readouterr().out.startswith("plan: 1,000 objects in 1 chunks; ")
 
 
 def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):

@@ -1,5 +1,7 @@
 """METIS: what reaches it, what comes back, and that nothing ends the interpreter."""
 
+import os
+import signal
 import sys
 
 import numpy as np
@@ -256,6 +258,46 @@ def test_bad_input_is_refused():
 def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1000 vertices", "28.0 MB", "Sample")
+
+
+def test_many_parts_take_more_memory(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 26), MemoryError, "1000 vertices", "44.0 MB", "Sample")
+
+
+def test_out_of_memory_is_one_sentence_and_not_metiss(monkeypatch, capfd):
+    def full(*_, **__):
+        os.write(2, b"***Memory allocation failed for SetupCoarseGraph: adjncy. Requested size: 31984000 bytes\n")
+        raise RuntimeError("Caught an unknown exception!")
+
+    monkeypatch.setattr(pymetis, "part_graph", full)
+    refused(lambda: metis(random_graph(6), ones(6), 2), MemoryError, "METIS ran out of memory", "Sample")
+    os.write(2, b"heard\n")
+    assert capfd.readouterr().err == "heard\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX signals")
+def test_sigterm_while_metis_works_reaches_who_waits_for_it(monkeypatch):
+    """What METIS does: it catches the signal and jumps out of the handler, which leaves the signal blocked."""
+
+    def told(*_, **__):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        raise RuntimeError("Caught an unknown exception!")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pymetis, "part_graph", told)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            metis(random_graph(6), ones(6), 2)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        with pytest.raises(RuntimeError, match="told to end"):
+            metis(random_graph(6), ones(6), 2)
+        assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_real_ensembles():

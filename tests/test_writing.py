@@ -70,7 +70,7 @@ def test_any_name_that_a_file_can_have(tmp_path, name):
     [("n" * 252 + ".npy", "a shorter name"), ("nul\0.npy", "null"), ("\ud800.npy", "surrogates not allowed")],
 )
 def test_names_that_no_file_can_have(tmp_path, name, mentioned):
-    with pytest.raises((OSError, ValueError), match=mentioned) as error:
+    with pytest.raises(ValueError, match=mentioned) as error:
         io.write_labels(tmp_path / name, NEW)
     assert "cannot be written (" in str(error.value)
     assert os.listdir(tmp_path) == []

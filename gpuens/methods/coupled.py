@@ -124,8 +124,8 @@ class MetaClusterConsensus(Consensus):
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        validation.n_meta_clusters(self._k, int(np.count_nonzero(reduced.ensemble.sizes)))
-        graph_fits(int(np.count_nonzero(reduced.ensemble.sizes)))
+        n_vertices = int(np.count_nonzero(reduced.ensemble.sizes))
+        graph_fits(n_vertices, validation.n_meta_clusters(self._k, n_vertices))
         found = meta_clustering(
             reduced.ensemble,
             self._similarity_of_clusters(reduced, device),

@@ -16,7 +16,7 @@ class OCIa(CoupledConsensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
     METIS makes parts of like size, which costs accuracy where classes are unequal. It holds all pairs of distinct rows,
-    28 bytes each: beyond some ten thousand rows pass ``reduction=Sample(…)``.
+    28 bytes each (44 of fewer than 40 rows a cluster): beyond some ten thousand rows pass ``reduction=Sample(…)``.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class OCIa(CoupledConsensus):
         validation.generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        graph_fits(len(reduced.weights))
+        graph_fits(len(reduced.weights), self._k)
         blocks = self._couple(reduced, device).on(device)
         codes, offsets, counts = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, reduced.weights
 

@@ -5,7 +5,12 @@ overflow, end the interpreter, and of a graph that is not symmetric it makes non
 edges are scaled to integers first.
 """
 
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +20,7 @@ from gpuens.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # of ordered vertices: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
+MANY_PARTS = 40  # vertices a part, below which METIS bisects the whole graph and no coarser one, for 43 bytes a pair
 LEVELS = 2**20  # that edge weights are scaled to; the cut of graphs of .55 … .8 no longer changes from 10⁶ on
 N_CUTS = 5  # attempts, the best of which is kept
 SYMMETRIC_WITHIN = 1e-9  # share of the larger of the two: what rounding does
@@ -84,7 +90,7 @@ def metis(
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
         return np.arange(n)
-    graph_fits(n)
+    graph_fits(n, n_parts)
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
@@ -100,8 +106,8 @@ def metis(
     )
     limited = _at_most_a_part(weights, n_parts).astype(integer)
     for recursive in (False, True):
-        found = pymetis.part_graph(
-            n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
+        found = _calling(
+            pymetis.part_graph, n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
         )
         labels = np.array(found.vertex_part, dtype=np.int64)
         if np.bincount(labels, minlength=n_parts).all():
@@ -114,10 +120,10 @@ def metis(
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def graph_fits(n: int) -> None:
+def graph_fits(n: int, n_parts: int) -> None:
     """Refuse a complete graph of n vertices that does not fit, which methods do before they work out its edges."""
     validation.fits(
-        BYTES_PER_PAIR * n * n,
+        (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n,
         devices.memory_budget(),
         f"METIS holds all pairs of {n} vertices, which",
         "work on a sample, reduction=Sample(…)",
@@ -195,6 +201,54 @@ def _scaled(edges, integer):
     np.rint(edges, out=edges)
     np.maximum(edges, 1.0, out=edges)
     return edges.astype(integer)
+
+
+# --- the call ---------------------------------------------------------------------------------------------------------
+
+_one_call = Lock()
+
+
+def _calling(part_graph: Callable, *graph: Any, **options: Any) -> Any:
+    """Return what METIS makes of a graph, or say in one sentence why it gave up.
+
+    Out of memory, it says so on stderr itself, and here is no more than an unknown exception. It holds the
+    interpreter's lock, so that nobody else has anything to say while its words are taken away. SIGTERM is METIS's own
+    while it works: it gives up, jumps out of its handler and leaves the signal blocked; who waits for it shall have it.
+    """
+    if os.name != "posix":
+        return part_graph(*graph, **options)
+    with _one_call, _without_stderr():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            return part_graph(*graph, **options)
+        except RuntimeError as error:
+            failure = error
+        left = signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if signal.SIGTERM in left - mask:
+        signal.raise_signal(signal.SIGTERM)
+        raise RuntimeError("METIS was told to end (SIGTERM).") from failure
+    raise MemoryError(
+        "METIS ran out of memory, though it was to need less than may be used; work on a sample, reduction=Sample(…), "
+        "or make memory free."
+    ) from failure
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Send what C writes to stderr nowhere."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 # --- the weights ------------------------------------------------------------------------------------------------------
