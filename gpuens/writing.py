@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import IO, Any
 
 from gpuens import validation
@@ -100,15 +101,23 @@ def recorded(path: Path_) -> Iterator[dict[str, Any]]:
         try:
             yield record
             ((_, beside),) = waiting
-            if os.path.isfile(beside):
-                with open(beside, "rb") as file:
-                    record["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            record["sha256"] = digest(beside)
             write_record(path, record)
         finally:
             _together.reset(token)
         with _refusing(record_of(path)):
             _unlink(os.path.realpath(record_of(path)))
         _take_names(waiting)
+
+
+def digest(path: Path_) -> str:
+    """Return the SHA-256 of a file; of a folder that of the list of its files that ``sha256sum`` prints, by name."""
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    files = sorted(file.relative_to(path).as_posix() for file in Path(path).rglob("*") if file.is_file())
+    lines = [f"{digest(os.path.join(path, name))}  {name}\n" for name in files]
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def record_of(path: Path_) -> str:

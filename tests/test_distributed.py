@@ -577,7 +577,7 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
     monkeypatch.chdir(tmp_path)
     zarr.save_array("labels.zarr", labels)
     assert main(["run", "labels.zarr", "--method", "lwgp", "-k", "4"]) == 0
-    np.testing.assert_array_equal(np.load("labels.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
+    np.testing.assert_array_equal(np.load("labels.zarr.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
     assert capsys.readouterr().out.startswith("plan: 1,000 objects in 1 chunks; ")
 
 

@@ -108,6 +108,18 @@ def test_a_record_names_the_contents_of_its_file(tmp_path, suffix):
     assert sorted(os.listdir(tmp_path)) == [f"out.{suffix}", f"out.{suffix}.json"]
 
 
+@POSIX
+def test_a_record_names_the_contents_of_a_folder(tmp_path):
+    pytest.importorskip("zarr")
+    found = []
+    for labels in (OLD, NEW):
+        write(tmp_path / "out.zarr", labels)
+        found.append(json.loads((tmp_path / "out.zarr.json").read_text())["sha256"])
+    command = "cd out.zarr && find . -type f | cut -c 3- | LC_ALL=C sort | xargs sha256sum | sha256sum"
+    ran = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[0] == found[1] != found[0]
+
+
 def test_a_failure_leaves_the_old_file_and_its_record(tmp_path):
     path = tmp_path / "out.npy"
     write(path, OLD)
