@@ -386,6 +386,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
 
     ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
     """
+    validation.scheduler_and_workers(scheduler, workers)
     if scheduler is None:
         yield None
         return
@@ -1009,7 +1010,7 @@ def _search(rows, groups, places):
 def _active(client: Any) -> Any:
     """Return the client given, or the one that is active, or None."""
     if client is not None:
-        return client
+        return validation.client_of_dask(client)
     try:
         from distributed import default_client
     except ImportError:

@@ -681,10 +681,23 @@ def no_address(address: str, error: Exception) -> ValueError:
     )
 
 
-def client_of_dask(client: Any) -> None:
-    """Refuse what is no client of a Dask cluster."""
-    if client is not None and not all(callable(getattr(client, does, None)) for does in ("scatter", "submit")):
+MOST_WORKERS = 1024  # processes that one machine is asked for
+
+
+def client_of_dask(client: Any) -> Any:
+    """Return a client of a Dask cluster or None, or refuse what is neither."""
+    does = ("compute", "persist", "scatter", "submit")
+    if client is not None and not all(callable(getattr(client, what, None)) for what in does):
         raise TypeError(f"client must be a distributed.Client, not {shown(client)}.")
+    return client
+
+
+def scheduler_and_workers(scheduler: Any, workers: Any) -> None:
+    """Refuse what names no scheduler, and numbers of workers that no machine has."""
+    if scheduler is not None and not isinstance(scheduler, str):
+        raise TypeError(f"scheduler must be None, 'local', 'cuda' or an address, not {shown(scheduler)}.")
+    if workers is not None:
+        integer(workers, "workers", minimum=1, maximum=MOST_WORKERS)
 
 
 def clusterings_in_chunks(names: Any, device: str) -> None:
@@ -700,7 +713,7 @@ def chunk_options(scheduler: str | None, workers: int | None, key: str | None) -
     if scheduler is not None and key is not None:
         raise ValueError(f"--key={key} is for npz files, which are not read in chunks; leave --scheduler out.")
     if workers is not None:
-        integer(workers, "--workers", minimum=1, maximum=1024)
+        integer(workers, "--workers", minimum=1, maximum=MOST_WORKERS)
     if workers is not None and scheduler not in ("local", "cuda"):
         raise ValueError(
             f"--workers={workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it out."

@@ -5,6 +5,7 @@ import functools
 import inspect
 import signal
 import sys
+import tempfile
 import warnings
 from decimal import Decimal
 
@@ -130,6 +131,23 @@ def transfer_cut(**given):
     return ge.partition.transfer_cut(ENS, np.ones(ENS.n_clusters), sizes, **{"n_clusters": 3, **given})
 
 
+def in_chunks(function, *more, **given):
+    import dask.array
+
+    return function(*more, dask.array.from_array(LABELS, chunks=(20, -1)), **given)
+
+
+def read_in_chunks(**given):
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/labels.npy", LABELS)
+        return ge.distributed.read_labels(f"{folder}/labels.npy", **given).compute()
+
+
+def joined(**given):
+    with ge.distributed.connected(None, **given):
+        pass
+
+
 EST, SOFT, TREE = ge.LWEA(3).fit(ENS), ge.SCEC(3).fit(ENS), ge.CATree().grow(ENS)
 NOT_SETTINGS = {"self", "X", "y", "ens", "ensemble", "labels", "estimator", "tree", "a", "b", "labelings", "ax"}
 SIMILARITY = np.eye(ENS.n_clusters)
@@ -181,6 +199,12 @@ CALLS = {
     ),
     "revised_coassociation similarity": (functools.partial(ge.similarity.revised_coassociation, ENS), "similarity"),
     "Ensemble names": (functools.partial(ge.Ensemble, LABELS), "names"),
+    "distributed.fit client": (functools.partial(in_chunks, ge.distributed.fit, ge.EAC(2)), "client"),
+    "distributed.plan client": (functools.partial(in_chunks, ge.distributed.plan), "client"),
+    "distributed.intersections client": (functools.partial(in_chunks, ge.distributed.intersections), "client"),
+    "distributed.intersections layout": (functools.partial(in_chunks, ge.distributed.intersections), "layout"),
+    "distributed.read_labels chunk_rows": (read_in_chunks, "chunk_rows"),
+    "distributed.connected workers": (joined, "workers"),
     "take rows": (ENS.take, "rows"),
     "Dendrogram.cut n_clusters": (EST.dendrogram_.cut, "n_clusters"),
     "Dendrogram.n_clusters_at distance": (EST.dendrogram_.n_clusters_at, "distance"),
@@ -274,3 +298,8 @@ def test_parameters_are_refused_before_any_work(monkeypatch):
         for kind in METHODS.values():
             with pytest.raises((TypeError, ValueError), match="n_clusters must be"):
                 kind(k).fit(ENS)
+
+
+def test_what_names_no_scheduler_is_refused():
+    for wrong in (3, b"local", np.array("local"), ["local"]):
+        refused(lambda wrong=wrong: ge.distributed.connected(wrong).__enter__(), TypeError, "scheduler must be")
