@@ -153,7 +153,7 @@ def descriptions(draw):
         "seed": draw(st.integers(0, 2**16)),
         "form": draw(st.sampled_from(FORMS)),
         "soft": once(draw, 10) and method == "scec",
-        "file": draw(st.none() | st.sampled_from(io.ARRAYS + io.TABLES)) if once(draw, 4) else None,
+        "file": draw(st.none() | st.sampled_from(io.INPUTS)) if once(draw, 4) else None,
         "device": once(draw, 20),
         "method": method,
         "parameters": parameters,
