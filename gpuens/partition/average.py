@@ -255,18 +255,19 @@ class _Rounds:
 
     def _alike(self) -> Any:
         """Return the active regions with like ones side by side, as the tiles of a search want them."""
-        is_active = devices.namespace(self.device).zeros(len(self.order), dtype=bool)
-        is_active[self.active] = True
-        return self.order[is_active[self.order]]
+        return self.order[self._is_active()[self.order]]
+
+    def _is_active(self) -> Any:
+        found = devices.namespace(self.device).zeros(len(self.nearest), dtype=bool)
+        found[self.active] = True
+        return found
 
     def _merge(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, device=self.device)
 
     def _best_pair(self) -> Any:
         """Return the smaller of the two regions that are most similar, of all that have an active one for nearest."""
-        is_active = devices.namespace(self.device).zeros(len(self.nearest), dtype=bool)
-        is_active[self.active] = True
-        paired = self.active[is_active[self.nearest[self.active]]]
+        paired = self.active[self._is_active()[self.nearest[self.active]]]
         if not len(paired):  # a bound was below what it bounds: no reason to read histograms that are gone
             raise RuntimeError(f"average linkage lost the nearest of {len(self.active)} regions; please report this.")
         similarity = self.nearest_similarity[paired]
