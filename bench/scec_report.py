@@ -225,13 +225,13 @@ def plot(record: common.Record, path: Path) -> None:
     """Draw our means beside the paper's, and the NMI of each alpha."""
     from matplotlib.figure import Figure
 
+    from gpuens.plotting import INK, MARK, SHADE
+
     parts = record["parts"]
     figure = Figure(figsize=(10, 4.2), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2)
     found = situations(done(parts["tables"])) if "tables" in parts else []
-    for name, color in zip(
-        dict.fromkeys(one["name"] for one in found), ("#1f3b57", "#d1495b", "#5b8db8"), strict=False
-    ):
+    for name, color in zip(dict.fromkeys(one["name"] for one in found), (INK, MARK, SHADE), strict=False):
         own = [one for one in found if one["name"] == name]
         left.scatter([one["BL"] for one in own], [one["SCEC"] for one in own], 14, color, label=name)
     ends = [0.4, 0.95]
@@ -242,8 +242,8 @@ def plot(record: common.Record, path: Path) -> None:
     if "defaults" in parts and done(parts["defaults"]):
         values = tried(done(parts["defaults"]))["alpha"]
         at = np.arange(len(values))
-        right.plot(at, [one["nmi"] for one in values], "o-", color="#1f3b57", label="mean NMI")
-        right.plot(at, [one["clusters"] for one in values], "s--", color="#d1495b", label="share of the clusters found")
+        right.plot(at, [one["nmi"] for one in values], "o-", color=INK, label="mean NMI")
+        right.plot(at, [one["clusters"] for one in values], "s--", color=MARK, label="share of the clusters found")
         right.set_xticks(at, [f"{one['value']:g}" for one in values])
         right.set(xlabel="α, times N / k_h", title="What the column-sparseness term does")
         right.legend(frameon=False)
