@@ -10,8 +10,8 @@ ids    70,000 objects, as before
 
 All but wide are noisy copies of 10 classes, a fifth of the labels drawn at random. Each method has a process of its own
 and ends with labels, with the sentence that refused it, or at the limit (60 s). --before also measures the library of
-another checkout, such as that of an earlier commit. A quarter of an hour on two idle cores; methods that were measured
-are kept, so that a run that was stopped goes on.
+another checkout, such as that of an earlier commit, in rows of its name. A quarter of an hour on two idle cores; methods
+that were measured are kept, so that a run that was stopped goes on.
 """
 
 import argparse
@@ -34,7 +34,6 @@ TITLES = {
     "names": "20,000 objects × 3, one clustering of 20,000 clusters",
     "ids": "70,000 objects × 3, one clustering of 70,000 clusters",
 }
-BEFORE = ", before"
 NOISE = 0.2
 GOAL = 10.0  # seconds on two idle cores
 METHODS = {
@@ -79,7 +78,7 @@ def of_shape(name: str, options: argparse.Namespace, rows: common.Record, found:
     for checkout in (options.before, None) if options.before else (None,):
         environment = {"PYTHONPATH": os.fspath(checkout.resolve())} if checkout else None
         for method in options.methods:
-            key = method + BEFORE * bool(checkout)
+            key = f"{method}, {checkout.resolve().name}" if checkout else method
             if key in rows:
                 continue
             arguments = {"name": name, "shape": shape, "method": method, "seed": options.seed}
@@ -154,7 +153,7 @@ def plot(record: common.Record, path: Path) -> None:
 
 
 def sentences(title: str, part: common.Record) -> list[str]:
-    rows = {name: row for name, row in bench_parts.scored(part).items() if not name.endswith(BEFORE)}
+    rows = {name: row for name, row in bench_parts.scored(part).items() if name in METHODS}
     within = [name for name, row in rows.items() if not row.get("refusal") and row.get("cpu", np.inf) <= 2 * GOAL]
     refused = [name for name, row in rows.items() if row.get("refusal")]
     slower = [name for name in rows if name not in within + refused]
