@@ -10,8 +10,8 @@ ids    70,000 objects, as before
 
 All but wide are noisy copies of 10 classes, a fifth of the labels drawn at random. Each method has a process of its own
 and ends with labels, with the sentence that refused it, or at the limit (60 s). --before also measures the library of
-another checkout, such as that of an earlier commit, in rows of its name. A quarter of an hour on two idle cores; methods
-that were measured are kept, so that a run that was stopped goes on.
+another checkout, such as that of an earlier commit, in rows of its name. A quarter of an hour on two idle cores; what
+was measured is kept, so that a run that was stopped goes on.
 """
 
 import argparse

@@ -389,7 +389,9 @@ def _update(
             if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
                 nearest[a] = UNKNOWN
             kept = 0
-            for s in range(n_listed):
+            while kept < n_listed and ids[a, kept] >= 0 and partner[into[ids[a, kept]]] < 0:
+                kept += 1  # as it is
+            for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
                     break
