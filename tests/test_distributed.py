@@ -395,7 +395,13 @@ def transfer_cut_module():
     return sys.modules[transfer_cut.__module__]
 
 
-def test_threads_do_again_what_they_cannot_hold(labels, monkeypatch, in_pieces):
+@pytest.fixture
+def few_clusters():
+    """1,000 objects: the eigenvectors of their 24 clusters fit 25 kB, and their distinct rows do not."""
+    return structured_labels(1000, 6, 3, noise=0.3, missing=0.05, seed=3)[0]
+
+
+def test_threads_do_again_what_they_cannot_hold(few_clusters, monkeypatch, in_pieces):
     made = []
     part = in_chunks._part
     monkeypatch.setattr(in_chunks, "_part", lambda *args: made.append(1) or part(*args))
@@ -403,16 +409,16 @@ def test_threads_do_again_what_they_cannot_hold(labels, monkeypatch, in_pieces):
     for budget in ("1GB", "25kB"):
         monkeypatch.setenv("GPUENS_MEMORY", budget)
         made.clear()
-        found.append(fitted("hbgf", chunks_of(labels))[1])
+        found.append(fitted("hbgf", chunks_of(few_clusters))[1])
         passes.append(len(made) // 8)
     np.testing.assert_array_equal(*found)
     assert passes[0] == 1
-    assert passes[1] > 5
+    assert passes[1] > 1
 
 
-def test_a_small_budget_keeps_rows_in_pieces(labels, monkeypatch):
+def test_a_small_budget_keeps_rows_in_pieces(few_clusters, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "25kB")
-    est, found = fitted("hbgf", chunks_of(labels))
+    est, found = fitted("hbgf", chunks_of(few_clusters))
     assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
     assert found.max() == 3
 
