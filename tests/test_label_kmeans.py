@@ -12,7 +12,13 @@ import gpuens as ge
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.partition import label_kmeans, squared_euclidean
-from gpuens.partition.label_kmeans import _lloyd, _Rows, label_histograms, nearest_centroids
+from gpuens.partition.label_kmeans import (
+    _lloyd,
+    _Rows,
+    centred_indicators,
+    label_histograms,
+    nearest_centroids,
+)
 
 MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
 
@@ -376,3 +382,11 @@ def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
     assert fake_cupy.traffic.to_host.largest <= 8 * 1000 * 3 < ens.n_objects * ens.n_clusterings
     for one, other in zip(found, run(ens, tables_of(ens), counts_for(1000), 4, n_init=2), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_centred_indicators_are_the_tables_that_are_not_built():
+    offsets = np.array([0, 3, 4, 9])
+    tables = [np.eye(size) - 1 / size for size in np.diff(offsets)]
+    shares = np.random.default_rng(0).random((9, 5))
+    for one, other in zip(centred_indicators(offsets)(shares), squared_euclidean(tables)(shares), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12, rtol=0)

@@ -1,5 +1,7 @@
 """SCEC's iterations against literal dense matrices; that the objective never rises; soft, missing and weighted rows."""
 
+import sys
+
 import numpy as np
 import oracles
 import pytest
@@ -14,12 +16,14 @@ from gpuens.partition.soft_correspondence import (
     _Problem,
     label_correspondences,
     label_memberships,
+    memberships,
     soft_correspondences,
     soft_memberships,
 )
 from gpuens.reduction.core_groups import core_groups
 from gpuens.soft_ensemble import SoftEnsemble
 
+MODULE = sys.modules[_descend.__module__]  # the package shows the function under the same name
 ALPHA, BETA = 0.5, 2.0
 
 
@@ -106,7 +110,7 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
         values.append(oracles.scec_objective(m, matrices, s, alphas, betas))
     for found, expected in zip(ensemble.split(table), s, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-10, rtol=0)
-    found = devices.to_host(problem.memberships(table))[membership_of]
+    found = devices.to_host(memberships(ensemble, table, device=where))[membership_of]
     np.testing.assert_allclose(found, m, atol=1e-10, rtol=0)
     np.testing.assert_allclose(objective, values, atol=1e-10 * n * len(matrices), rtol=0)
 
@@ -120,6 +124,21 @@ def test_every_device_has_the_same_bits(clusterings, where):
     np.testing.assert_array_equal(found.membership, expected.membership)
     np.testing.assert_array_equal(found.table, expected.table)
     np.testing.assert_array_equal(found.objective, expected.objective)
+
+
+@pytest.mark.parametrize("budget", [10**4, 10**6])
+def test_blocks_of_rows_do_not_matter(clusterings, budget, where, monkeypatch):
+    """Neither their size, nor whether memberships are held from one pass to the next."""
+    ensemble, weights, _ = of_rows(clusterings)
+    monkeypatch.setattr(MODULE, "BLOCK_ROWS", 16)
+    found = []
+    for scratch in (2**30, 1):
+        monkeypatch.setattr(devices, "scratch", lambda device, room=scratch: room)
+        monkeypatch.setattr(MODULE, "_tables_fit", lambda *given: None)
+        monkeypatch.setattr(devices, "memory_budget", lambda device="cpu", room=budget: room)
+        found.append(soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(2), device=where))
+    for one, other in zip(*((each.labels, each.table, each.objective) for each in found), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_threads_do_not_matter(clusterings, monkeypatch):
@@ -241,7 +260,7 @@ def correspondence_of(labels):
     """Return S with respect to λ, held fast: eq 10 with α = 0 and M = λ's memberships."""
     ensemble = SoftEnsemble.of(ge.Ensemble([labels]))
     problem = _Problem(ensemble, np.ones(6, dtype=np.int64), 3, 0.0, 1e-9, "cpu")
-    products = problem.products(np.eye(3)[LAMBDA[0] - 1], 1.0)
+    products = problem.products(lambda some: np.eye(3)[LAMBDA[0] - 1][some], 1.0)
     table = np.random.default_rng(0).dirichlet(np.ones(3), size=ensemble.n_clusters)
     return problem.stepped(table, products, 0.0, 2000)
 

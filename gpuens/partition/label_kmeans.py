@@ -165,6 +165,32 @@ def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
     return divergence
 
 
+def centred_indicators(offsets: np.ndarray) -> Divergence:
+    """Return the divergence of squared Euclidean distances between labels, one-hot and centred, of k_m clusters each.
+
+    It is that of the tables I - 1/k_m, which are not built: they are projections, so that T_mᵀ P_m, and T_m times that
+    too, are P_m less the mean of its rows.
+
+    >>> import numpy as np
+    >>> from gpuens.partition.label_kmeans import centred_indicators
+    >>> cost, const = centred_indicators(np.array([0, 2]))(np.array([[1.0], [0.0]]))
+    >>> (const + cost).tolist()
+    [[0.0], [2.0]]
+    """
+    sizes = np.diff(offsets)
+    squares = np.repeat(1.0 - 1.0 / sizes, sizes)[:, None]
+
+    def divergence(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        means = np.add.reduceat(shares, offsets[:-1], axis=0) / sizes[:, None]
+        centroids = shares - np.repeat(means, sizes, axis=0)
+        const = (centroids * centroids).sum(axis=0)
+        centroids *= -2.0
+        centroids += squares
+        return centroids, const
+
+    return divergence
+
+
 # --- iterations -------------------------------------------------------------------------------------------------------
 
 

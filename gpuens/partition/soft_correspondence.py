@@ -22,24 +22,26 @@ label says of an object what a missing one says.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens import device as devices
-from gpuens import kernels
+from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
-from gpuens.partition.label_kmeans import label_histograms, label_kmeans, squared_euclidean
+from gpuens.partition.label_kmeans import centred_indicators, label_histograms, label_kmeans
 from gpuens.soft_ensemble import SoftEnsemble
 
 STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
 FINER = 0.1  # tolerance of the steps, of that of the iterations: an iteration is not to end before it has begun
 BLURRED = 0.1  # share of chance in the correspondences that a start begins with: what is 0 stays 0
 VANISHED = 1e-100  # smaller correspondences are 0, before they are so small that arithmetic becomes slow
+TABLES = 10  # (N_c, k), correspondences and what they are worked out from, that are held at once
 BLOCK_ROWS = 4096  # rows of soft clusterings that are summed in one go
 
 
@@ -47,12 +49,19 @@ class SoftCorrespondence(NamedTuple):
     """What `soft_correspondence` found: how sure k clusters are of G rows, and the way there; in host memory."""
 
     labels: np.ndarray  # (G,) int64: the first largest membership of each row, numbered in the order of first rows
-    membership: np.ndarray  # (G, k) float64: M; clusters that are no row's label come last
-    table: np.ndarray  # (N_c, k) float64: the S_h in joined order, by which `memberships` gives those of other rows
+    table: np.ndarray  # (N_c, k) float64: the S_h in joined order, by which `memberships` gives M of any rows
     correspondences: list[np.ndarray]  # S_h (k_h, k) of each clustering as given; rows sum to 1
     objective: np.ndarray  # (n_iter,): f after each iteration, never rising
     n_iter: int
     converged: bool
+    ensemble: SoftEnsemble
+    device: str
+
+    @property
+    def membership(self) -> np.ndarray:
+        """M (G, k) float64, looked up when asked for; clusters that are no row's label come last."""
+        found: np.ndarray = devices.to_host(memberships(self.ensemble, self.table, device=self.device))
+        return found
 
 
 def soft_correspondence(
@@ -107,23 +116,36 @@ def soft_correspondence(
     from threadpoolctl import threadpool_limits
 
     ensemble = SoftEnsemble.of(ensemble)
+    _tables_fit(ensemble, n_clusters)
     with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
         problem = _Problem(ensemble, weights, n_clusters, alpha, beta, device)
         starts = _starts(problem, init, n_init, rng)
         ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)
         table, objective, converged = min(ends, key=lambda end: end[1][-1])
     table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.held > 0)
-    order = _by_first_row(devices.to_host(problem.memberships(table)))
+    order = _by_first_row(devices.to_host(problem.memberships(table, some)) for some in problem.blocks)
     table = np.ascontiguousarray(table[:, order])
-    membership = devices.to_host(problem.memberships(table))
+    labels = [devices.to_host(problem.memberships(table, some).argmax(axis=1)) for some in problem.blocks]
     return SoftCorrespondence(
-        membership.argmax(axis=1),
-        membership,
+        np.concatenate(labels),
         table,
         ensemble.split(table),
         np.array(objective),
         len(objective),
         converged,
+        ensemble,
+        device,
+    )
+
+
+def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
+    """Refuse correspondences that do not fit the memory budget."""
+    soft = np.diff(ensemble.soft_offsets)
+    validation.fits(
+        8 * TABLES * ensemble.n_clusters * n_clusters + 16 * int((soft * soft).sum()),
+        devices.memory_budget(),
+        f"the correspondence of {ensemble.n_clusters} clusters to {n_clusters}",
+        "ask for fewer clusters, or take clusterings of fewer clusters",
     )
 
 
@@ -133,14 +155,22 @@ def memberships(ensemble: Ensemble | SoftEnsemble, table: np.ndarray, *, device:
     ``table`` (N_c, k): the correspondences of all clusters, as `SoftEnsemble.joined` makes it.
     """
     ensemble = SoftEnsemble.of(ensemble)
+    return _memberships(ensemble, table, slice(0, ensemble.n_objects), device)
+
+
+def _memberships(ensemble: SoftEnsemble, table: np.ndarray, some: slice, device: str) -> Any:
     known, soft = np.split(table, [ensemble.offsets[-1]])
-    sums = label_memberships(
-        ensemble.codes_on(device), ensemble.offsets, known, _means(known, ensemble.offsets), device=device
-    )
+    codes, means = _rows_of(ensemble.codes_on(device), some), _means(known, ensemble.offsets)
+    sums = label_memberships(codes, ensemble.offsets, known, means, device=device)
     if len(soft):
-        soft_memberships(ensemble.soft_on(device), soft, sums, device=device)
+        soft_memberships(ensemble.soft_on(device)[some], soft, sums, device=device)
     sums /= ensemble.n_clusterings
     return sums
+
+
+def _rows_of(codes: Any, some: slice) -> Any:
+    """Return some rows of codes, columns contiguous."""
+    return codes if some == slice(0, len(codes)) else codes[some].copy(order="F")
 
 
 def object_shares(
@@ -176,15 +206,19 @@ def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return sums / np.diff(offsets)[:, None]
 
 
-def _by_first_row(membership: np.ndarray) -> np.ndarray:
-    """Return the clusters in the order in which they become rows' labels, the first in it winning ties; others last."""
-    largest = membership.max(axis=1)
-    reached = np.full(len(membership), -np.inf)
+def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the clusters in the order in which they become rows' labels, the first in it winning ties; others last.
+
+    The memberships (rows, k) come some rows after others.
+    """
     order: list[int] = []
-    while (below := reached < largest).any():
-        order.append(int(membership[below.argmax()].argmax()))
-        np.maximum(reached, membership[:, order[-1]], out=reached)
-    return np.array(order + [d for d in range(membership.shape[1]) if d not in order])
+    for some in memberships:
+        largest = some.max(axis=1)
+        reached = some[:, order].max(axis=1, initial=-np.inf)
+        while (below := reached < largest).any():
+            order.append(int(some[below.argmax()].argmax()))
+            np.maximum(reached, some[:, order[-1]], out=reached)
+    return np.array(order + [d for d in range(some.shape[1]) if d not in order])
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------
@@ -220,6 +254,16 @@ class _Problem:
         mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
         self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
+        self.blocks = self._blocks()
+        n_rows, held_at_once = len(weights), 4  # memberships of two iterations, times the counts, and as integers
+        self.has_room = 8 * held_at_once * n_rows * n_clusters <= devices.memory_budget(device)
+
+    def _blocks(self) -> list[slice]:
+        """Return slices of rows whose memberships are worked on at once; soft sums are over whole `BLOCK_ROWS`."""
+        n_rows, k, n_soft = self.ensemble.n_objects, self.n_clusters, int(self.ensemble.soft_offsets[-1])
+        step = devices.scratch(self.device) // (32 * k + 8 * k * n_soft // BLOCK_ROWS)
+        step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
+        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
     def _gram(self) -> None:
         """Make A_hᵀ A_h (k_h, k_h) of the soft clusterings, one after the other in one array, and their masses."""
@@ -239,24 +283,34 @@ class _Problem:
                 grams.append(gram.ravel())
         self.grams = np.concatenate(grams)
 
-    def memberships(self, table: np.ndarray) -> Any:
-        return memberships(self.ensemble, table, device=self.device)
+    def memberships(self, table: np.ndarray, some: slice) -> Any:
+        return _memberships(self.ensemble, table, some, self.device)
 
-    def products(self, membership: Any, largest: float) -> np.ndarray:
-        """Return A_hᵀ M of all clusterings (N_c, k), host; no entry of M is above ``largest``."""
-        ensemble, device = self.ensemble, self.device
-        values, parts = membership * self.counts, []
-        if len(ensemble.offsets) > 1:
-            unit = 2.0 ** (math.frexp(largest * self.n_objects)[1] - 62)
-            whole = self.xp.rint(values / unit).astype(np.int64)
-            found = label_correspondences(ensemble.codes_on(device), ensemble.offsets, whole, device=device)
-            known, unknown = (devices.to_host(sums) * unit for sums in found)
-            sizes = np.diff(ensemble.offsets)
-            parts.append(known + np.repeat(unknown / self.k_h[: len(sizes), None], sizes, axis=0))
-        if ensemble.soft_offsets[-1]:
-            sums = soft_correspondences(ensemble.soft_on(device), values, BLOCK_ROWS, device=device)
-            parts.append(np.add.reduce(devices.to_host(sums), axis=0))
-        return np.concatenate(parts)
+    def products(self, membership_of: Callable[[slice], Any], largest: float) -> np.ndarray:
+        """Return A_hᵀ M of all clusterings (N_c, k), host; ``membership_of`` gives M of a slice of rows.
+
+        No entry of M is above ``largest``.
+        """
+        ensemble, device, k = self.ensemble, self.device, self.n_clusters
+        codes, offsets = ensemble.codes_on(device), ensemble.offsets
+        known = np.zeros((int(offsets[-1]), k), dtype=np.int64)
+        unknown = np.zeros((len(offsets) - 1, k), dtype=np.int64)
+        soft = np.zeros((int(ensemble.soft_offsets[-1]), k))
+        unit = 2.0 ** (math.frexp(largest * self.n_objects)[1] - 62)
+        for some in self.blocks:
+            values = membership_of(some) * self.counts[some]
+            if len(soft):
+                sums = soft_correspondences(ensemble.soft_on(device)[some], values, BLOCK_ROWS, device=device)
+                for of_block in devices.to_host(sums):
+                    soft += of_block
+            if len(unknown):
+                values /= unit
+                whole = self.xp.rint(values, out=values).astype(np.int64)
+                found = label_correspondences(_rows_of(codes, some), offsets, whole, device=device)
+                for total, of_block in zip((known, unknown), found, strict=True):
+                    total += devices.to_host(of_block)
+        shared = unknown * unit / self.k_h[: len(unknown), None]
+        return np.concatenate([known * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
 
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
         """Return a table in which clusters have their clustering's mean row, ``unless`` they may keep their own."""
@@ -298,18 +352,43 @@ def _descend(
 ) -> tuple[np.ndarray, list[float], bool]:
     """Return the correspondences that iterations from given ones lead to, f after each, and whether they ended."""
     objective: list[float] = []
-    membership = problem.memberships(table)
-    products = problem.products(membership, float(table.max()))
+    before = _Pass(problem, table)
+    products, _ = before.products()
     for _ in range(max_iter):
         table = problem.stepped(table, products, FINER * tol, n_steps)
-        then = problem.memberships(table)
-        products = problem.products(then, float(table.max()))
+        now = _Pass(problem, table)
+        products, moved = now.products(before)
         objective.append(problem.objective(table, products))
-        membership -= then
-        if float(abs(membership).max()) <= tol:
+        if moved <= tol:
             return table, objective, True
-        membership = then
+        before = now
     return table, objective, False
+
+
+class _Pass:
+    """Memberships by one table, some rows after others; they are held for the next pass where there is room for it."""
+
+    def __init__(self, problem: _Problem, table: np.ndarray) -> None:
+        self.problem, self.table = problem, table
+        self.held: dict[int, Any] = {}
+
+    def products(self, before: "_Pass | None" = None) -> tuple[np.ndarray, float]:
+        """Return A_hᵀ M, and the largest change of a membership since the pass ``before``, which is used up."""
+        moved = 0.0
+
+        def membership_of(some: slice) -> Any:
+            nonlocal moved
+            found = self.problem.memberships(self.table, some)
+            if before is not None:
+                change = before.held.pop(some.start, None)
+                change = before.problem.memberships(before.table, some) if change is None else change
+                change -= found
+                moved = max(moved, float(np.abs(change, out=change).max()))
+            if self.problem.has_room:
+                self.held[some.start] = found
+            return found
+
+        return self.problem.products(membership_of, float(self.table.max())), moved
 
 
 # --- where starts begin -----------------------------------------------------------------------------------------------
@@ -326,12 +405,16 @@ def _starts(
     for _ in range(n_init):
         by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
         if init != "random":
-            labels = _first_labels(problem, init, rng)
-            members = labels[:, None] == problem.xp.arange(k)
-            members = problem.xp.where(labels[:, None] < 0, 1.0 / k, members.astype(np.float64))
-            shares = problem.products(members, 1.0) / problem.mass[:, None]
+            members_of = partial(_members, problem.xp, _first_labels(problem, init, rng), k)
+            shares = problem.products(members_of, 1.0) / problem.mass[:, None]
             by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
         yield problem.filled(by_lot, problem.there)
+
+
+def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
+    """Return the memberships (rows, k) that labels are; of -1 all alike."""
+    own = labels[some, None]
+    return xp.where(own < 0, 1.0 / k, (own == xp.arange(k)).astype(np.float64))
 
 
 def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any:
@@ -339,10 +422,10 @@ def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     if init == "kmeans":
-        features = squared_euclidean([np.eye(size) - 1.0 / size for size in sizes.tolist()])
         found = label_kmeans(
-            codes, problem.bounds, problem.weights, features, k, n_init=1, rng=rng, device=problem.device
-        )
+            codes, problem.bounds, problem.weights, centred_indicators(problem.bounds), k, n_init=1, rng=rng,
+            device=problem.device,
+        )  # fmt: skip
         return xp.asarray(found.labels)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)

@@ -54,7 +54,9 @@ def transfer_cut(
         Restarts of k-means.
     """
     n_clusters, n_init = validation.n_clusters(n_clusters, len(sizes)), validation.starts(n_init)
-    points, _ = embedding(ensemble, cluster_weights, sizes, n_clusters, device=device)
+    _points_fit(len(sizes), ensemble.n_clusters, n_clusters, device)
+    table, _ = _table(ensemble, cluster_weights, sizes, n_clusters, device)
+    points = _all_points(ensemble.codes_on(device), ensemble.offsets, table, device)
     labels = _kmeans(points, sizes, n_clusters, n_init, validation.generator(random_state), device)
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
@@ -67,17 +69,36 @@ def embedding(
 
     There are fewer dimensions than asked for when there are fewer clusters.
     """
+    table, values = _table(ensemble, cluster_weights, sizes, n_dimensions, device)
+    return _points(ensemble.codes_on(device), ensemble.offsets, table, device), values
+
+
+def _table(
+    ensemble: Ensemble, cluster_weights: np.ndarray, sizes: np.ndarray, n_dimensions: int, device: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the table (N_c, d) whose rows of a row's clusters sum to its point, host, and the eigenvalues."""
     codes, offsets = ensemble.codes_on(device), ensemble.offsets
     share = _shares(ensemble, sizes, cluster_weights, device=device)
     on_device = devices.namespace(device).asarray(share)
-    table, values = _leading(
+    return _leading(
         objects_in(ensemble, sizes, device=device),
         cluster_weights,
         n_dimensions,
         lambda: contingency.intersections(ensemble, share, layout="dense", device=device),
         lambda v: _there_and_back(codes, offsets, on_device, v, device),
     )
-    return _points(codes, offsets, table, device), values
+
+
+def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
+    """Refuse rows whose points, or clusters whose eigenvectors, do not fit."""
+    a_row = 8 if n_rows > RESTARTS_ON else 24  # points, and as much again in k-means
+    eigenvectors = 40 * n_clusters * (n_dimensions + 8)
+    validation.fits(
+        a_row * n_rows * n_dimensions + eigenvectors,
+        devices.memory_budget(device),
+        f"the transfer cut of {n_rows} rows and {n_clusters} clusters into {n_dimensions}",
+        "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",
+    )
 
 
 def objects_in(ensemble: Ensemble, sizes: np.ndarray, *, device: str = "cpu") -> np.ndarray:
@@ -129,6 +150,21 @@ def _leading(
 
 def _points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
     return _embedded(codes, offsets, table, device)[0]
+
+
+def _all_points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
+    """Return points (G, d); of more rows than restarts see as float32, made some rows after others.
+
+    That is half the memory and its traffic, and rows of length 1 lose nothing that matters.
+    """
+    if len(codes) <= RESTARTS_ON:
+        return _points(codes, offsets, table, device)
+    points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
+    at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
+    for start in range(0, len(codes), at_once):
+        some = slice(start, start + at_once)
+        points[some] = _points(codes[some].copy(order="F"), offsets, table, device)
+    return points
 
 
 def _embedded(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> tuple[Any, Any]:
@@ -229,7 +265,6 @@ def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.
         if len(points) <= RESTARTS_ON:
             labels = _restarts(devices.to_host(points), sizes, k, n_init, seed).labels_
         else:
-            points = points.astype(np.float32)  # half the memory traffic; rows of length 1 lose nothing that matters
             sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
             chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
             best = _restarts(chosen, sizes[sample], k, n_init, seed)
