@@ -8,7 +8,7 @@ clusters. With h_c the indicator of cluster c, an object x is associated with th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,15 @@ class MetaClustering(NamedTuple):
     """What came out, in host memory; meta-clusters are numbered as the labels are, those without objects last."""
 
     labels: np.ndarray  # (G,) int64: the meta-cluster of each row
-    membership: np.ndarray  # (G, k) float64: association of rows with meta-clusters, each row summing to 1
     clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster, -1 of one without objects
+    n_clusters: int
+    ensemble: Ensemble
+    device: str
+
+    @property
+    def membership(self) -> np.ndarray:
+        """Association of rows with meta-clusters (G, k), float64, each row summing to 1; worked out when asked for."""
+        return shares(association(self.ensemble, self.clusters, self.n_clusters, device=self.device))
 
 
 def meta_clustering(
@@ -81,14 +88,13 @@ def meta_clustering(
     """
     objects_in = devices.to_host(cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes, device=device))
     meta = _meta_clusters(similarities, objects_in, n_clusters, imbalance, random_state)
-    associated = association(ensemble, meta, n_clusters, device=device)
-    first_choice = associated.argmax(axis=1)
+    rule = FirstChoice(meta, n_clusters)
+    first_choice = rule(ensemble, device=device)
     chosen, first = np.unique(first_choice, return_index=True)
     validation.all_chosen(len(chosen), n_clusters)
-    number = scattered.in_order(FirstChoice(meta, n_clusters), chosen[np.argsort(first)], n_clusters).number
-    return MetaClustering(
-        number[first_choice], shares(associated[:, np.argsort(number)]), np.where(meta < 0, -1, number[meta])
-    )
+    number = scattered.in_order(rule, chosen[np.argsort(first)], n_clusters).number
+    clusters = np.where(meta < 0, -1, number[meta])
+    return MetaClustering(number[first_choice], clusters, n_clusters, ensemble, device)
 
 
 def learn_meta_clustering(
@@ -118,7 +124,14 @@ class FirstChoice:
     n_clusters: int
 
     def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
-        return association(ensemble, self.clusters, self.n_clusters, device=device).argmax(axis=1)
+        codes, offsets = ensemble.codes_on(device), ensemble.offsets
+        step = max(256, devices.scratch(device) // (32 * self.n_clusters))
+        labels = np.empty(len(codes), dtype=np.int64)
+        for start in range(0, len(codes), step):
+            some = slice(start, start + step)
+            associated = _association(codes[some].copy(order="F"), offsets, self.clusters, self.n_clusters, device)
+            labels[some] = associated.argmax(axis=1)
+        return labels
 
 
 def _meta_clusters(
@@ -152,11 +165,15 @@ def _meta_clusters(
 
 def association(ensemble: Ensemble, clusters: np.ndarray, n_clusters: int, *, device: str = "cpu") -> np.ndarray:
     """Return how much each row is associated with each meta-cluster, (G, k) float64, host; ``clusters`` as found."""
+    return _association(ensemble.codes_on(device), ensemble.offsets, clusters, n_clusters, device)
+
+
+def _association(codes: Any, offsets: np.ndarray, clusters: np.ndarray, n_clusters: int, device: str) -> np.ndarray:
     table = np.zeros((len(clusters), n_clusters))
     known = np.flatnonzero(clusters >= 0)
     table[known, clusters[known]] = 1.0
     # counts, divided once: equal shares have equal bits
-    shared = devices.to_host(row_lookups(ensemble.codes_on(device), ensemble.offsets, table, device=device))
+    shared = devices.to_host(row_lookups(codes, offsets, table, device=device))
     associated: np.ndarray = shared / np.maximum(table.sum(axis=0), 1.0)
     return associated
 

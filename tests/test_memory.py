@@ -1,0 +1,24 @@
+"""Every method keeps to GPUENS_MEMORY: the small table of bench/budgets.py, in processes of their own."""
+
+import json
+import sys
+
+import pytest
+from test_bench import run
+
+import gpuens as ge
+
+FITS = {"tall": {"cgc", "crc-ia", "hbgf", "lwgp", "scec"}, "wide": {"hbgf", "lwgp", "scec"}, "few": set(ge.methods())}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
+def test_no_method_takes_more_than_the_budget(tmp_path):
+    run("budgets.py", "--quick", "--output", tmp_path / "found.json")
+    shapes = json.loads((tmp_path / "found.json").read_text())["shapes"]
+    assert shapes.keys() == FITS.keys()
+    for shape, rows in shapes.items():
+        assert rows.keys() == ge.methods().keys()
+        for method, row in rows.items():
+            assert row.get("held"), f"{method}, {shape}: {row}"
+            assert method not in FITS[shape] or "rows" in row["outcome"], f"{method}, {shape}: {row}"
+            assert "refused" not in row["outcome"] or " MB may be used; " in row["outcome"]
