@@ -87,7 +87,8 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
         return csr_array(shape)
     room = np.minimum(np.diff(ens.offsets), n_neighbors)  # coefficients of an object in each clustering at most
     room_each = int(room.sum())
-    step = AT_ONCE if device == "cpu" else devices.scratch(device) // 32
+    step = devices.scratch(device) // 32
+    step = min(AT_ONCE, step // 2) if device == "cpu" else step
     step = max(1, step // max(room_each, 2 * n_neighbors))
     codes = ens.codes_on(device)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
