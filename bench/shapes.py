@@ -144,7 +144,8 @@ def markdown(record: common.Record) -> str:
         record,
         {name: partial(section, title) for name, title in TITLES.items()},
         {name: partial(sentences, title) for name, title in TITLES.items()},
-        f"{bench_parts.LOAD} Seconds are those of a process's first fit, with compiled code on disk, without imports.",
+        f"{bench_parts.LOAD} Seconds are those of a process's first fit, with compiled code on disk, without imports. "
+        f"{record.get('note', '')}".rstrip(),
     )
 
 
