@@ -67,7 +67,7 @@ class Setting:
         self.same = 1_000_000 // less
         self.scaling = [n // less for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
         self.many = (10, 20) if options.quick else MANY
-        self.little = "1500kB" if options.quick else LITTLE
+        self.little = "2750kB" if options.quick else LITTLE
         self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
         self.chunk_rows = options.chunk_rows // less
         self.workers = 0 if options.quick else 2  # a cluster takes seconds to start

@@ -231,7 +231,7 @@ def test_what_64_bits_cannot_hold_is_refused():
         with pytest.raises(ValueError, match=r"^cluster_weights must be from 1e-150 to 1e150, not .*\.$"):
             average_linkage(*args, weights, reduced.weights)
     with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
-        average_linkage(*args, ones, reduced.weights * 10**8)
+        average_linkage(*args, ones, reduced.weights * 2 * 10**8)
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):

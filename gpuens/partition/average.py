@@ -133,7 +133,7 @@ def _shared_clusters(
 def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterings: int) -> None:
     """Refuse what similarities, or bounds of them, would overflow or vanish with."""
     n_objects, least, most = int(sizes.sum()), cluster_weights.min(), cluster_weights.max()
-    if n_objects**2 * n_clusterings >= 2**63:
+    if n_objects**2 // 4 * n_clusterings >= 2**63:  # pairs of objects in two halves, and their labels
         raise ValueError(
             f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
             "bits; fit a sample of the objects, reduction=Sample(…)."
