@@ -330,7 +330,7 @@ def _run(args: argparse.Namespace) -> None:
     validation.chunk_options(args.scheduler, args.workers, args.key)
     if args.scheduler is not None:
         _check_reading_in_chunks(args)
-    kinds = io.IN_CHUNKS if args.scheduler else io.ARRAYS + io.TABLES + io.ANNOTATED
+    kinds = io.IN_CHUNKS if args.scheduler else io.INPUTS
     _check_inputs(args.labels, kinds=kinds)
     from gpuens import device as devices
     from gpuens.methods import methods
@@ -526,7 +526,7 @@ def _score(args: argparse.Namespace) -> None:
 
     from gpuens import io, validation
 
-    _check_inputs(args.a, args.b, kinds=io.ARRAYS + io.TABLES + io.ANNOTATED)
+    _check_inputs(args.a, args.b, kinds=io.INPUTS)
     from gpuens import metrics
 
     a = io.read_columns(args.a, **_reading(args, "_a"))

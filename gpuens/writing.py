@@ -43,16 +43,10 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
         In one sentence, where it cannot be written.
     """
     validation.writable_path(path)
-    with ExitStack() as alone:
-        parts = _together.get()
-        kept, waiting = (alone, []) if parts is None else parts
-        with _refusing(path):
-            file, beside = kept.enter_context(_part(os.path.dirname(os.path.realpath(path))))
-            yield file
-            file.close()
+    with _beside(path) as (file, beside, _, waiting):
+        yield file
+        file.close()
         waiting.append((path, beside))
-        if parts is None:
-            _take_names(waiting)
 
 
 @contextmanager
@@ -67,17 +61,26 @@ def replacing_folder(path: Path_) -> Iterator[str]:
         In one sentence, where it cannot be made.
     """
     validation.writable_folder(path)
+    with _beside(path) as (_, beside, kept, waiting):
+        for folder in _folders_of(beside):
+            kept.callback(shutil.rmtree, folder, ignore_errors=True)
+        new, _ = _folders_of(beside)
+        os.mkdir(new)
+        yield new
+        waiting.append((path, new))
+
+
+@contextmanager
+def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple[Path_, str]]]]:
+    """Yield a part and its path, the stack that keeps it, and the list of what takes its name.
+
+    That is at the end of this block, or of that of `recorded`.
+    """
     with ExitStack() as alone:
         parts = _together.get()
         kept, waiting = (alone, []) if parts is None else parts
         with _refusing(path):
-            _, beside = kept.enter_context(_part(os.path.dirname(os.path.realpath(path))))
-            for folder in _folders_of(beside):
-                kept.callback(shutil.rmtree, folder, ignore_errors=True)
-            new, _ = _folders_of(beside)
-            os.mkdir(new)
-            yield new
-        waiting.append((path, new))
+            yield *kept.enter_context(_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
         if parts is None:
             _take_names(waiting)
 

@@ -30,8 +30,8 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
 extern "C" __global__ void nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u8* present,
     const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
-    const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed, u16* reaches, i32* ids,
-    f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
+    u16* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ i32 scratch[];
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
