@@ -19,6 +19,7 @@ distributed = pytest.importorskip("distributed")
 
 from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
+from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
 METHODS = sorted(ge.methods().keys() - {"ecrmc"})  # which finds neighbours among all objects
@@ -241,7 +242,7 @@ def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
     est = ge.LWEA(4).fit(chunks_of(labels, 50))
     in_chunks.write_labels(tmp_path / "out.npy", est.labels_)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), ge.LWEA(4).fit_predict(labels))
-    for block in in_chunks._apart(est.labels_, client):
+    for block in graph.apart(est.labels_, client):
         values = [value for key, value in block.__dask_graph__().items() if str(key).startswith("gpuens-value")]
         assert len(values) >= 2
         assert all(isinstance(value, distributed.Future) for value in values)
@@ -285,12 +286,12 @@ def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_piece
 
 
 def fitted_in_threads(est, labels):
-    before = in_chunks._active
-    in_chunks._active = lambda client: None
+    before = clients.active
+    clients.active = lambda client: None
     try:
         return est.fit(chunks_of(labels)).labels_.compute(scheduler="threads")
     finally:
-        in_chunks._active = before
+        clients.active = before
 
 
 def test_what_is_learned_of_pieces_is_what_one_piece_says(labels, in_pieces):
@@ -403,8 +404,8 @@ def few_clusters():
 
 def test_threads_do_again_what_they_cannot_hold(few_clusters, monkeypatch, in_pieces):
     made = []
-    part = in_chunks._part
-    monkeypatch.setattr(in_chunks, "_part", lambda *args: made.append(1) or part(*args))
+    part = worker.reduce_chunk
+    monkeypatch.setattr(worker, "reduce_chunk", lambda *args: made.append(1) or part(*args))
     found, passes = [], []
     for budget in ("1GB", "25kB"):
         monkeypatch.setenv("GPUENS_MEMORY", budget)
@@ -519,7 +520,7 @@ def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
 
 def test_a_chunk_is_asked_for_without_the_tasks_of_all_others(labels):
     est = ge.LWEA(4).fit(chunks_of(labels, 10))
-    assert max(len(block.__dask_graph__()) for block in in_chunks._apart(est.labels_)) < 10
+    assert max(len(block.__dask_graph__()) for block in graph.apart(est.labels_)) < 10
 
 
 def test_zarr_and_parquet(tmp_path, labels):
@@ -589,7 +590,7 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
 
 def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(in_chunks, "TIMEOUT", 2)
+    monkeypatch.setattr(clients, "TIMEOUT", 2)
     np.save("labels.npy", labels)
     for more, said in [
         ("--scheduler local --workers 0", "--workers must be from 1 to 1024"),
@@ -703,7 +704,7 @@ def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
 
 @pytest.mark.parametrize("what", ["fit", "plan", "features", "write", "scatter"])
 def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, tmp_path, monkeypatch):
-    monkeypatch.setattr(in_chunks, "PATIENCE", 0.5)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.5)
     lazy = chunks_of(labels)
     calls = {
         "fit": lambda: in_chunks.fit(ge.LWEA(4, reduction="sample:150"), lazy, client=paused),
@@ -731,7 +732,7 @@ def paused():
 
 
 def test_a_cluster_without_workers_is_told_of(labels, monkeypatch):
-    monkeypatch.setattr(in_chunks, "PATIENCE", 0.5)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster),
@@ -781,7 +782,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch
             os.kill(next(iter(pids.values())), signal.SIGKILL)
             killed.append(True)
 
-        wait = in_chunks._wait
+        wait = waiting.wait
 
         def waited(futures, client, what):
             if what == phase and not killed:
@@ -789,7 +790,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, phase, monkeypatch
                 kill()
             return wait(futures, client, what)
 
-        monkeypatch.setattr(in_chunks, "_wait", waited)
+        monkeypatch.setattr(waiting, "wait", waited)
         est.fit(slow(labels))
         future = client.compute(est.labels_)
         if phase == "look up":

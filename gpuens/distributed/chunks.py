@@ -1,0 +1,184 @@
+"""A label matrix in chunks: one numbering of the clusters for all, and core groups merged few at a time."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.distributed import clients, failures, graph, worker
+from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
+from gpuens.distributed.tasks import FAN_IN, Tasks
+from gpuens.distributed.worker import Numbering
+from gpuens.ensemble import Ensemble, _encode_column, codes_dtype
+from gpuens.reduction import Reduction, Sample, core_groups
+
+
+class Chunks(Tasks):
+    """A label matrix in chunks, and its core groups, found when first asked for."""
+
+    def __init__(self, labels: Any, client: Any = None) -> None:
+        self.client = clients.active(client)
+        with failures.sentences("labels"):
+            self.labels, self.names = graph.by_rows(labels, self.client)
+        self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
+        blocks = graph.blocks_of(self.labels)
+        self.parts = self.persist(
+            [
+                self.task(worker.reduce_chunk, block, start, phase="core groups", chunk=i)
+                for i, (block, start) in enumerate(zip(blocks, self.starts[:-1], strict=True))
+            ],
+            "core groups of chunks",
+        )
+        self.numbering, self.tables = self._number()
+        self.pieces: list = []  # the distinct rows of each chunk, and how many
+        self.sizes: list[int] = []
+        self.merged: list = []  # what they have been merged to
+        self.merged_sizes: list[int] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the connection, and what is in the workers' memory: labels need neither."""
+        return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
+
+    def _number(self) -> tuple[Numbering, Any]:
+        """Number the clusters of all chunks by ascending label value, as those of one ensemble are."""
+        found = self.compute([self.task(worker.categories_of, part, phase="labels") for part in self.parts], "labels")
+        categories, tables = [], []
+        for m, name in enumerate(self.names):
+            of_chunks = [own[m] for own in found]
+            same_kind = len({own.dtype.kind in "iub" for own in of_chunks if len(own)}) <= 1
+            whole = np.concatenate([own if same_kind else own.astype(object) for own in of_chunks])
+            codes, values = _encode_column(whole, name)
+            categories.append(values)
+            tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
+        validation.clusterings_say_something([len(c) for c in categories], self.names, self.starts[-1])
+        dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
+        per_chunk = [[table[i] for table in tables] for i in range(len(found))]
+        return Numbering(categories, self.names, dtype), per_chunk
+
+    @property
+    def fit_here(self) -> bool:
+        """Whether the core groups of all chunks fit one process."""
+        self._merge()
+        return self._fits
+
+    @property
+    def groups(self) -> Reduction:
+        """The core groups of all chunks, here; where each object belongs stays in chunks."""
+        if not hasattr(self, "_groups"):
+            if not self.fit_here:
+                n_rows = sum(self.merged_sizes)
+                raise validation.groups_too_many(n_rows, n_rows * self._row_bytes)
+            rows = worker.merge(self.compute(self.merged, "core groups"), self.bare())
+            self.merged = self.pieces = []  # workers need not hold on to them either
+            ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
+            self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
+        return self._groups
+
+    @property
+    def _row_bytes(self) -> int:
+        return len(self.names) * self.numbering.dtype.itemsize + 40
+
+    def _merge(self) -> None:
+        """Merge the distinct rows of all chunks, few at a time, until they are one or no merge would fit.
+
+        Those of each chunk are kept beside, as pieces: where the merged ones do not fit, methods learn of these, so
+        that nothing depends on how far the merging went.
+        """
+        if self.merged_sizes:
+            return
+        self.merged = self.pieces = self.persist(self.rows(), "core groups")
+        self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
+        self.merged_sizes = self.sizes = self._sizes_of(self.merged)
+        while True:
+            together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
+            if len(together) == len(self.merged):
+                copies = 1 if len(together) == 1 else 3  # while they become one
+                self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
+                return
+            tasks = [self.task(worker.merge, self.merged[some], self.bare(), phase="merge") for some in together]
+            self.merged = self.persist(tasks, "core groups")
+            self.merged_sizes = self._sizes_of(self.merged)
+
+    def _sizes_of(self, pieces: list) -> list[int]:
+        return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
+
+    def _worker_budget(self) -> int:
+        """Return how many bytes a task may take."""
+        budget = devices.memory_budget()
+        if self.client is None:
+            return budget // 8  # however many threads merge
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
+        return min([budget, *limits])
+
+    def reduce(self, reduction: Any) -> Reduction:
+        """Return what a reduction makes of the core groups, with the objects in chunks; None is the core groups."""
+        groups = self.groups
+        if reduction is None:
+            return groups
+        validation.counts_taken(reduction)
+        rows = validation.reduced(reduction.reduce(groups.ensemble, groups.weights), Reduction, reduction)
+        return ChunkedReduction(rows, self, devices.to_host(rows.membership))
+
+    def sample(self, sample: Sample, estimator: Any) -> Reduction:
+        """Return the distinct rows of objects drawn from all chunks; the others stay there."""
+        self.parts = []  # their clusters were all that is needed of them
+        drawn = np.sort(sample.draw(self.starts[-1]))
+        of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
+        blocks = graph.blocks_of(self.labels)
+        taken = [
+            self.task(worker.take_rows, block, self.numbering.dtype, own, some - start, phase="sample", chunk=i)
+            for i, (block, own, some, start) in enumerate(
+                zip(blocks, self.tables, of_chunks, self.starts[:-1], strict=True)
+            )
+            if len(some)
+        ]
+        codes = np.asfortranarray(np.concatenate(self.compute(taken, "sample")))
+        groups = core_groups(Ensemble.of_codes(codes, self.numbering.categories, self.names))
+        return SampledChunks(
+            groups.ensemble, groups.weights, None, label_by=sample.by, chunks=self, estimator=estimator
+        )
+
+    def rows(self) -> list:
+        """Return the distinct rows of each chunk, in the numbering of all, as tasks."""
+        return [
+            self.task(worker.renumber, part, self.numbering.dtype, own, phase="rows", chunk=i)
+            for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
+        ]
+
+    def bare(self) -> Numbering:
+        """Return the numbering without label values, which merging does not need."""
+        return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
+
+    def without_rows(self) -> Ensemble:
+        """Return the ensemble that all have in common: names and numbering."""
+        none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
+        return Ensemble.of_codes(none, self.numbering.categories, self.names)
+
+    def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
+        """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk.
+
+        What is given to all is embedded (`graph.embed`): whoever computes the array may not be the client that fitted.
+        """
+        found = [
+            self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
+            for i, (block, own) in enumerate(zip(graph.blocks_of(self.labels), self.tables, strict=True))
+        ]
+        return graph.lazy_array(found, np.diff(self.starts), dtype, width)
+
+    def look_up(self, values: np.ndarray) -> Any:
+        """Return ``values`` (groups, …) of the core group of each object, in chunks."""
+        given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
+        return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])
+
+
+def _runs(sizes: list[int], room: int) -> list[slice]:
+    """Return runs of neighbours, as long as they go: `FAN_IN` at most, and no more rows than there is room for."""
+    starts = [0]
+    for i in range(1, len(sizes)):
+        if i - starts[-1] == FAN_IN or sum(sizes[starts[-1] : i + 1]) > room:
+            starts.append(i)
+    return [slice(start, stop) for start, stop in pairwise([*starts, len(sizes)])]

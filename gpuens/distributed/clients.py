@@ -1,0 +1,74 @@
+"""The client whose workers do the work: the caller's, the one that is active, or one of a cluster made here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gpuens import validation
+from gpuens.distributed import failures
+
+TIMEOUT = 20  # seconds that a scheduler has to answer
+
+
+def active(client: Any) -> Any:
+    """Return the client given, or the one that is active, or None."""
+    if client is not None:
+        return validation.client_of_dask(client)
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def needs_dask() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise validation.no_dask() from error
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any]:
+    """Join a scheduler by its address, or make a cluster of this machine; yield the client, None for threads.
+
+    ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
+    """
+    validation.scheduler_and_workers(scheduler, workers)
+    if scheduler is None:
+        yield None
+        return
+    with needs_dask():
+        from distributed import Client, LocalCluster
+
+    if scheduler == "local":
+        cluster: Any = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+    elif scheduler == "cuda":
+        try:
+            from dask_cuda import LocalCUDACluster
+        except ImportError as error:
+            raise validation.no_dask_cuda() from error
+        cluster = LocalCUDACluster(n_workers=workers)
+    else:
+        from distributed.comm.addressing import get_address_host_port
+
+        cluster = None
+        try:
+            get_address_host_port(scheduler)
+        except ValueError as error:  # a client would be left behind that tries to connect for ever
+            raise validation.no_address(scheduler, error) from error
+    try:
+        with failures.sentences("the connection"):
+            try:
+                client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
+            except OSError as error:
+                raise validation.no_scheduler(scheduler, TIMEOUT) from error
+        with client:
+            yield client
+    finally:
+        if cluster is not None:
+            cluster.close()

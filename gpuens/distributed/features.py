@@ -1,0 +1,51 @@
+"""Work on the features of objects, from which clusterings are generated."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuens.distributed import clients, failures, graph, waiting
+
+
+def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
+    """Yield ``function(shared, item)`` of each item in order, a task each; every worker gets ``shared`` once."""
+    there = waiting.send(shared, client, "features")
+    futures = [client.submit(function, there, item, pure=False) for item in items]
+    with failures.sentences("features"):
+        for future in futures:
+            yield waiting.result(future, client, "features")
+
+
+def by_chunks(
+    X: Any, chosen: Sequence[np.ndarray], learn: Sequence[Callable], apply: Callable, dtype: Any, client: Any = None
+) -> Any:
+    """Learn from some objects of all chunks, and apply what was learned to every chunk.
+
+    ``learn[i]`` makes something of the rows ``chosen[i]`` (ascending) of X, ``apply(chunk, made)`` gives (rows,
+    len(learn)) of a chunk; they come as a lazy array with the chunks of X.
+    """
+    import dask
+
+    client = clients.active(client)
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    starts = np.cumsum([0, *X.chunks[0]])
+    blocks = graph.blocks_of(X)
+    take, make, label = (dask.delayed(function, pure=False) for function in (_at, _learned, apply))
+    made = []
+    for rows, function in zip(chosen, learn, strict=True):
+        of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+        drawn = [take(block, some - start) for block, some, start in zip(blocks, of_chunks, starts[:-1], strict=True)]
+        made.append(make(function, drawn, dask_key_name=graph.new_key("learn")))
+    learned = graph.embed(waiting.results(made, client, "features"))
+    found = [label(block, learned, dask_key_name=graph.new_key("apply")) for block in blocks]
+    return graph.lazy_array(found, X.chunks[0], dtype, (len(learn),))
+
+
+def _at(block: Any, rows: np.ndarray) -> Any:
+    return block[rows]
+
+
+def _learned(function: Callable, drawn: list) -> Any:
+    return function(np.concatenate(drawn))

@@ -1,0 +1,183 @@
+"""Label files read and written in chunks of rows."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import io, progress, validation
+from gpuens.arrays import open_npy
+from gpuens.columns import chosen, left_out, without
+from gpuens.distributed import clients, failures, graph, waiting
+from gpuens.io import IN_CHUNKS, OUTPUTS
+from gpuens.validation import reading
+from gpuens.writing import replacing, replacing_folder
+
+HEAD = 10_000  # objects by which ids are told in chunks
+
+
+def read_labels(
+    path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None, missing: Any = None
+) -> Any:
+    """Return the labels of a file as a Dask array in chunks of rows, which the workers read when they come to them.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.npy`` (n_objects, n_clusterings), ``.zarr`` or ``.parquet`` (needs dask[dataframe]), where all workers see
+        it.
+    chunk_rows : int
+        Rows of a chunk at most; the chunks of a parquet file are its own.
+    columns, exclude, missing
+        As in `gpuens.io.read_labels`. Whether a column holds ids is told from the first objects.
+    """
+    with clients.needs_dask():
+        import dask.array  # noqa: F401
+
+    kind = validation.file_kind(path, IN_CHUNKS)
+    chunk_rows = validation.integer(chunk_rows, "chunk_rows", minimum=1)
+    validation.readable_path(path, folder=kind == ".zarr")
+    path = os.path.abspath(path)  # workers may have been started elsewhere
+    labels, names, head = _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows)
+    wanted, _ = chosen(names, columns, exclude)
+    if columns is None and len(wanted) > 1:
+        first = head(wanted)
+        wanted = [wanted[m] for m in left_out(first, [names[m] for m in wanted], f"path {path!r}")]
+    if hasattr(labels, "columns"):
+        labels = labels[[names[m] for m in wanted]]
+        return labels.map_partitions(without, missing) if missing else labels
+    if wanted != list(range(len(names))):
+        labels = labels[:, wanted]
+    return labels.map_blocks(without, missing, dtype=without(labels._meta, missing).dtype) if missing else labels
+
+
+HEAD = 10_000  # objects by which ids are told in chunks
+
+
+def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Callable[[list[int]], Any]]:
+    """Return the labels of an npy or zarr file in chunks, their names, and a function to the first rows of some."""
+    import dask
+
+    whole = _opened(path, kind)
+    validation.label_matrix_shape(whole.shape, columns_are_clusterings=True)
+    validation.label_file_shape(path, whole.shape)
+    bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
+    read = dask.delayed(_rows_of_file, pure=False)
+    chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
+    labels = graph.lazy_array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
+    return labels, list(range(whole.shape[1])), lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns]
+
+
+def _parquet(path: str) -> tuple[Any, list, Callable[[list[int]], Any]]:
+    with _needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
+        import dask.dataframe as dd
+
+        labels = dd.read_parquet(path)
+    names = list(labels.columns)
+
+    def head(columns: list[int]) -> Any:
+        with reading(path):
+            return labels[[names[m] for m in columns]].head(HEAD)
+
+    return labels, names, head
+
+
+def _opened(path: str, kind: str) -> Any:
+    """Return the array of an npy or zarr file, of which nothing but the header has been read."""
+    if kind == ".npy":
+        with reading(path):
+            return open_npy(path)
+    with _needs("zarr", kind), reading(path):
+        import zarr
+
+        return zarr.open_array(path, mode="r")
+
+
+@contextmanager
+def _needs(package: str, kind: str, install: str = "gpuens[io]") -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise validation.package_missing(kind, package, install) from error
+
+
+def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
+    whole = _opened(path, kind)
+    with reading(path):  # a chunk of a zarr file may be damaged
+        return np.array(whole[start:stop])
+
+
+def on_gpus(labels: Any) -> Any:
+    """Return a Dask array whose chunks are CuPy's: each goes to the GPU of the worker that has read it."""
+    return labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=np.empty((0, 0), dtype=labels.dtype))
+
+
+def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
+    """Write labels in chunks to a file, a few chunks at a time, and return how many objects have each label.
+
+    ``.npy`` and ``.zarr`` are written chunk by chunk; other kinds (`gpuens.io.write_labels`) hold all labels at once. A
+    file takes its name when it is complete.
+    """
+    client = clients.active(client)
+    labels = graph.as_declared(labels, "labels", client)
+    kind = validation.file_kind(path, OUTPUTS)
+    if kind not in (".npy", ".zarr"):
+        whole = devices.to_host(waiting.results([labels], client, "labels of objects")[0])
+        io.write_labels(path, whole)
+        return np.bincount(whole)
+    counts = np.zeros(0, dtype=np.int64)
+    start = 0
+    with _npy(path, labels) if kind == ".npy" else _zarr(path, labels) as write:
+        for chunk in _in_order(labels, client):
+            host = devices.to_host(chunk)
+            write(start, host)
+            start += len(host)
+            found = np.bincount(host, minlength=len(counts))
+            found[: len(counts)] += counts
+            counts = found
+    return counts
+
+
+@contextmanager
+def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+    with replacing(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(labels.dtype), "fortran_order": False, "shape": labels.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        yield lambda start, chunk: file.write(np.ascontiguousarray(chunk).tobytes())
+
+
+@contextmanager
+def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+    with _needs("zarr", ".zarr"):
+        import zarr
+
+    with replacing_folder(path) as folder:
+        made = zarr.open_array(folder, mode="w", shape=labels.shape, dtype=labels.dtype, chunks=(labels.chunksize[0],))
+
+        def write(start: int, chunk: np.ndarray) -> None:
+            made[start : start + len(chunk)] = chunk
+
+        yield write
+
+
+def _in_order(labels: Any, client: Any) -> Iterator[Any]:
+    """Yield the chunks of an array one after the other, with a few of the next ones under way."""
+    import dask
+
+    what = "labels of objects"
+    blocks = deque(graph.apart(labels, client))
+    ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    under_way: deque = deque()
+    with failures.sentences(what), progress.bar(len(blocks), what) as bar:
+        while blocks or under_way:
+            while blocks and len(under_way) < ahead:
+                block = blocks.popleft()
+                under_way.append(block if client is None else client.compute(block))
+            first = under_way.popleft()
+            yield dask.compute(first, scheduler="threads")[0] if client is None else waiting.result(first, client, what)
+            bar.update(1)

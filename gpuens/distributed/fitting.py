@@ -1,0 +1,98 @@
+"""Fitting a method to labels in chunks, and counting the objects that clusters share."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import contingency, validation
+from gpuens.distributed import worker
+from gpuens.distributed.chunks import Chunks
+from gpuens.distributed.pieces import ChunkPieces
+from gpuens.distributed.reductions import Ruled, ScatteredReduction
+from gpuens.reduction import Sample
+
+
+def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
+    """Fit a consensus estimator to labels in chunks; ``estimator.fit(labels)`` does the same with the active client.
+
+    Parameters
+    ----------
+    estimator : a consensus estimator
+    labels : dask.array.Array (n_objects, n_clusterings), chunked by rows
+        What `gpuens.Ensemble` takes, chunk by chunk: labels mean the same in all chunks. Unknown chunk sizes are
+        computed.
+    client : distributed.Client, optional
+
+    Returns
+    -------
+    estimator
+        ``labels_`` is a Dask array with the same chunks, computed when asked for, wherever the chunks of ``labels``
+        can be had: by this client, another one or none; chunks that were persisted, by their own client alone.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence that names the chunk, for labels that are refused, and for chunks that are not what the array
+        says of them.
+    MemoryError
+        Where the core groups do not fit this process or the workers, and where workers stop because their memory is
+        full.
+    ConnectionError
+        Where the scheduler is gone.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import gpuens as ge
+    >>> labels = da.from_array(ge.Ensemble([[0, 0, 1, 1, 1, 2], [5, 5, 5, 7, 7, 7]]).to_array(), chunks=(2, 2))
+    >>> est = ge.EAC(n_clusters=2).fit(labels)
+    >>> est.labels_.chunks, est.labels_.compute().tolist()
+    (((2, 2, 2),), [0, 0, 0, 1, 1, 1])
+    """
+    reduce = estimator._checked()
+    chunks = Chunks(labels, client)
+    if isinstance(reduce, Sample):
+        reduced = chunks.sample(reduce, estimator)
+        return estimator._fit(reduced.ensemble, lambda device: reduced)
+    if reduce is None and not chunks.fit_here:
+        return _fit_in_pieces(estimator, chunks)
+    return estimator._fit(chunks.groups.ensemble, lambda device: chunks.reduce(reduce))
+
+
+def _fit_in_pieces(estimator: Any, chunks: Chunks) -> Any:
+    """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
+    rows = ChunkPieces(chunks, estimator.device)
+    chunks.merged = []
+    validation.n_clusters(estimator.n_clusters, rows.n_rows)
+    rule = estimator._learn(rows)
+    estimator.reduction_ = ScatteredReduction(rows.numbering, np.empty(0, dtype=np.int64), None, chunks=chunks)
+    estimator.labels_ = estimator.reduction_.of_rows(Ruled(rule, estimator.device))
+    estimator.n_clusters_ = rule.n_labels
+    estimator._note_names(rows.numbering)
+    return estimator
+
+
+def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Any:
+    """Return the objects that each two clusters share, counted chunk by chunk; see `gpuens.contingency.intersections`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gpuens import distributed
+    >>> distributed.intersections(da.from_array(np.array([[0, 1], [0, 0], [1, 0], [0, 0]]), chunks=(2, 2)))
+    array([[3, 0, 2, 1],
+           [0, 1, 1, 0],
+           [2, 1, 3, 0],
+           [1, 0, 0, 1]])
+    """
+    validation.choice(layout, "layout", ("auto", "dense", "sparse"))
+    chunks = Chunks(labels, client)
+    if layout == "auto":
+        n_clusters = sum(len(c) for c in chunks.numbering.categories)
+        layout = "dense" if 8 * n_clusters**2 <= contingency.DENSE_BYTES else "sparse"
+    bare = chunks.bare()
+    parts = [
+        chunks.task(worker.count_intersections, rows, bare, layout, phase="intersections") for rows in chunks.rows()
+    ]
+    return chunks.compute([chunks.tree(parts, worker.add, "intersections")], "intersections")[0]

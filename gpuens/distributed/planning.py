@@ -1,0 +1,83 @@
+"""What a run over chunks is going to hold, told before it starts."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import validation
+from gpuens.distributed import clients, graph, waiting, worker
+
+
+class Plan(NamedTuple):
+    """What a run over chunks is going to hold, from one chunk looked at; ``str(plan)`` says it in words."""
+
+    n_objects: int
+    n_clusterings: int
+    n_chunks: int
+    pilot_objects: int
+    pilot_groups: int
+    expected_groups: int
+    expected_bytes: int  # of the core groups and what the method holds beside them, here
+    suggestion: str | None  # the reduction that would fit, where that does not
+    in_pieces: bool = False  # whether the rows are going to stay where they are, as they do not fit here
+
+    def __str__(self) -> str:
+        size = validation.human_bytes(self.expected_bytes)
+        return (
+            f"{self.n_objects:,} objects in {self.n_chunks} chunks; {self.pilot_groups:,} distinct label rows in "
+            f"{self.pilot_objects:,} of them, so about {self.expected_groups:,} in all: {size}"
+            + (f"; --reduce {self.suggestion} would fit" if self.suggestion else "")
+            + ("; they stay in pieces" if self.in_pieces else "")
+        )
+
+
+def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
+    """Return what fitting is going to hold: the distinct rows of one chunk and of its first half tell how they grow.
+
+    Distinct rows are taken to grow as a power of the number of objects. Methods that hold all pairs of rows are
+    counted with what they hold, unless the estimator is given a reduction: METIS 28 bytes an ordered pair, ROCK 4,
+    complete linkage 8.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import gpuens as ge
+    >>> from gpuens import distributed
+    >>> labels = da.zeros((1000, 3), dtype=int, chunks=(100, 3))
+    >>> print(distributed.plan(labels))
+    1,000 objects in 10 chunks; 1 distinct label rows in 100 of them, so about 1 in all: 64 bytes
+    """
+    client = clients.active(client)
+    labels, _ = graph.by_rows(labels, client)
+    n_objects, n_clusterings = labels.shape
+    sizes = labels.chunks[0]
+    largest = int(np.argmax(sizes))
+    import dask
+
+    pilot = dask.delayed(_growth, pure=False)(graph.blocks_of(labels)[largest])
+    ((groups, of_half),) = waiting.results([pilot], client, "labels")
+    power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
+    expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
+    needed = expected * (4 * n_clusterings + 52)
+    in_pieces = False
+    each_pair, suggestion, budget = PAIRS.get(type(estimator).__name__, 0), None, devices.memory_budget()
+    if getattr(estimator, "linkage", None) == "complete":
+        each_pair = 8
+    if estimator is None or estimator._checked() is None:
+        needed += each_pair * expected**2
+        in_pieces = needed > budget and estimator is not None and estimator.learns_in_pieces
+        if needed > budget and not in_pieces:
+            fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
+            suggestion = f"sample:{max(1, min(10_000, fits))}"
+    return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion, in_pieces)
+
+
+PAIRS = {"OCIa": 28, "OCH": 4}  # bytes that a method holds for each ordered pair of rows
+
+
+def _growth(block: Any) -> tuple[int, int]:
+    """Return the number of distinct rows of a chunk, and of its first half."""
+    half = max(1, len(block) // 2)
+    return len(worker.own_groups(block).weights), len(worker.own_groups(block[:half]).weights)

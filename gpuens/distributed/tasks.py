@@ -1,0 +1,88 @@
+"""Tasks over chunks: named for the chunk they are about, joined in trees, kept where they were worked out."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from gpuens import device as devices
+from gpuens.distributed import failures, graph, waiting
+
+FAN_IN = 8  # chunks merged by one task
+SMALL = 1_000_000  # bytes that may travel inside a graph; more are sent to the workers first
+
+
+class Tasks:
+    """What is asked of a client's workers, or of the threads of this process, about chunks of rows."""
+
+    client: Any
+    starts: list[int]  # the first object of each chunk, and the number of all objects
+
+    def task(self, function: Callable, *args: Any, phase: str, chunk: int | None = None) -> Any:
+        """Return a delayed call that says which chunk it was about when it is refused."""
+        import dask
+
+        where = None
+        if chunk is not None:
+            where = chunk, self.starts[chunk], self.starts[chunk + 1]
+        name = f"{phase.replace(' ', '-')}{'' if chunk is None else f'-chunk-{chunk}'}"
+        return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
+
+    def tree(self, parts: list, join: Callable, phase: str, *given: Any) -> Any:
+        """Return what ``join(list, *given)`` makes of all parts, few at a time, in their order."""
+        while len(parts) > 1:
+            parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
+        return parts[0]
+
+    def everywhere(self, value: Any) -> Any:
+        """Return a value as tasks of this client can take it: sent to every worker if it is not small."""
+        if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
+            return graph.embed(value)
+        return waiting.send(value, self.client, "what all workers need")
+
+    def persist(self, tasks: list, what: str) -> list:
+        """Return tasks whose results stay where they were worked out, all of them done.
+
+        Workers put on disk what they cannot hold. Threads have nowhere to: beyond half of the memory that may be used,
+        the tasks come back as they were, to be done again whenever they are needed.
+        """
+        with failures.sentences(what):
+            if self.client is None:
+                return self._held(tasks)
+            tasks = self.client.persist(tasks)
+            from distributed import futures_of
+
+            waiting.wait(futures_of(tasks, client=self.client), self.client, what)
+            return tasks
+
+    def _held(self, tasks: list) -> list:
+        import dask
+        from dask.sizeof import sizeof
+
+        held: list = []
+        room = devices.memory_budget() // 2
+        at_once = 2 * devices.n_threads()
+        for start in range(0, len(tasks), at_once):
+            some = tasks[start : start + at_once]
+            results = dask.compute(*some, scheduler="threads")
+            room -= sum(map(sizeof, results))
+            if room < 0:
+                return tasks
+            held += [
+                dask.delayed(result, traverse=False, name=task.key) for result, task in zip(results, some, strict=True)
+            ]
+        return held
+
+    def compute(self, tasks: list, what: str) -> list:
+        """Return the results of tasks, here."""
+        return waiting.results(tasks, self.client, what)
+
+
+def _named(function: Callable, where: tuple[int, int, int] | None, *args: Any) -> Any:
+    """Call a function; where it refuses a chunk, say which one."""
+    try:
+        return function(*args)
+    except (ValueError, TypeError, ImportError) as error:
+        if where is None:
+            raise
+        chunk, start, stop = where
+        raise type(error)(f"chunk {chunk} (objects {start} … {stop - 1}): {str(error).rstrip('.')}.") from None

@@ -1,0 +1,81 @@
+"""Waiting for results, with a bar, for as long as there is anybody who works."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from gpuens import progress
+from gpuens.distributed import clients, failures
+
+PATIENCE = 10  # seconds that workers may do nothing while some of them are paused
+
+
+def results(tasks: list, client: Any, what: str) -> list:
+    """Return the results of tasks or arrays, here."""
+    import dask
+
+    client = clients.active(client)
+    with failures.sentences(what):
+        if client is None:
+            return list(dask.compute(*tasks, scheduler="threads"))
+        futures = client.compute(tasks)
+        wait(futures, client, what)
+        return client.gather(futures)
+
+
+def result(future: Any, client: Any, what: str) -> Any:
+    for done in _as_done([future], client, what):
+        return done.result()
+
+
+def wait(futures: list, client: Any, what: str) -> None:
+    """Wait for all futures, or raise the first error."""
+    with progress.bar(len(futures), what) as bar:
+        for future in _as_done(futures, client, what):
+            if future.status == "error":
+                error = future.exception()
+                client.cancel(futures)
+                raise error
+            bar.update(1)
+
+
+def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
+    """Yield futures as they are done; refuse to wait for workers that have stopped because their memory is full."""
+    from distributed import as_completed
+
+    queue = as_completed(futures, loop=client.loop)
+    nap, looks, next_look = 0.001, 0, time.monotonic() + PATIENCE / 5
+    while not queue.is_empty():
+        if queue.has_ready():
+            yield next(queue)
+            nap, looks = 0.001, 0
+            continue
+        time.sleep(nap)
+        nap = min(2 * nap, 0.1)
+        if time.monotonic() < next_look:
+            continue
+        next_look = time.monotonic() + PATIENCE / 5
+        idle = failures.idle_workers(client)
+        looks = 0 if idle is None else looks + 1
+        if looks == 5 and idle:
+            client.cancel(futures)
+            raise failures.memory_full(idle, what)
+        if looks == 5:
+            warnings.warn(f"the Dask scheduler has no workers, so that the {what} wait for one.", stacklevel=2)
+
+
+def send(value: Any, client: Any, what: str) -> Any:
+    """Return a value that is in the memory of every worker."""
+    with failures.sentences(what):
+        try:
+            return client.scatter([value], broadcast=True, hash=False)[0]
+        except TimeoutError:
+            idle = failures.idle_workers(client)
+            raise (
+                failures.memory_full(idle, what)
+                if idle
+                else ConnectionError(
+                    f"no worker of the Dask cluster takes what is needed for the {what}; see whether they are alive."
+                )
+            ) from None
