@@ -157,7 +157,7 @@ def test_options_reach_the_method(folder, call, options, estimator):
 
 
 def test_every_parameter_of_every_method_has_an_option():
-    offered = {parameter for _, parameter, _, _ in cli.METHOD_OPTIONS} | {"n_clusters", "reduction"}
+    offered = {parameter for _, parameter, _, _ in cli.run.METHOD_OPTIONS} | {"n_clusters", "reduction"}
     for kind in methods().values():
         assert set(kind._get_param_names()) <= offered
 
@@ -739,7 +739,7 @@ def wait(args):
         print("cleaning", flush=True)
         time.sleep(seconds)
         print("clean", flush=True)
-cli._info = wait
+cli.info.info = wait
 sys.argv.append("info")
 sys.exit(cli.main(["info"] if how == "library" else None))
 """

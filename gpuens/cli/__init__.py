@@ -1,0 +1,78 @@
+"""The command line: ``gpuens run``, ``generate``, ``score``, ``info`` and ``demo``.
+
+Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
+refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Modules that take long to
+import are imported by the commands.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from gpuens import __version__
+from gpuens.cli import demo, generate, info, run, score
+from gpuens.cli.arguments import Parser
+from gpuens.cli.process import REFUSED, complain, one_line_warnings, orderly_stops, progress_bars, sentence, signal_of
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The command line after the name of the program; that of the process without it, which then also stops in order
+        when a signal tells it to.
+
+    Examples
+    --------
+    >>> main(["run", "labels.npy", "-k", "0", "-o", "consensus.txt"])
+    2
+    """
+    if argv is None:
+        with orderly_stops():
+            return main(sys.argv[1:])
+    argv = list(argv)
+    with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        args = _parser().parse_args(argv)
+        args.argv = ["gpuens", *argv]
+        with one_line_warnings(), progress_bars(not args.quiet):
+            args.command(args)
+            sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # whoever reads our output has seen enough: `gpuens info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in argv:
+            traceback.print_exception(error)
+        complain(sentence(error))
+        if isinstance(error, KeyboardInterrupt):
+            return 128 + signal_of(error)
+        return 2 if isinstance(error, REFUSED) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="gpuens", description="Consensus clustering of millions of objects.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"gpuens {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    common = Parser(add_help=False)
+    common.add_argument("--quiet", action="store_true", help="no progress bars, and no summary of files written")
+    common.add_argument("--debug", action="store_true", help="show where in the program an error came up")
+
+    def command(name: str, function: Any, description: str, **more: Any) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=description, description=description, parents=[common], allow_abbrev=False, **more
+        )
+        sub.set_defaults(command=function)
+        return sub
+
+    for module in (run, generate, score, info, demo):
+        module.add(command)
+    return parser

@@ -1,0 +1,18 @@
+"""``gpuens demo``: a consensus of real data."""
+
+import argparse
+from collections.abc import Callable
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Say what the command takes."""
+    parser = command("demo", demo, "Show a consensus of real data: a table of scores and a picture.")
+    parser.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
+    parser.add_argument("--output-dir", default=".", metavar="DIR", help="where the picture goes (.)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the k-means (0)")
+
+
+def demo(args: argparse.Namespace) -> None:
+    from gpuens.demo import demo
+
+    demo(args.data, args.output_dir, seed=args.seed, say=lambda line: print(line, flush=True))

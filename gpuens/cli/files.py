@@ -1,0 +1,44 @@
+"""The files of a command: inputs that are there, an output that can be written, the record beside it."""
+
+import argparse
+import os
+from typing import Any
+
+from gpuens.record import Clock, peak_memory, surroundings
+
+
+def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
+    """Refuse files that are not there, before anything that takes long to import."""
+    from gpuens import validation
+
+    for path in paths:
+        validation.readable_path(path, folder=validation.file_kind(path, kinds) == ".zarr")
+
+
+def check_output(output: str, *sources: str) -> None:
+    """Refuse places where the output or its record cannot be written, before the work."""
+    from gpuens import io, validation, writing
+
+    io.packages_for(validation.output_path(output, io.OUTPUTS, inputs=sources))
+    validation.writable_path(writing.record_of(output), "record")
+
+
+def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
+    """Return what a record says: what was done, how and with what."""
+    return {"command": args.argv, **surroundings(), **what, **clock.spent()}
+
+
+def say_written(clock: Clock, output: str, where: str = "") -> None:
+    from gpuens.validation import human_bytes
+
+    spent = clock.seconds_so_far()
+    peak = peak_memory()
+    phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in spent.items() if name != "total")
+    print(f"written: {output}{where}, and {os.path.basename(output)}.json")
+    print(f"seconds: {spent['total']:.1f} ({phases})" + (f"; peak memory {human_bytes(peak)}" if peak else ""))
+
+
+def print_json(facts: Any) -> None:
+    import json
+
+    print(json.dumps(facts, indent=2, ensure_ascii=False))

@@ -1,0 +1,47 @@
+"""``gpuens info``: what is installed, on what it runs, and which methods there are."""
+
+import argparse
+from collections.abc import Callable
+
+from gpuens.cli.files import print_json
+from gpuens.cli.run import _options_of
+from gpuens.record import extras, surroundings
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Say what the command takes."""
+    parser = command("info", info, "Say what is installed, on what it runs, and which methods there are.")
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def info(args: argparse.Namespace) -> None:
+    import inspect
+
+    from gpuens import device
+    from gpuens.methods import methods
+    from gpuens.validation import human_bytes
+
+    facts = surroundings()
+    facts["devices"] = device.describe()
+    facts["threads"] = device.n_threads()
+    facts["memory"] = {"total": device.total_memory(), "budget": device.memory_budget()}
+    facts["methods"] = {name: (inspect.getdoc(kind) or "").split("\n")[0] for name, kind in sorted(methods().items())}
+    facts["extras"] = extras()
+    if args.json:
+        print_json(facts)
+        return
+    print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
+    print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
+    print(
+        f"{facts['threads']} threads; {human_bytes(facts['memory']['total'])} of memory, of which a run may now take "
+        f"{human_bytes(facts['memory']['budget'])}"
+    )
+    print("\ndevices")
+    for found in facts["devices"]:
+        print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
+    print("\nmethods")
+    for name, meaning in facts["methods"].items():
+        print(f"  {name:8}{meaning}\n{'':10}{', '.join(_options_of(methods()[name]))}")
+    print("\nextras (pip install 'gpuens[NAME]')")
+    for name, packages in facts["extras"].items():
+        print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))

@@ -1,0 +1,273 @@
+"""``gpuens run``: the consensus of the base clusterings in a file."""
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any
+
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import check_inputs, check_output, facts, say_written
+from gpuens.record import Clock
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers with commas between them, not {text!r}") from None
+
+
+# options of `gpuens run` for the parameters of methods: option, parameter, type, what it means
+METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
+    (
+        "--theta",
+        "theta",
+        float,
+        "how mildly uncertainty is punished (lwea, lwgp), or when objects are neighbours (CCE)",
+    ),
+    ("--n-neighbors", "n_neighbors", int, "neighbours in the features that have a say (ecrmc)"),
+    ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
+    ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
+    (
+        "--alpha",
+        "alpha",
+        float,
+        "what it is worth that few own clusters correspond to each one of the consensus (scec)",
+    ),
+    ("--beta", "beta", float, "what it is worth that correspondences of an own cluster sum to 1 (scec)"),
+    ("--init", "init", str, "where starts begin: kmeans, clustering or random (scec)"),
+    ("--tol", "tol", float, "end when no membership changes by more than this (scec)"),
+    ("--linkage", "linkage", str, "average, single or complete"),
+    ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
+    ("--n-init", "n_init", int, "starts: of a final k-means, or of scec"),
+    ("--max-iter", "max_iter", int, "iterations of each start at most"),
+    ("--imbalance", "imbalance", float, "by how much of the average METIS may make a part heavier"),
+    ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
+    ("--reduce", "reduction", str, "work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …"),
+    ("--device", "device", str, "where to work: auto, cpu or cuda"),
+]
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Say what the command takes."""
+    parser = command(
+        "run",
+        run,
+        "Find the consensus of the base clusterings in a file.",
+        epilog="A record of the run is written beside the output: OUTPUT.json.",
+    )
+    parser.add_argument(
+        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: a column a clustering"
+    )
+    add_selection(parser)
+    parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
+    parser.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
+    add_reading(parser)
+    parser.add_argument(
+        "--drop-unlabelled",
+        action="store_true",
+        help="leave out objects without any label; they are -1 in the output",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy)",
+    )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="draw what there is to see, into OUTPUT.report: each clustering's correspondence (scec), the dendrogram "
+        "(linkage methods)",
+    )
+    parser.add_argument(
+        "--features",
+        metavar="FILE",
+        help="features of the objects, as `generate` takes them, for ecrmc, which needs them",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="work in chunks on a Dask cluster: its address, local (--workers processes) or cuda (all GPUs here); "
+        "threads: in chunks without a cluster. LABELS is then npy, zarr or parquet",
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
+    parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
+    for option, parameter, kind, meaning in METHOD_OPTIONS:
+        parser.add_argument(option, dest=parameter, type=kind, default=argparse.SUPPRESS, metavar="VALUE", help=meaning)
+
+
+def run(args: argparse.Namespace) -> None:
+    clock = Clock()
+    from gpuens import datasets, io, validation, writing
+
+    if args.scheduler is None and args.labels.lower().endswith(".zarr"):
+        args.scheduler = "threads"  # it is in chunks already
+    validation.chunk_options(args.scheduler, args.workers, args.key)
+    if args.scheduler is not None:
+        _check_reading_in_chunks(args)
+    kinds = io.IN_CHUNKS if args.scheduler else io.INPUTS
+    check_inputs(args.labels, kinds=kinds)
+    from gpuens import device as devices
+    from gpuens.methods import methods
+
+    estimator = _estimator(args, methods())
+    device = devices.resolve(estimator.device)
+    output = _beside(args.labels, args.method, kinds) if args.output is None else args.output
+    check_output(output, args.labels, *([args.features] if args.features else []))
+    if args.report:
+        _check_report(output, args.method, type(estimator))
+    n_unlabelled = 0
+    with writing.recorded(output) as record:
+        if args.scheduler is None:
+            with clock.phase("read"):
+                read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
+                ensemble = read.ensemble
+                features = {} if args.features is None else {"X": datasets.load(args.features).X}
+            with clock.phase("fit"):
+                estimator.fit(ensemble, **features)
+            with clock.phase("write"):
+                io.write_labels(output, _of_all(estimator.labels_, read.labelled), ids=read.ids)
+            sizes = [int(size) for size in _counts(estimator.labels_)]
+            n_unlabelled = 0 if read.labelled is None else len(read.labelled) - ensemble.n_objects
+        else:
+            ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
+        named = [name for name in ensemble.names if isinstance(name, str)]
+        groups = estimator.reduction_.n_representatives
+        exact = estimator.reduction in (None, "core-groups")
+        record |= facts(
+            args,
+            clock,
+            method=args.method,
+            parameters=estimator.get_params(),
+            device=device,
+            input=args.labels,
+            **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
+            output=output,
+            n_objects=sum(sizes),
+            **({"n_unlabelled": n_unlabelled} if n_unlabelled else {}),
+            n_clusterings=ensemble.n_clusterings,
+            **({"columns": named} if named else {}),
+            n_base_clusters=ensemble.n_clusters,
+            **{"n_core_groups" if exact else "n_rows": groups},
+            n_clusters=estimator.n_clusters_,
+            cluster_sizes=sizes,
+            **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+        )
+    drawn = []
+    if args.report:
+        from gpuens.report import write_report
+
+        with clock.phase("report"):
+            drawn = write_report(estimator, f"{output}.report")
+        writing.write_record(output, {**record, "report": drawn, **clock.spent()})
+    if not args.quiet:
+        largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
+        print(
+            f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with "
+            f"{ensemble.n_clusters:,} clusters, {groups:,} {'distinct label rows' if exact else 'rows worked on'}"
+        )
+        if named:
+            print(f"columns: {', '.join(named[:20])}{' …' * (len(named) > 20)}")
+        if n_unlabelled:
+            print(f"unlabelled: {n_unlabelled:,} objects, left out and -1 in the output")
+        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+        if drawn:
+            print(f"report: {len(drawn)} picture{'s' * (len(drawn) > 1)} in {output}.report")
+        say_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
+
+
+def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> tuple[Any, list[int]]:
+    """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
+    from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
+
+    scheduler = None if args.scheduler == "threads" else args.scheduler
+    with connected(scheduler, args.workers) as client:
+        with clock.phase("plan"):
+            labels = read_labels(
+                args.labels,
+                chunk_rows=args.chunk_rows,
+                columns=args.columns,
+                exclude=args.exclude,
+                missing=args.missing,
+            )
+            if scheduler == "cuda" and not hasattr(labels, "columns"):
+                labels = on_gpus(labels)
+            expected = plan(labels, estimator, client=client)
+        if not args.quiet:
+            print(f"plan: {expected}", flush=True)
+        with clock.phase("fit"):
+            fit(estimator, labels, client=client)
+        with clock.phase("write"):
+            counts = write_labels(output, estimator.labels_, client=client)
+    return estimator.reduction_.ensemble, [int(size) for size in counts]
+
+
+def _check_reading_in_chunks(args: argparse.Namespace) -> None:
+    """Refuse options of reading that labels in chunks do not have."""
+    for name in ("id_column", "drop_unlabelled", "sep", "header"):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
+
+
+def _of_all(labels: Any, labelled: Any) -> Any:
+    """Return the labels of all objects of a file, -1 where they were left out for want of any label."""
+    import numpy as np
+
+    if labelled is None:
+        return labels
+    found = np.full(len(labelled), -1)
+    found[labelled] = labels
+    return found
+
+
+def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
+    """Return the estimator that the options describe, or refuse them, before anything takes long."""
+    from gpuens import validation
+
+    kind = methods[validation.choice(args.method, "method", sorted(methods))]
+    validation.features_option(args.features, args.scheduler, args.method, takes=kind._takes_features)
+    given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
+    if "random_state" not in kind._get_param_names():  # such a method draws nothing: any seed gives the same
+        validation.generator(given.pop("random_state", None))
+    validation.command_options(
+        [option for option, parameter, _, _ in METHOD_OPTIONS if parameter in given],
+        args.method,
+        _options_of(kind),
+    )
+    validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
+    estimator = kind(args.n_clusters, **given)
+    estimator._checked()
+    return estimator
+
+
+def _options_of(kind: Any) -> list[str]:
+    has = kind._get_param_names()
+    features = ["--features"] if kind._takes_features else []
+    return ["-k", *features, *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
+
+
+def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
+    """Return where the consensus goes when nobody says: s.csv → s.csv.lwea.npy, which s.tsv does not go to."""
+    from gpuens.validation import file_kind
+
+    file_kind(labels, kinds)
+    return f"{labels.rstrip(os.sep)}.{method}.npy"
+
+
+def _check_report(output: str, method: str, kind: type) -> None:
+    """Refuse reports that cannot be drawn or written, before the work."""
+    from importlib.util import find_spec
+
+    from gpuens import report, validation
+
+    validation.pictures_to_report(method, report.has_pictures(kind), find_spec("matplotlib") is not None)
+    validation.folder_to_make(f"{output}.report", "report")
+
+
+def _counts(labels: Any) -> Any:
+    import numpy as np
+
+    from gpuens.device import to_host
+
+    return np.bincount(to_host(labels))

@@ -1,0 +1,43 @@
+"""``gpuens score``: the labels in one file compared with those in another."""
+
+import argparse
+from collections.abc import Callable
+
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import check_inputs, print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Say what the command takes."""
+    parser = command("score", score, "Compare the labels in one file with those in another.")
+    parser.add_argument("a", metavar="A", help="label file; of several columns each is compared with B")
+    parser.add_argument("b", metavar="B", help="label file with one column")
+    for side in "ab":
+        add_selection(parser, f"-{side}")
+    add_reading(parser)
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def score(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from gpuens import io, validation
+
+    check_inputs(args.a, args.b, kinds=io.INPUTS)
+    from gpuens import metrics
+
+    a = io.read_columns(args.a, **reading(args, "_a"))
+    b = io.read_columns(args.b, **reading(args, "_b"))
+    validation.one_column(len(b), args.b)
+    (truth,) = b.values()
+    rows = [metrics.scores(column, truth) for column in a.values()]
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if args.json:
+        each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]
+        print_json(mean if len(rows) == 1 else {**mean, "columns": each})
+        return
+    named = [(str(name), row) for name, row in zip(a, rows, strict=True)] + [("mean", mean)]
+    width = max(len(name) for name, _ in named) if len(rows) > 1 else 0
+    print(" " * width + "".join(f"{name:>10}" for name in mean))
+    for name, row in named if len(rows) > 1 else [("", mean)]:
+        print(f"{name:{width}}" + "".join(f"{value:10.4f}" for value in row.values()))

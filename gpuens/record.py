@@ -1,0 +1,121 @@
+"""With what a run was made, where, and what it took: for the records of the command line and of the benches.
+
+Nothing here imports what it tells the version of.
+"""
+
+import contextlib
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gpuens import __version__
+
+
+class Clock:
+    """Seconds of each phase of a command, and of all of it, imports included."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._phases: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._phases[name] = round(time.perf_counter() - started, 3)
+
+    def spent(self) -> dict[str, Any]:
+        """Return what a record says of costs."""
+        return {"seconds": self.seconds_so_far(), "peak_memory_bytes": peak_memory()}
+
+    def seconds_so_far(self) -> dict[str, float]:
+        return {**self._phases, "total": round(time.perf_counter() - self._started, 3)}
+
+
+def peak_memory() -> int | None:
+    """Return the largest resident size of this process so far in bytes, None where the system does not count it."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would count what the parent held when it started this process
+        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        if found:
+            return 1024 * int(found[1])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def surroundings() -> dict[str, Any]:
+    """Return the versions of gpuens, Python, the system and what gpuens depends on."""
+    needed = [name for name, extra in _requirements() if extra is None or name.startswith("cupy")]
+    return {
+        "gpuens": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": {name: found for name, found in versions(needed).items() if found},
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor, the threads and the memory (bytes) that gpuens works with, and the system."""
+    from gpuens import device
+
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return {
+        "processor": model[1].strip() if model else platform.processor(),
+        "threads": device.n_threads(),
+        "memory": device.total_memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package, None where it is not installed; gpuens's own is that of the code that runs.
+
+    >>> from gpuens.record import versions
+    >>> versions(["gpuens", "nothing-of-that-name"])
+    {'gpuens': '0.1.0', 'nothing-of-that-name': None}
+    """
+    return {name: __version__ if name == "gpuens" else _version(name) for name in packages}
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def extras() -> dict[str, dict[str, str | None]]:
+    """Return the packages of each optional extra that users want, and their versions; None: not installed."""
+    found: dict[str, dict[str, str | None]] = {}
+    for name, extra in _requirements():
+        if extra not in (None, "dev") and name != "gpuens":
+            found.setdefault(str(extra), {})[name] = _version(name)
+    return found
+
+
+def _requirements() -> list[tuple[str, str | None]]:
+    """Return what gpuens requires: the names of packages, each with the extra that wants it or None."""
+    from importlib import metadata
+
+    try:
+        lines = metadata.requires("gpuens") or []
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return []
+    found = []
+    for line in lines:
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
+        if name:
+            found.append((name[0], extra[1] if extra else None))
+    return found
