@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens import device, validation
+from gpuens import checks, device, validation
 
 
 def read_obs(path: str | os.PathLike) -> Any:
@@ -19,7 +19,7 @@ def read_obs(path: str | os.PathLike) -> Any:
         _fits(file["obs"], path, "obs")
         obs = read_elem(file["obs"])
     if not isinstance(obs, pd.DataFrame):
-        raise ValueError(f"obs holds a {type(obs).__name__} and no annotations of cells")
+        raise ValueError(f"obs holds a {type(obs).__name__} and no annotations of cells.")
     return obs
 
 
@@ -43,7 +43,7 @@ def read_features(path: str | os.PathLike, key: str | None) -> Any:
             places = {**dict(file.get(group, {})), **places}
         if (key or "X") not in places:
             raise ValueError(
-                f"key={key!r} names nothing in this file; X, obsm and layers hold {validation.listed(places)}"
+                f"key={key!r} names nothing in this file; X, obsm and layers hold {checks.listed(places)}."
             )
         _fits(places[key or "X"], path, key or "X")
         return read_elem(places[key or "X"])
@@ -60,7 +60,7 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
     for name, column in table.items():
         values = column.to_numpy()
         categories, codes = np.unique(values, return_inverse=True)
-        if len(categories) and categories.dtype.kind == "i" and categories[0] == validation.MISSING:
+        if len(categories) and categories.dtype.kind == "i" and categories[0] == checks.MISSING:
             categories, codes = categories[1:], codes - 1
         strings = categories.dtype.kind not in "iub"
         obs[name] = pd.Categorical.from_codes(codes, pd.Index(categories, dtype=object if strings else None))
@@ -83,4 +83,4 @@ def _fits(element: Any, path: str | os.PathLike, what: str) -> None:
     else:
         add("", element)
     what = f"{what} of {os.fspath(path)!r}"
-    validation.fits(sum(sizes), device.memory_budget(), what, "leave out what is not needed")
+    checks.check_memory(sum(sizes), device.memory_budget(), what, "leave out what is not needed")

@@ -7,7 +7,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device, validation
+from gpuens import checks, device
 
 
 class Header(NamedTuple):
@@ -29,12 +29,12 @@ def header(file: IO[bytes], what: str) -> Header:
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"npy format {version} is none that holds labels or features")
+        raise ValueError(f"npy format {version} is none that holds labels or features.")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject or dtype.names is not None:
         kind = "Python objects" if dtype.hasobject else "records"
-        raise ValueError(f"{what} holds {kind}, and labels and features are numbers or strings")
+        raise ValueError(f"{what} holds {kind}, and labels and features are numbers or strings.")
     return Header(shape, dtype, file.tell(), math.prod(shape) * dtype.itemsize)
 
 
@@ -70,7 +70,7 @@ class Archive:
         """Return the header of an array; refuse one that is encrypted."""
         info = self._members[name]
         if info.flag_bits & 0x1:
-            raise ValueError(f"array {name!r} is encrypted; write the file anew, without a password")
+            raise ValueError(f"array {name!r} is encrypted; write the file anew, without a password.")
         with self._zip.open(info) as member:
             found = header(member, f"array {name!r}")
         _as_claimed(found, info.file_size - found.begin, f"array {name!r}")
@@ -79,7 +79,7 @@ class Archive:
     def read(self, name: str) -> np.ndarray:
         """Return an array, if it fits the memory."""
         needed = self.header(name).n_bytes
-        validation.fits(
+        checks.check_memory(
             needed, device.memory_budget(), f"array {name!r} of {self._path!r}", "write it as npy, which is mapped"
         )
         with self._zip.open(self._members[name]) as member:
@@ -89,6 +89,6 @@ class Archive:
 def _as_claimed(found: Header, there: int, what: str) -> None:
     if found.n_bytes != there:
         raise ValueError(
-            f"{what} claims {found.shape} of {found.dtype}, {validation.human_bytes(found.n_bytes)}, and holds "
-            f"{validation.human_bytes(max(there, 0))}"
+            f"{what} claims {found.shape} of {found.dtype}, {checks.human_bytes(found.n_bytes)}, and holds "
+            f"{checks.human_bytes(max(there, 0))}."
         )

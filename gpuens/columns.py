@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks, validation
 
 FEWEST = 10  # objects from which on as many labels as objects mean an id
 PAIRS = 20_000  # pairs of objects at which clusterings are compared
@@ -68,7 +68,7 @@ def without(labels: Any, missing: Any) -> Any:
         return type(labels)(dict(enumerate(found))).set_axis(labels.columns, axis=1)
     if labels.dtype.kind in "iuf":
         gone = np.isin(labels, _numbers(words))
-        return np.where(gone, validation.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
+        return np.where(gone, checks.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
     found = labels.astype(object)
     found[np.isin(labels.astype(str), words)] = None
     return found
@@ -76,7 +76,7 @@ def without(labels: Any, missing: Any) -> Any:
 
 def _without(column: Any, words: list[str]) -> Any:
     if column.dtype.kind in "iu":  # where NaN would make floats of them
-        return column.astype("int64").mask(column.isin(_numbers(words)), validation.MISSING)
+        return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
     return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
 
 
@@ -93,7 +93,7 @@ def left_out(labels: Any, names: list, source: str) -> list[int]:
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
     warnings.warn(
-        f"{source}: {validation.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
+        f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
         "objects, as ids have, and is left out; name it in columns (--columns) if it is a clustering.",
         UserWarning,
         stacklevel=3,

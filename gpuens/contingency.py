@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble, _as_column, _encode_column
 from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
@@ -77,9 +77,9 @@ def intersections(
            [1, 0, 0, 1]])
     """
     ens = Ensemble(ens)
-    validation.choice(layout, "layout", ("auto", "dense", "sparse"))
+    checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
     device = devices.resolve(device, ens.device_kind)
-    labels, w = labels_of(ens, device), validation.weights(weights, ens.n_objects)
+    labels, w = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
     sizes = ens.sizes
     if w is not None:
         sizes = devices.to_host(cluster_sums(ens.codes_on(device), ens.offsets, w, device=device))
@@ -88,7 +88,7 @@ def intersections(
         layout = "dense" if needed <= min(DENSE_BYTES, budget // 4) else "sparse"
     if layout == "sparse":
         return _sparse_intersections(labels, w, ens.offsets, sizes, budget)
-    validation.fits(needed, budget, "the dense table of cluster intersections", "pass layout='sparse'")
+    checks.check_memory(needed, budget, "the dense table of cluster intersections", "pass layout='sparse'")
     return _dense_intersections(labels, w, ens.offsets, sizes)
 
 
@@ -106,7 +106,7 @@ def _sparse_intersections(
     n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
     what = f"the sparse table of the intersections of {n_clusters} clusters"
     instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
-    validation.fits(16 * n_clusters * n_clusterings, budget, what, instead)
+    checks.check_memory(16 * n_clusters * n_clusterings, budget, what, instead)
     n_cells = np.zeros((n_clusters, n_clusterings), dtype=np.int64)
     own = np.repeat(np.arange(n_clusterings), np.diff(offsets))
     n_cells[np.arange(n_clusters), own] = sizes > 0
@@ -114,7 +114,7 @@ def _sparse_intersections(
     ends = np.cumsum(n_cells).reshape(n_cells.shape)
     nnz = int(ends[-1, -1])
     index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
-    validation.fits(nnz * (8 + index.itemsize), budget, f"{what} ({nnz} are not empty)", instead)
+    checks.check_memory(nnz * (8 + index.itemsize), budget, f"{what} ({nnz} are not empty)", instead)
     starts = np.subtract(ends, n_cells, out=n_cells)
     indptr = np.concatenate([[0], ends[:, -1]]).astype(index)
     indices, counts = np.empty(nnz, dtype=index), np.empty(nnz, dtype=sizes.dtype)
@@ -202,7 +202,7 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
-    return _over_pairs(labels_of(ens, device), validation.weights(weights, ens.n_objects), lambda i, j, table: table)
+    return _over_pairs(labels_of(ens, device), checks.check_weights(weights, ens.n_objects), lambda i, j, table: table)
 
 
 def table(a: Any, b: Any) -> Table:
@@ -264,8 +264,13 @@ def encode(vectors: list, names: list) -> Labels:
     device = devices.common_kind(vectors)
     columns = [_as_column(vector) for vector in vectors]
     for column, vector, name in zip(columns, vectors, names, strict=True):
-        validation.label_vector(tuple(column.shape), type(vector).__name__, name)
-    validation.vectors_of_one_length([len(column) for column in columns], names)
+        checks.check_label_vector(tuple(column.shape), type(vector).__name__, name)
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(columns[0]):
+            raise ValueError(
+                f"labelings must label the same objects, but {names[0]} has {len(columns[0])} labels and {name} has "
+                f"{len(column)}; pass labelings of one length, with -1 or None where a label is missing."
+            )
     encoded = [_encode_column(column, name) for column, name in zip(columns, names, strict=True)]
     n_clusters = [len(categories) for _, categories in encoded]
     missing = max(n_clusters)
@@ -582,7 +587,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
             total[own] += of_rows
             total[others] += of_cols
 
-    _over_cells(labels, validation.weights(weights, ens.n_objects), add)
+    _over_cells(labels, checks.check_weights(weights, ens.n_objects), add)
     return total / one
 
 
@@ -679,11 +684,11 @@ def agreement(
     [[1.0, 1.0, -0.5], [1.0, 1.0, -0.5], [-0.5, -0.5, 1.0]]
     """
     ens = Ensemble(ens)
-    validation.choice(score, "score", ("nmi", "ari"))
-    validation.choice(average, "average", AVERAGES)
+    checks.check_choice(score, "score", ("nmi", "ari"))
+    checks.check_choice(average, "average", AVERAGES)
     of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
     labels = labels_of(ens, devices.resolve(device, ens.device_kind))
-    return score_pairs(labels, of_table, validation.weights(weights, ens.n_objects))
+    return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
 
 
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
@@ -713,7 +718,7 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
     >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
     0.8165
     """
-    validation.choice(average, "average", AVERAGES)
+    checks.check_choice(average, "average", AVERAGES)
     rows, cols, counts = cells(table)
     if not counts.size:
         return math.nan

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import io, validation
+from gpuens import checks, io, validation
 from gpuens.arrays import Archive
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
@@ -113,7 +113,7 @@ def _from_file(path: Path, name: str) -> Dataset:
     X = io.read_features(path)
     y = None
     if path.suffix.lower() == ".npz":
-        with validation.reading(path), Archive(path) as archive:
+        with checks.reading(path), Archive(path) as archive:
             y = archive.read("y").ravel() if "y" in archive.names else None
             if "scale" in archive.names:
                 X = X * archive.read("scale")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import datasets, generate, metrics, plotting, validation
+from gpuens import checks, datasets, generate, metrics, plotting, validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods import methods
 from gpuens.writing import replacing
@@ -47,7 +47,7 @@ def demo(
     OSError, ValueError
         In one sentence, for data sets that cannot be loaded or have no classes, and for places that cannot be written.
     """
-    validation.generator(seed)
+    checks.make_generator(seed)
     os.makedirs(output_dir, exist_ok=True)
     dataset = datasets.load(data)
     truth = validation.classes_known(dataset.y, dataset.name)

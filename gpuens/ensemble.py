@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device, validation
+from gpuens import checks, device, validation
 from gpuens.columns import warn_of_strangers
 
 
@@ -69,10 +69,10 @@ class Ensemble:
         if isinstance(labels, Ensemble):
             self.__dict__.update(labels.__dict__)
             if names is not None:
-                self.names = validation.clustering_names(names, self.n_clusterings)
+                self.names = checks.check_names(names, self.n_clusterings)
             return
         found, kind = _coded(labels, names)
-        validation.objects_are_labelled(_missing_everywhere(found[0]))
+        checks.refuse_unlabelled(_missing_everywhere(found[0]))
         self.__dict__.update(Ensemble.of_codes(*found, kind).__dict__)
         if hasattr(labels, "columns"):
             warn_of_strangers(self.codes, np.diff(self.offsets), self.names, "labels")
@@ -114,7 +114,7 @@ class Ensemble:
         """
         kind = device.kind_of(rows)
         if kind == "cpu":
-            rows = validation.row_indices(rows, self.n_objects, "rows")
+            rows = checks.check_indices(rows, self.n_objects, "rows")
         codes = self._copy(kind)[rows].copy(order="F")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
@@ -139,7 +139,7 @@ class Ensemble:
     def to_array(self) -> np.ndarray:
         """Return the codes as int64 (n_objects, n_clusterings) with -1 for missing."""
         array = self.codes.astype(np.int64)
-        array[self.codes == self.missing_code] = validation.MISSING
+        array[self.codes == self.missing_code] = checks.MISSING
         return array
 
     @property
@@ -176,9 +176,9 @@ class Ensemble:
 def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
     """Return the codes of what the caller gave, the categories and the names, and where the labels live."""
     columns, found_names, kind = _columns(labels)
-    names = found_names if names is None else validation.clustering_names(names, len(columns))
+    names = found_names if names is None else checks.check_names(names, len(columns))
     codes, categories = _encode(columns, names)
-    validation.clusterings_say_something([len(c) for c in categories], names, len(codes))
+    checks.check_clusterings([len(c) for c in categories], names, len(codes))
     return (codes, categories, names), kind
 
 
@@ -188,12 +188,12 @@ def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndar
 def _columns(labels: Any) -> tuple[list, list, str]:
     """Split what the caller gave into M columns; return them with their names and where they live."""
     validation.not_nothing(labels)
-    validation.dense(labels)
+    checks.refuse_sparse(labels)
     if hasattr(labels, "columns") and hasattr(labels, "shape"):  # a DataFrame: pandas, polars, cuDF
         kind = "cpu"
         if hasattr(labels, "to_pandas") and hasattr(labels, "iloc"):  # cuDF, whose strings no array interface carries
             labels, kind = labels.to_pandas(), "cuda"
-        validation.label_matrix_shape(tuple(labels.shape), columns_are_clusterings=True)
+        checks.check_label_shape(tuple(labels.shape), columns_are_clusterings=True)
         names = list(labels.columns)  # which may repeat in pandas, so columns are taken by position there
         columns = [labels.iloc[:, m] if hasattr(labels, "iloc") else labels[name] for m, name in enumerate(names)]
         return columns, names, kind
@@ -206,7 +206,7 @@ def _columns(labels: Any) -> tuple[list, list, str]:
         return columns, list(range(len(columns))), kind
     kind = device.kind_of(labels)
     matrix = device.native(labels)
-    validation.label_matrix_shape(matrix.shape, columns_are_clusterings=False)
+    checks.check_label_shape(matrix.shape, columns_are_clusterings=False)
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
     return [matrix[:, m] for m in range(matrix.shape[1])], list(range(matrix.shape[1])), kind
@@ -292,7 +292,7 @@ def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     values = device.native(column)
     if isinstance(values, np.ma.MaskedArray):
         known = ~np.ma.getmaskarray(values)
-        codes = np.full(values.shape, validation.MISSING, dtype=np.int64)
+        codes = np.full(values.shape, checks.MISSING, dtype=np.int64)
         codes[known], categories = _encode_column(values.data[known], name)
         return codes, categories
     if values.dtype.kind in "fc":
@@ -311,7 +311,7 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
     if largest > 4 * values.size + 1024:  # too sparse for a table of the label values
         found, codes = np.unique(values, return_inverse=True)
         codes = codes.astype(np.int64)
-        if int(found[0]) == validation.MISSING:
+        if int(found[0]) == checks.MISSING:
             return codes - 1, found[1:]
         return codes, found
     shifted = values.astype(np.int64)
@@ -336,11 +336,11 @@ def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     whole = [value for kind, _, value in keys if kind == 0]
     validation.non_negative(min(whole, default=0), name)
     try:
-        ordered = sorted(set(keys) - {_sort_key(validation.MISSING)})
+        ordered = sorted(set(keys) - {_sort_key(checks.MISSING)})
     except TypeError as error:
         raise validation.hashable_labels(error, name) from None
     code_of = {key: code for code, key in enumerate(ordered)}
-    code_of_found = np.array([code_of.get(key, validation.MISSING) for key in keys] + [validation.MISSING])
+    code_of_found = np.array([code_of.get(key, checks.MISSING) for key in keys] + [checks.MISSING])
     labels = [value for _, _, value in ordered]
     numeric = all(kind == 0 for kind, _, _ in ordered)
     categories = np.array(labels or [0])[: len(labels)] if numeric else np.fromiter(labels, object, len(labels))

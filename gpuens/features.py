@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks, validation
 from gpuens.device import kind_of, namespace, native, to_host
 
 
@@ -16,7 +16,7 @@ def as_features(X: Any, device: str = "cpu") -> Any:
     validation.features_are_something(X)
     if hasattr(X, "tocsr"):
         validation.sparse_on_cpu(device, kind_of(getattr(X, "data", None)))
-        validation.features_shape(tuple(X.shape))
+        checks.check_feature_shape(tuple(X.shape))
         validation.features_are_numbers(X.dtype)
         X = X.tocsr().astype(float_for(X.dtype, X.data), copy=False)
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
@@ -36,7 +36,7 @@ def as_features(X: Any, device: str = "cpu") -> Any:
             values = native(X) if device == "cuda" else to_host(X)
         except ValueError:
             raise validation.ragged_features(X) from None
-    validation.features_shape(values.shape)
+    checks.check_feature_shape(values.shape)
     validation.features_are_numbers(values.dtype)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import kmeans, validation
+from gpuens import checks, kmeans, validation
 from gpuens import progress as progress_bars
 from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
@@ -116,7 +116,7 @@ def kmeans_ensemble(
         from gpuens.distributed import as_declared
 
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-        validation.features_shape(tuple(X.shape))
+        checks.check_feature_shape(tuple(X.shape))
         X = as_declared(X, "X", client)
         n_objects, n_features = (int(n) for n in X.shape)
         validation.drawn_from_chunks(objects, n_objects)
@@ -127,27 +127,28 @@ def kmeans_ensemble(
         X = as_features(X, device)
         n_objects, n_features = X.shape
     validation.client_of_dask(client)
-    n_clusterings = validation.integer(n_clusterings, "n_clusterings", minimum=1)
+    n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = validation.share(objects, n_objects, "objects")
     n_seen = validation.share(features, n_features, "features")
     if projection is not None:
-        projection = validation.integer(projection, "projection", minimum=1)
+        projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
-        validation.fits(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
+        checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
     low, high = validation.k_range(n_clusters, n_objects, n_drawn)
-    algorithm = validation.choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
+    algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
     if algorithm == "auto":
         algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
+    checks.check_runs(n_init, max_iter)
     settings: dict[str, Any] = {
-        "n_init": validation.starts(n_init),
-        "max_iter": validation.iterations(max_iter),
-        "init": validation.choice(init, "init", ["k-means++", "random"]),
+        "n_init": int(n_init),
+        "max_iter": int(max_iter),
+        "init": checks.check_choice(init, "init", ["k-means++", "random"]),
     }
     needed = n_clusterings * (n_objects * np.min_scalar_type(high).itemsize + BYTES_OF_A_TASK)
-    validation.fits(needed, memory_budget(), f"n_clusterings={n_clusterings}", "ask for fewer clusterings")
-    children = validation.generator(random_state).spawn(n_clusterings)
+    checks.check_memory(needed, memory_budget(), f"n_clusterings={n_clusterings}", "ask for fewer clusterings")
+    children = checks.make_generator(random_state).spawn(n_clusterings)
     if names is not None:
-        names = validation.clustering_names(names, n_clusterings)
+        names = checks.check_names(names, n_clusterings)
 
     draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
     tasks = [Task(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
@@ -178,7 +179,7 @@ def kmeans_ensemble(
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
     """Yield the nearest centroid of every object for each task in order: scikit-learn's k-means, one to a thread."""
     needed, budget = _copies(X, draws, algorithm), memory_budget()
-    validation.fits(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
+    checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
 
     def cluster(task: Task) -> np.ndarray:

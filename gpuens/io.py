@@ -11,11 +11,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import annotated, device, validation
+from gpuens import annotated, checks, device, validation
+from gpuens.checks import reading
 from gpuens.columns import Opened, chosen, left_out, telling, warn_of_strangers, without
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
-from gpuens.validation import reading
 from gpuens.writing import replacing, replacing_folder
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -177,7 +177,7 @@ def _read_labels(
     header: bool | None = None,
 ) -> tuple[Any, list | None, Any]:
     """Return the labels in a file as an array or a DataFrame, the names of the columns if it has any, and the ids."""
-    suffix = validation.file_kind(path, INPUTS)
+    suffix = checks.file_kind(path, INPUTS)
     opened = _open(path, suffix, key, sep=sep, header=header, missing=missing)
     everything = columns is None
     if everything and suffix in ANNOTATED:
@@ -233,7 +233,7 @@ def read_features(
     OSError, ValueError, TypeError, ImportError, MemoryError
         As `read_labels`. Whether the features are numbers is for those to check who use them.
     """
-    suffix = validation.file_kind(path, INPUTS)
+    suffix = checks.file_kind(path, INPUTS)
     opened = _open(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
     return opened.read(chosen(opened.names, columns, exclude, id_column)[0])
 
@@ -252,7 +252,7 @@ def read_ids(
     OSError, ValueError, TypeError, ImportError
         As `read_labels`.
     """
-    suffix = validation.file_kind(path, INPUTS)
+    suffix = checks.file_kind(path, INPUTS)
     if id_column is None and suffix in ARRAYS:
         return None
     opened = _open(path, suffix, None, sep=sep, header=header, missing=None)
@@ -296,7 +296,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     ...     path.read_text()
     'label\\n0\\n0\\n1\\n'
     """
-    suffix = validation.file_kind(path, OUTPUTS)
+    suffix = checks.file_kind(path, OUTPUTS)
     if isinstance(labels, Ensemble):
         if names is None and all(isinstance(name, str) for name in labels.names):
             names = labels.names
@@ -308,7 +308,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     matrix = labels.reshape(len(labels), -1)
     if names is None:
         names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
-    names = [str(name) for name in validation.clustering_names(names, matrix.shape[1])]
+    names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
     validation.one_id_each(ids, len(matrix))
     packages_for(suffix)
     if suffix in FOLDERS:
@@ -348,7 +348,7 @@ def _open(
     features: bool = False,
 ) -> Opened:
     """Open a file of a kind and find its columns."""
-    validation.readable_path(path)
+    checks.check_readable(path)
     validation.key_fits(key, suffix, features=features)
     validation.text_options(sep, header, suffix in TEXTS, suffix)
     if suffix in TEXTS:
@@ -393,12 +393,12 @@ def _of_array(array: Any, features: bool) -> Opened:
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if features:
-        validation.features_shape(tuple(array.shape))
+        checks.check_feature_shape(tuple(array.shape))
     else:
-        validation.label_matrix_shape(array.shape, columns_are_clusterings=True)
+        checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
         needed = n_objects * (n_clusterings + 16)  # codes of one byte, and a column of labels at work
-        validation.fits(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
+        checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
     names = list(getattr(array, "columns", range(array.shape[1])))
 
     def get(positions: list[int]) -> Any:
@@ -439,7 +439,9 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
 def _sparse(path: Path_, n_bytes: int) -> Any:
     import scipy.sparse
 
-    validation.fits(n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects")
+    checks.check_memory(
+        n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects"
+    )
     with reading(path):
         return scipy.sparse.load_npz(path)
 
@@ -457,7 +459,7 @@ def _open_parquet(path: Path_) -> Opened:
 
     def get(positions: list[int]) -> Any:
         needed = 8 * n_rows * len(positions)
-        validation.fits(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
         with reading(path):
             found = pd.read_parquet(path, columns=[names[m] for m in positions])
         return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 
 BATCH = 1024  # objects in a mini-batch
 PATIENCE = 10  # mini-batches without improvement before k-means stops
@@ -79,7 +79,7 @@ def label(
     order = sorted(range(len(tasks)), key=lambda t: tasks[t].k)  # alike, so that there is little to pad
     while order:
         shared, each = _needed(draws, X.dtype.itemsize, tasks[order[:GROUP][-1]].k, algorithm)
-        validation.fits(
+        checks.check_memory(
             shared + each, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'"
         )
         group = order[: min(GROUP, (budget - shared) // each)]

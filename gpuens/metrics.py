@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gpuens import checks, validation
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
 from gpuens.ensemble import Ensemble, _columns
 
@@ -39,7 +39,7 @@ def nmi(a: Any, b: Any, average: str = "geometric") -> float:
     >>> round(ge.metrics.nmi(["x", "x", "y", "y"], [0, 0, 1, 2]), 4)
     0.8165
     """
-    validation.choice(average, "average", AVERAGES)
+    checks.check_choice(average, "average", AVERAGES)
     return nmi_of(_common(a, b), average)
 
 
@@ -113,13 +113,13 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     >>> ge.metrics.stability([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]])
     0.0
     """
-    validation.choice(average, "average", AVERAGES)
+    checks.check_choice(average, "average", AVERAGES)
     by_score: dict[str, Callable[[Table], float]] = {
         "ari": ari_of,
         "nmi": lambda counts: nmi_of(counts, average),
         "accuracy": _accuracy_of,
     }
-    of_table = by_score[validation.choice(score, "score", by_score)]
+    of_table = by_score[checks.check_choice(score, "score", by_score)]
     if isinstance(labelings, Ensemble):
         names = labelings.names
         labels = labels_of(labelings, devices.resolve("auto", labelings.device_kind))

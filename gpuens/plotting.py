@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks, validation
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 
@@ -63,9 +63,9 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     from gpuens.similarity import coassociation
 
     ensemble = Ensemble(ensemble)
-    max_objects = validation.integer(max_objects, "max_objects", minimum=1)
+    max_objects = checks.check_integer(max_objects, "max_objects", minimum=1)
     labels = _vector(labels)
-    validation.one_per_row(labels, ensemble.n_objects, "labels")
+    checks.check_one_per_row(labels, ensemble.n_objects, "labels")
     names, clusters = np.unique(labels, return_inverse=True)
     drawn = _evenly(clusters, max_objects)
     similarity = coassociation(ensemble, drawn, drawn)
@@ -157,7 +157,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     from scipy.cluster import hierarchy
 
     tree = validation.linkage_method(estimator)
-    p = min(validation.integer(p, "p", minimum=2), tree.n_leaves)
+    p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
     ax = _axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
     ax.set(ylabel="distance (1 - similarity)")
     if tree.n_leaves == 1:
@@ -240,7 +240,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     [0.5, 0.5]
     """
     validation.linkage_method(estimator)
-    p = validation.integer(p, "p", minimum=2)
+    p = checks.check_integer(p, "p", minimum=2)
     lasting = estimator.lifetimes_[: p - 1]
     k = np.arange(2, len(lasting) + 2)
     ax = _axes(ax, (7.2, 3.6))
@@ -308,7 +308,7 @@ def ca_tree(
     n_clusterings = len(tree.clusterings)
     taken, kept = np.zeros((2, len(tree)), dtype=bool)
     if tau is not None:
-        tau = validation.between(tau, "tau", 0.0, 1.0)
+        tau = checks.check_between(tau, "tau", 0.0, 1.0)
         taken[tree.cut(tau)] = True
         kept[tree.kept(tau, gamma)] = True
     if min_objects is None:
@@ -316,7 +316,7 @@ def ca_tree(
             1 if len(tree) <= NODES_DRAWN else 1 + int(np.partition(tree.counts, -NODES_DRAWN - 1)[-NODES_DRAWN - 1])
         )
     else:
-        min_objects = validation.integer(min_objects, "min_objects", minimum=1)
+        min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
     n_objects = int(tree.counts[-1])
     drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node, those above it
     x = _abreast(tree, drawn)
@@ -467,7 +467,7 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
 
 def _vector(labels: Any) -> np.ndarray:
     labels = to_host(labels)
-    validation.label_vector(labels.shape, type(labels).__name__, "labels")
+    checks.check_label_vector(labels.shape, type(labels).__name__, "labels")
     return labels
 
 

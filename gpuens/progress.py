@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gpuens import validation
+from gpuens import checks
 
 
 def bar(
@@ -50,7 +50,7 @@ def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
     if not isinstance(show, str) or show != "auto":
-        raise ValueError(f"progress must be 'auto', True or False, not {validation.shown(show)}.")
+        raise ValueError(f"progress must be 'auto', True or False, not {checks.shown(show)}.")
     setting = os.environ.get("GPUENS_PROGRESS", "")
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")

@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble, _as_column, _encode, _missing_everywhere, codes_dtype
+
+SUM_OF_ROWS = 1e-4  # how far from 1 memberships of float32 may sum to
+ROUNDED = 1e-9  # up to which a negative membership is one of 0
 
 
 class SoftEnsemble:
@@ -59,19 +62,23 @@ class SoftEnsemble:
     n_objects: int
 
     def __init__(self, clusterings: Sequence) -> None:
-        validation.soft_in_one_piece(clusterings)
+        if any(map(devices.chunked, clusterings)):
+            raise TypeError(
+                "labels have soft clusterings in Dask arrays, which are worked on in one piece: pass .compute() of "
+                "each."
+            )
         kind = devices.common_kind(list(clusterings))
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [_as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])
-        validation.soft_clusterings([next(shapes) if matrix is None else matrix.shape for matrix in soft])
+        _check_shapes([next(shapes) if matrix is None else matrix.shape for matrix in soft])
         names = list(range(len(soft)))
         xp, n_objects = devices.namespace(kind), len(columns[0] if columns else soft[0])
         missing = xp.ones(n_objects, dtype=bool)
         matrices, of_soft = [], []
         for name, matrix in enumerate(soft):
             if matrix is not None:
-                own = validation.memberships(matrix, name)
+                own = _missing_rows(matrix, name)
                 missing &= own
                 matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
                 of_soft.append(name)
@@ -86,8 +93,8 @@ class SoftEnsemble:
             self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
             categories |= dict(zip(of_labels, found, strict=True))
         self.categories = [categories[name] for name in names]
-        validation.clusterings_say_something([len(own) for own in self.categories], names, n_objects)
-        validation.objects_are_labelled(devices.to_host(missing))
+        checks.check_clusterings([len(own) for own in self.categories], names, n_objects)
+        checks.refuse_unlabelled(devices.to_host(missing))
         together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # kernels know no other layout
         self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
         self.names, self.device_kind, self.n_objects = names, kind, n_objects
@@ -183,5 +190,63 @@ def _memberships(clustering: Any, name: int) -> Any:
         clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
     elif hasattr(clustering, "to_numpy"):
         clustering = clustering.to_numpy()
-    matrix = devices.native(validation.matrix_of_memberships(clustering, name))
+    elif isinstance(clustering, (list, tuple)):
+        try:
+            clustering = np.asarray(clustering)
+        except ValueError:
+            raise ValueError(
+                f"labels: clustering {name!r} is soft, and its rows differ in length; pass one membership a cluster in "
+                "every row."
+            ) from None
+    matrix = devices.native(clustering)
     return matrix.astype(np.float64) if matrix.dtype.kind in "iufb" else matrix
+
+
+def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
+    """Refuse lists whose elements are not labels (N,) or memberships (N, k_h) of the same objects, at least one."""
+    for position, shape in enumerate(shapes):
+        if len(shape) not in (1, 2) or shape[1:] == (0,):
+            raise ValueError(
+                f"labels: in a list every element is one base clustering, labels (N,) or memberships (N, k), but "
+                f"element {position} has shape {shape}."
+            )
+        if shape[0] != shapes[0][0]:
+            raise ValueError(
+                f"labels: every base clustering must be of the same objects, but clustering 0 has {shapes[0][0]} rows "
+                f"and clustering {position} has {shape[0]}."
+            )
+    checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
+
+
+def _missing_rows(matrix: Any, name: object) -> Any:
+    """Return a mask of the rows (NaN throughout) that are missing, or refuse a matrix that is no soft clustering."""
+    if matrix.dtype.kind != "f":
+        raise TypeError(
+            f"labels: clustering {name!r} is 2-D, a soft clustering, and its memberships must be real numbers, not "
+            f"{matrix.dtype}; pass a column of labels if it is a hard one."
+        )
+    gone = matrix != matrix
+    missing = gone.all(axis=1)
+    partly = gone.any(axis=1) & ~missing
+    if partly.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has NaN beside numbers; make the "
+            "whole row NaN where an object is missing."
+        )
+    negative = (matrix < -ROUNDED).any(axis=1)
+    if negative.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(negative.argmax())} has a negative membership; "
+            "memberships are from 0 on and sum to 1 in each row."
+        )
+    sums = matrix.sum(axis=1)
+    off = ~missing & ~(abs(sums - 1.0) <= SUM_OF_ROWS)
+    if off.any():
+        row = int(off.argmax())
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
+            "1 in each row, or be NaN throughout where an object is missing (labels are 1-D columns)."
+        )
+    if missing.all():
+        raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    return missing

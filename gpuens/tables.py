@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device, validation
+from gpuens import checks, device
 from gpuens.columns import Opened, missing_words, telling
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -84,7 +84,7 @@ def open_text(
 
         held = len(text) if isinstance(text, bytes) else 0
         needed = held + n_rows * len(positions) * (8 if features else 4)
-        validation.fits(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
         return pd.read_csv(
             io.BytesIO(text) if isinstance(text, bytes) else path,
             sep=layout.separator,
@@ -100,7 +100,7 @@ def open_text(
     def texts(positions: list[int]) -> list[Texts]:
         # as strings in pieces, and not as pandas' categories: some of its versions make numbers of these
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
-        with validation.reading(path), parsed(positions, **options) as pieces:
+        with checks.reading(path), parsed(positions, **options) as pieces:
             return _numbered(pieces, [position + first for position in positions])
 
     def labels(positions: list[int]) -> Any:
@@ -124,7 +124,7 @@ def open_text(
             options["na_values"] = missing_words(missing)
         if not exact:
             options["float_precision"] = "round_trip"
-        with validation.reading(path):
+        with checks.reading(path):
             found = parsed(positions, **options)[[position + first for position in positions]]
         return found.set_axis(pd.Index([names[m] for m in positions], dtype=object), axis=1)
 
@@ -166,7 +166,7 @@ def _check(sep: Any, header: Any) -> None:
 
 def _content(path: str | os.PathLike) -> Any:
     """Return the text as UTF-8, mapped where it lies in the file as it is, else as bytes."""
-    with validation.reading(path):
+    with checks.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             text = text[:].decode("utf-16").encode()
@@ -188,7 +188,7 @@ def _unpacked(path: str | os.PathLike) -> bytes:
             pieces.append(piece)
             size += len(piece)
             what = f"the text packed in {os.fspath(path)!r}, of which so much has been unpacked,"
-            validation.fits(size, budget, what, "write it as npy or parquet")
+            checks.check_memory(size, budget, what, "write it as npy or parquet")
     return b"".join(pieces)
 
 
@@ -338,7 +338,7 @@ def _meant(
         values = [unescaped(text) for text in known]
         values = values if len(set(values)) == len(set(known)) else list(known)
     places: dict[Any, int] = {}
-    code_of = np.full(len(texts), validation.MISSING)
+    code_of = np.full(len(texts), checks.MISSING)
     found = iter(values)
     for code, text in enumerate(texts):
         if text not in absent:
@@ -353,7 +353,7 @@ def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) 
         words = ", ".join(map(repr, odd))
         names = list(dict.fromkeys(name for found in odd.values() for name in found))
         warnings.warn(
-            f"path {os.fspath(path)!r}: {words} in {validation.listed(names)} count as clusters; if they mean missing, "
+            f"path {os.fspath(path)!r}: {words} in {checks.listed(names)} count as clusters; if they mean missing, "
             f"say missing={list(odd)!r} (--missing {','.join(odd)!r}).",
             UserWarning,
             stacklevel=2,

@@ -29,7 +29,7 @@ LAYERS = [
     {"ensemble", "features", "soft_ensemble"},
     {"tables", "arrays", "annotated"},
     {"columns", "fields"},
-    {"validation", "device", "kernels", "progress", "record", "writing", "compiled"},
+    {"checks", "validation", "device", "kernels", "progress", "record", "writing", "compiled"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

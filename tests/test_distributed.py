@@ -352,7 +352,7 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, mo
         _, first = np.unique(found[order], return_index=True)
         assert (np.diff(first) > 0).all()
     assert est.objective_ == pytest.approx(0, abs=1e-9)
-    with pytest.warns(UserWarning, match=f"only {n_rows} of {n_rows + 1} clusters came out"):
+    with pytest.warns(UserWarning, match=f"found only {n_rows} of {n_rows + 1} clusters"):
         fitted("cgc", chunks_of(few, 100), n_rows + 1)
 
 

@@ -66,7 +66,7 @@ pytestmark = [
     pytest.mark.kernels,
     pytest.mark.filterwarnings("ignore:constant clusterings"),
     pytest.mark.filterwarnings("ignore:.*have no links between them"),
-    pytest.mark.filterwarnings("ignore:only . of . clusters came out"),
+    pytest.mark.filterwarnings("ignore:found only . of . clusters"),
 ]
 
 

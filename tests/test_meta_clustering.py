@@ -49,7 +49,7 @@ ENSEMBLES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:only . of . clusters came out")
+@pytest.mark.filterwarnings("ignore:found only . of . clusters")
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_rows_go_where_they_are_associated_most(name, k, where):
@@ -100,7 +100,7 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch)
     """Both objects are in one of the two first clusters, and in both clusters of a meta-cluster of their own."""
     monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
     rows = ge.Ensemble([np.array([0, 1])] * 3)
-    with pytest.warns(UserWarning, match="only 2 of 3 clusters came out"):
+    with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
         found = meta_clustering(rows, np.zeros((6, 6)), np.ones(2, dtype=np.int64), 3)
     assert found.labels.tolist() == [0, 1]
     assert found.clusters.tolist() == [2, 2, 0, 1, 0, 1]

@@ -394,7 +394,7 @@ def unwieldy():
     return SCEC(30, n_init=1).fit(frame)
 
 
-@pytest.mark.filterwarnings("ignore:only .* of 30 clusters came out")
+@pytest.mark.filterwarnings("ignore:found only .* of 30 clusters")
 def test_names_of_any_length_stay_in_the_picture(unwieldy):
     names = np.array([LONG.format(i) for i in range(30)])
     many = np.arange(150) % 30

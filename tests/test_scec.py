@@ -17,7 +17,7 @@ from gpuens.soft_ensemble import SoftEnsemble
 
 LABELS, TRUTH = structured_labels(200, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
 
-pytestmark = pytest.mark.filterwarnings("ignore:only . of . clusters came out")
+pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 
 
 def three_parties():

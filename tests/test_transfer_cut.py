@@ -178,5 +178,5 @@ def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():
 def test_too_few_points_is_a_warning_of_one_sentence():
     """Objects that no clustering connects differently embed into one point each side."""
     ensemble = ge.Ensemble([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]])
-    with pytest.warns(UserWarning, match="only 2 of 3 clusters came out"):
+    with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
         transfer_cut(ensemble, np.ones(4), np.ones(6, dtype=np.int64), 3)

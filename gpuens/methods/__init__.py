@@ -82,13 +82,16 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    from gpuens import validation
+    from gpuens import checks
 
-    estimator = methods()[validation.choice(method, "method", sorted(_METHODS))]
-    validation.parameters(parameters, method, estimator._get_param_names())
+    estimator = methods()[checks.check_choice(method, "method", sorted(_METHODS))]
+    names = estimator._get_param_names()
+    for name in parameters:
+        if name not in names:
+            raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(names)}.")
     made: Any = estimator(n_clusters, **parameters)
     if estimator._takes_features:
         return made.fit(labels, X=X).labels_
     if X is not None:
-        raise validation.no_features(method)
+        raise TypeError(f"X was given, but method {method!r} goes by the labels alone; leave it out.")
     return made.fit(labels).labels_

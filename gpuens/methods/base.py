@@ -6,13 +6,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import row_lookups
 from gpuens.partition import Dendrogram, Work
 from gpuens.partition.label_kmeans import label_histograms
-from gpuens.reduction import CoreGroups, Reduction, core_groups, reducer
+from gpuens.reduction import CoreGroups, Reduction, check_reduced, core_groups, reducer
 from gpuens.scattered import Numbered, Pieces
 from gpuens.similarity.coassociation import self_similarities
 
@@ -68,16 +68,16 @@ class Consensus(ClusterMixin, BaseEstimator):
         def reduce(device: str) -> Reduction:
             if reduction is None:
                 return core_groups(ensemble, device=device)
-            return validation.reduced(reduction.reduce(ensemble), Reduction, reduction)
+            return check_reduced(reduction.reduce(ensemble), reduction)
 
         return self._fit(ensemble, reduce)
 
     def _checked(self) -> Any:
         """Return what reduces the ensemble, None for core groups; refuse what no data could make right."""
         if self.n_clusters is not None:
-            validation.integer(self.n_clusters, "n_clusters", minimum=1)
+            checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
         elif not self._chooses_n_clusters:
-            validation.n_clusters(None, 0)
+            checks.check_n_clusters(None, 0)
         self._check_parameters()
         reduction = None if self.reduction is None else reducer(self.reduction)
         return None if isinstance(reduction, CoreGroups) else reduction
@@ -89,7 +89,9 @@ class Consensus(ClusterMixin, BaseEstimator):
         def work() -> None:
             self.reduction_ = reduce(device)
             if self.n_clusters is not None or not self._chooses_n_clusters:
-                validation.n_clusters(self.n_clusters, len(self.reduction_.weights), reduced=self.reduction is not None)
+                checks.check_n_clusters(
+                    self.n_clusters, len(self.reduction_.weights), reduced=self.reduction is not None
+                )
             labels = self._partition(self.reduction_, device)
             self.n_clusters_ = int(labels.max()) + 1
             if self.reduction_.others is not None:
@@ -134,7 +136,11 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         Only for methods that compare rows with clusters and not with one another.
         """
-        raise validation.rows_too_many(type(self).__name__, rows.n_rows)
+        raise MemoryError(
+            f"{type(self).__name__} needs all label rows in one process, and the {rows.n_rows} that are left of all "
+            "chunks do not fit; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take rows "
+            "in pieces (GPUENS_MEMORY=… sets another limit)."
+        )
 
     @property
     def learns_in_pieces(self) -> bool:
@@ -200,9 +206,17 @@ class LinkageConsensus(Consensus):
     _chooses_n_clusters = True
 
     def _check_parameters(self) -> None:
-        if self.distance_threshold is not None:
-            validation.one_cut(self.n_clusters)
-            validation.real(self.distance_threshold, "distance_threshold", above=0.0)
+        self._check_cut(above=0.0)
+
+    def _check_cut(self, *, above: float) -> None:
+        """Refuse a distance threshold that is no such number, and one beside a number of clusters."""
+        if self.distance_threshold is None:
+            return
+        if self.n_clusters is not None:
+            raise ValueError(
+                "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
+            )
+        checks.check_real(self.distance_threshold, "distance_threshold", above=above)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         self._objects: Dendrogram | None = None
@@ -247,7 +261,11 @@ class LinkageConsensus(Consensus):
 
     def _object_dendrogram(self, name: str) -> Dendrogram:
         dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
-        validation.all_objects_in_tree(self.reduction_.covers_all, name)
+        if not self.reduction_.covers_all:
+            raise AttributeError(
+                f"{name} is the merge list of all objects, and this dendrogram is that of a sample; use dendrogram_, "
+                "whose leaves are the rows of reduction_.ensemble."
+            )
         if self._objects is None:
             self._objects = dendrogram.expand(devices.to_host(self.reduction_.membership), self._self_similarities)
         return self._objects

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
 from gpuens.methods.coupled import CoupledConsensus
 from gpuens.partition.label_kmeans import (
     Divergence,
@@ -78,9 +78,8 @@ class CgC(CoupledConsensus):
         self.device = device
 
     def _check_parameters(self) -> None:
-        validation.starts(self.n_init)
-        validation.iterations(self.max_iter)
-        validation.generator(self.random_state)
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.make_generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         self._couple(reduced, device)
@@ -101,9 +100,9 @@ class CgC(CoupledConsensus):
         return squared_euclidean([matrix - matrix.mean(axis=0) for matrix in self.coupling_])
 
     def _settings(self) -> dict[str, Any]:
-        rng = validation.generator(self.random_state)
+        rng = checks.make_generator(self.random_state)
         return {"n_init": self.n_init, "max_iter": self.max_iter, "rng": rng}
 
     def _note(self, found: LabelKMeans) -> None:
         self.objective_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
-        validation.clusters_came_out(len(found.const), self._k)
+        checks.warn_of_fewer(len(found.const), self._k)

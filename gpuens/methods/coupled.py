@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import Consensus, SimilaritySums
-from gpuens.partition.meta_clustering import association, meta_clustering, shares
+from gpuens.partition.meta_clustering import association, check_n_meta_clusters, meta_clustering, shares
 from gpuens.partition.metis import graph_fits
 from gpuens.reduction import Reduction
 from gpuens.scattered import Pieces, intersections
 from gpuens.similarity.coupled import Blocks, coupling, coupling_of
-from gpuens.similarity.neighborhood import Neighborhoods
+from gpuens.similarity.neighborhood import Neighborhoods, check_threshold
 
 
 class CoupledConsensus(Consensus):
@@ -59,7 +59,7 @@ class NeighborhoodConsensus(CoupledConsensus):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.neighbor_threshold(self.theta)
+        check_threshold(self.theta)
 
     def _neighborhoods(self, reduced: Reduction, blocks: Blocks, device: str) -> Neighborhoods:
         near = Neighborhoods(reduced.ensemble, reduced.weights, blocks, self.theta, device=device)
@@ -120,12 +120,13 @@ class MetaClusterConsensus(Consensus):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.real(self.imbalance, "imbalance", above=0.0)
-        validation.generator(self.random_state)
+        checks.check_real(self.imbalance, "imbalance", above=0.0)
+        checks.make_generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         n_vertices = int(np.count_nonzero(reduced.ensemble.sizes))
-        graph_fits(n_vertices, validation.n_meta_clusters(self._k, n_vertices))
+        check_n_meta_clusters(self._k, n_vertices)
+        graph_fits(n_vertices, self._k)
         found = meta_clustering(
             reduced.ensemble,
             self._similarity_of_clusters(reduced, device),

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage, complete_linkage, single_linkage
 from gpuens.reduction import Reduction
@@ -77,7 +77,7 @@ class EAC(LinkageConsensus):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.choice(self.linkage, "linkage", LINKAGES)
+        checks.check_choice(self.linkage, "linkage", LINKAGES)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         rows, codes = reduced.ensemble, reduced.ensemble.codes_on(device)
@@ -91,8 +91,13 @@ class EAC(LinkageConsensus):
                 return devices.to_host(tile)
 
             dendrogram = complete_linkage(len(rows), similarities_of)
-            if self.n_clusters is not None:
-                validation.cut_above_zero(self.n_clusters, int(np.count_nonzero(dendrogram.similarities <= 0)) + 1)
+            n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
+            if self.n_clusters is not None and self.n_clusters < n_separate:
+                checks.warn(
+                    f"n_clusters={self.n_clusters} cuts among {n_separate} clusters that complete linkage leaves with "
+                    "zero similarity between them: which of those merged is arbitrary; average linkage does not have "
+                    "this trouble."
+                )
             return dendrogram, ones
         link = average_linkage if self.linkage == "average" else single_linkage
         return link(codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), ones

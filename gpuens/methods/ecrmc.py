@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
+from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage
 from gpuens.partition.average import linkage_fits
 from gpuens.reduction import Reduction
-from gpuens.similarity.mapping import map_objects, points_of
+from gpuens.similarity.mapping import check_n_neighbors, map_objects, points_of
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 from gpuens.similarity.revised import self_similarities
@@ -110,8 +111,13 @@ class ECRMC(LinkageConsensus):
 
         ``X`` (n_objects, n_features) are the features of the same objects, an array or a DataFrame. Nothing is scaled.
         """
-        validation.features_given(X, "ECRMC")
-        validation.labels_in_memory(labels, "ECRMC")
+        if X is None:
+            raise _no_features()
+        if devices.chunked(labels):
+            raise TypeError(
+                "labels are in chunks, but ECRMC finds the neighbours of objects among all others: pass "
+                "labels.compute(), or take a method that goes by the labels alone."
+            )
         ensemble = Ensemble(labels)
         self._given = ensemble, X
         try:
@@ -125,22 +131,20 @@ class ECRMC(LinkageConsensus):
         return self.fit(labels, X=X).labels_
 
     def _check_parameters(self) -> None:
-        if self.distance_threshold is not None:  # of any sign, as distances are
-            validation.one_cut(self.n_clusters)
-            validation.real(self.distance_threshold, "distance_threshold")
+        self._check_cut(above=-np.inf)  # distances are of any sign
         if self.n_neighbors is not None:
-            validation.integer(self.n_neighbors, "n_neighbors", minimum=1)
+            checks.check_integer(self.n_neighbors, "n_neighbors", minimum=1)
 
     def _how_many(self, ensemble: Ensemble) -> int:
         n_objects = ensemble.n_objects
         if self.n_neighbors is not None:
-            return validation.n_neighbors(self.n_neighbors, n_objects)
+            return check_n_neighbors(self.n_neighbors, n_objects)
         k = self._k if self.n_clusters is not None else int(np.diff(ensemble.offsets).min())
         return min(max(2, round(n_objects / (10 * k))), MOST_NEIGHBORS, n_objects - 1)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        validation.features_given(self._given, "ECRMC")
-        assert self._given is not None
+        if self._given is None:
+            raise _no_features()
         ensemble, X = self._given
         rows = reduced.ensemble
         codes = rows.codes_on(device)
@@ -160,3 +164,9 @@ class ECRMC(LinkageConsensus):
 
     def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
         return self.cluster_similarity_ @ held
+
+
+def _no_features() -> TypeError:
+    return TypeError(
+        "X is not given, and ECRMC finds the neighbours of objects in their features: pass fit(labels, X=features)."
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
 from gpuens.methods.base import Consensus
 from gpuens.partition.transfer_cut import learn_transfer_cut, transfer_cut
 from gpuens.reduction import Reduction
@@ -60,8 +60,8 @@ class HBGF(Consensus):
         self.device = device
 
     def _check_parameters(self) -> None:
-        validation.starts(self.n_init)
-        validation.generator(self.random_state)
+        checks.check_runs(self.n_init)
+        checks.make_generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         return transfer_cut(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
 from gpuens.methods.base import LinkageConsensus
 from gpuens.partition import Dendrogram, average_linkage
 from gpuens.reduction import Reduction
@@ -73,7 +73,7 @@ class LWEA(LinkageConsensus):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.real(self.theta, "theta", above=0.0)
+        checks.check_real(self.theta, "theta", above=0.0)
 
     def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
         rows = reduced.ensemble

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
 from gpuens.contingency import entropy_of
 from gpuens.methods.hbgf import HBGF
 from gpuens.reduction import Reduction
@@ -65,7 +65,7 @@ class LWGP(HBGF):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.real(self.theta, "theta", above=0.0)
+        checks.check_real(self.theta, "theta", above=0.0)
 
     def _edge_weights(self, reduced: Reduction, device: str) -> np.ndarray:
         self.eci_ = eci(reduced.ensemble, self.theta, reduced.weights, device=device)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import validation
 from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import NeighborhoodConsensus
-from gpuens.partition.rock import links_fit, rock
+from gpuens.partition.rock import check_theta, links_fit, rock
 from gpuens.reduction import Reduction
 from gpuens.similarity.neighborhood import Neighborhoods
 
@@ -84,7 +83,7 @@ class OCH(NeighborhoodConsensus):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.theta is not None:
-            validation.rock_theta(self.theta)
+            check_theta(self.theta)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         links_fit(len(reduced.weights), int(reduced.weights.sum()))

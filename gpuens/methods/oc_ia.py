@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.methods.coupled import CoupledConsensus
 from gpuens.partition.metis import graph_fits, metis
 from gpuens.reduction import Reduction
@@ -73,8 +73,8 @@ class OCIa(CoupledConsensus):
         self.device = device
 
     def _check_parameters(self) -> None:
-        validation.real(self.imbalance, "imbalance", above=0.0)
-        validation.generator(self.random_state)
+        checks.check_real(self.imbalance, "imbalance", above=0.0)
+        checks.make_generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         graph_fits(len(reduced.weights), self._k)

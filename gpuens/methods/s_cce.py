@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import contingency, validation
+from gpuens import checks, contingency
 from gpuens.methods.base import SimilaritySums
 from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus, NeighborhoodConsensus
 from gpuens.reduction import Reduction
@@ -80,7 +80,7 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.fraction(self.mu, "mu", "the consistency of the base clusterings")
+        checks.check_fraction(self.mu, "mu", "the consistency of the base clusterings")
 
     def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
         rows, counts = reduced.ensemble, reduced.weights

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.methods.base import Consensus
 from gpuens.partition.soft_correspondence import memberships, object_shares, soft_correspondence
@@ -139,7 +139,12 @@ class SCEC(Consensus):
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X)
             return self
-        validation.soft_needs_all_objects(self._checked())
+        reduction = self._checked()
+        if reduction is not None:
+            raise ValueError(
+                f"reduction={checks.shown(reduction)} works on rows of labels, and soft clusterings have none; leave "
+                "it None, or pass the argmax of the memberships as labels."
+            )
         ensemble: Any = SoftEnsemble(X)
 
         def reduce(device: str) -> Reduction:
@@ -151,19 +156,24 @@ class SCEC(Consensus):
         return self
 
     def _check_parameters(self) -> None:
-        validation.correspondence_penalties(self.alpha, self.beta, self.n_clusters)
+        alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
+        most = self._k * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
+        if alpha >= most:  # a denominator of its steps could be 0 or negative
+            raise ValueError(
+                f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
+                "a smaller alpha or a larger beta."
+            )
         if isinstance(self.init, str):
-            validation.choice(self.init, "init", ["clustering", "kmeans", "random"])
-        validation.starts(self.n_init)
-        validation.iterations(self.max_iter)
-        validation.between(self.tol, "tol", 0.0, 1.0)
-        validation.generator(self.random_state)
+            checks.check_choice(self.init, "init", ["clustering", "kmeans", "random"])
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.check_between(self.tol, "tol", 0.0, 1.0)
+        checks.make_generator(self.random_state)
 
     def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
         init = self.init
         if not isinstance(init, str):
             sizes = [len(own) for own in reduced.ensemble.categories]
-            init = validation.first_correspondences(init, sizes, self._k)
+            init = _first_correspondences(init, sizes, self._k)
         found = soft_correspondence(
             reduced.ensemble,
             reduced.weights,
@@ -174,13 +184,13 @@ class SCEC(Consensus):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=float(self.tol),
-            rng=validation.generator(self.random_state),
+            rng=checks.make_generator(self.random_state),
             device=device,
         )
         self._table, self._device, self._row_labels = found.table, device, found.labels
         self.correspondence_, self.objective_ = found.correspondences, found.objective
         self.n_iter_, self.converged_ = found.n_iter, found.converged
-        validation.clusters_came_out(int(found.labels.max()) + 1, self._k)
+        checks.warn_of_fewer(int(found.labels.max()) + 1, self._k)
         return found.labels
 
     def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
@@ -209,3 +219,31 @@ class SCEC(Consensus):
 
 def _memberships(table: np.ndarray, device: str, rows: Ensemble) -> np.ndarray:
     return devices.to_host(memberships(rows, table, device=device))
+
+
+def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
+    """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
+    if not isinstance(init, (list, tuple)):
+        raise TypeError(
+            "init must be 'kmeans', 'clustering', 'random' or a list of one array a clustering, not "
+            f"{type(init).__name__}."
+        )
+    if len(init) != len(n_clusters):
+        raise ValueError(
+            f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
+            f"{len(n_clusters)}."
+        )
+    found = []
+    for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
+        matrix = checks.host_array(matrix, f"init: array {position} must be a matrix of numbers")
+        if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
+            raise ValueError(
+                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
+                f"but has shape {matrix.shape} and dtype {matrix.dtype}."
+            )
+        if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
+            raise ValueError(
+                f"init: array {position} must be positive, for what is 0 would stay 0, and from 1e-100 to 1e100."
+            )
+        found.append(matrix.astype(np.float64))
+    return found

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, kernels, progress
 from gpuens import device as devices
-from gpuens import kernels, progress, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import codes_dtype
 from gpuens.incidence import cluster_sums
@@ -145,7 +145,7 @@ def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterin
 def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:
     """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
     n_rows, n_clusterings = codes.shape
-    validation.fits(
+    checks.check_memory(
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
         + n_rows * (32 * n_clusterings + 80)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0),

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens import progress, validation
 from gpuens.compiled import njit
 from gpuens.partition.dendrogram import Dendrogram
 
@@ -34,7 +34,7 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
         Before it starts, when all pairs do not fit the memory budget.
     """
     n_pairs = n_rows * (n_rows - 1) // 2
-    validation.fits(
+    checks.check_memory(
         16 * n_pairs,  # SciPy works on a copy
         devices.memory_budget(),
         f"complete linkage holds all pairs of the {n_rows} distinct label rows, which",

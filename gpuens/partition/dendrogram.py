@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuens import validation
+from gpuens import checks
 from gpuens.compiled import njit
 from gpuens.partition.order import pair_hash
 
@@ -52,7 +52,7 @@ class Dendrogram:
 
     def cut(self, n_clusters: int) -> np.ndarray:
         """Return the label of each leaf, 0 … n_clusters - 1 in the order of the clusters' smallest leaves."""
-        n_clusters = validation.n_clusters(n_clusters, self.n_leaves)
+        n_clusters = checks.check_n_clusters(n_clusters, self.n_leaves)
         merges = self.n_leaves - n_clusters
         region = np.arange(self.n_leaves)
         region[self.absorbed[:merges]] = self.kept[:merges]
@@ -67,7 +67,7 @@ class Dendrogram:
 
     def n_clusters_at(self, distance: float) -> int:
         """Return the clusters left when every merge at a distance (1 - similarity) below ``distance`` is made."""
-        distance = validation.real(distance, "distance")
+        distance = checks.check_real(distance, "distance")
         return self.n_leaves - int(np.count_nonzero(1.0 - self.similarities < distance))
 
     def lifetimes(self, leaves_made_at: float | None = None) -> np.ndarray:

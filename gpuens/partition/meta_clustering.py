@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks, scattered
 from gpuens import device as devices
-from gpuens import scattered, validation
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups
 from gpuens.partition.metis import metis
@@ -91,7 +91,7 @@ def meta_clustering(
     rule = FirstChoice(meta, n_clusters)
     first_choice = rule(ensemble, device=device)
     chosen, first = np.unique(first_choice, return_index=True)
-    validation.all_chosen(len(chosen), n_clusters)
+    _warn_unless_chosen(len(chosen), n_clusters)
     number = scattered.in_order(rule, chosen[np.argsort(first)], n_clusters).number
     clusters = np.where(meta < 0, -1, number[meta])
     return MetaClustering(number[first_choice], clusters, n_clusters, ensemble, device)
@@ -112,7 +112,7 @@ def learn_meta_clustering(
     """
     meta = _meta_clusters(similarities, objects_in, n_clusters, imbalance, random_state)
     rule = scattered.numbered(FirstChoice(meta, n_clusters), n_clusters, rows)
-    validation.all_chosen(rule.n_labels, n_clusters)
+    _warn_unless_chosen(rule.n_labels, n_clusters)
     return rule, np.where(meta < 0, -1, rule.number[meta])
 
 
@@ -134,6 +134,25 @@ class FirstChoice:
         return labels
 
 
+def check_n_meta_clusters(value: Any, n_clusters: int) -> None:
+    """Refuse a number of meta-clusters that the ensemble's clusters cannot give."""
+    k = checks.check_integer(value, "n_clusters", minimum=1)
+    if k > n_clusters:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_clusters} clusters of all clusterings that meta-clusters are made of; "
+            "ask for fewer or add clusterings."
+        )
+
+
+def _warn_unless_chosen(n_chosen: int, n_clusters: int) -> None:
+    """Warn about meta-clusters that are no object's first choice."""
+    if n_chosen < n_clusters:
+        checks.warn(
+            f"found only {n_chosen} of {n_clusters} clusters; no object is associated most with the other "
+            "meta-clusters."
+        )
+
+
 def _meta_clusters(
     similarities: np.ndarray | Callable[[int, int], np.ndarray],
     objects_in: np.ndarray,
@@ -142,7 +161,7 @@ def _meta_clusters(
     random_state: int | np.random.Generator | None,
 ) -> np.ndarray:
     """Return the meta-cluster of each cluster (N_c,), -1 of one without objects."""
-    validation.n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
+    check_n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
     there = np.flatnonzero(objects_in)
 
     def among_them(start: int, stop: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens import progress, validation
 from gpuens.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
@@ -82,10 +82,12 @@ def metis(
     >>> metis(similar, np.ones(4, dtype=int), 2).tolist()
     [0, 1, 0, 1]
     """
-    weights = validation.vertex_weights(weights)
+    weights = check_vertex_weights(weights)
     n = len(weights)
-    n_parts = validation.n_parts(n_parts, n)
-    imbalance = min(validation.real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part that holds all
+    n_parts = checks.check_integer(n_parts, "n_parts", minimum=1)
+    if n_parts > n:
+        raise ValueError(f"n_parts={n_parts} is more than the {n} vertices of the graph; ask for fewer parts.")
+    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part that holds all
     if n_parts == 1:
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
@@ -94,13 +96,19 @@ def metis(
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
-    validation.integers_hold(n, sum(weights.tolist()), np.iinfo(integer).max)
+    weight, largest = sum(weights.tolist()), np.iinfo(integer).max
+    if n * n > largest // 4 or weight > largest // 4:
+        raise ValueError(
+            f"a graph of {n} vertices that weigh {weight} is beyond METIS's {largest.bit_length() + 1}-bit integers; "
+            "work on a sample or give smaller weights."
+        )
     starts, columns, edges = _edges(_rows_of(similarities, n), n)
-    validation.some_edges(len(edges))
+    if not len(edges):
+        checks.warn("similarities are all 0 between different vertices: which of them share a part is arbitrary.")
     edges = _scaled(edges, integer)
     graph = pymetis.CSRAdjacency(starts.astype(integer, copy=False), columns.astype(integer, copy=False))
     options = pymetis.Options(
-        seed=int(validation.generator(random_state).integers(2**31)),
+        seed=int(checks.make_generator(random_state).integers(2**31)),
         ncuts=N_CUTS,
         ufactor=max(1, round(1000 * imbalance)),
     )
@@ -122,7 +130,7 @@ def metis(
 
 def graph_fits(n: int, n_parts: int) -> None:
     """Refuse a complete graph of n vertices that does not fit, which methods do before they work out its edges."""
-    validation.fits(
+    checks.check_memory(
         (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n,
         devices.memory_budget(),
         f"METIS holds all pairs of {n} vertices, which",
@@ -133,8 +141,16 @@ def graph_fits(n: int, n_parts: int) -> None:
 def _rows_of(similarities, n):
     if callable(similarities):
         return similarities
-    validation.similarity_shape(np.shape(similarities), (n, n))
+    _check_shape(np.shape(similarities), (n, n))
     return lambda start, stop: similarities[start:stop]
+
+
+def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
+    """Refuse similarities, or rows of them, that are not those of the vertices that have weights."""
+    if tuple(shape) != expected:
+        raise ValueError(
+            f"similarities must have shape {expected} to go with the weights, but have shape {tuple(shape)}."
+        )
 
 
 def _edges(similarities_of, n):
@@ -145,12 +161,21 @@ def _edges(similarities_of, n):
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
         rows = np.asarray(similarities_of(start, stop), dtype=np.float64)
-        validation.similarity_shape(rows.shape, (stop - start, n))
-        validation.usable_similarities(rows, start)
+        _check_shape(rows.shape, (stop - start, n))
+        if not (rows.min() >= 0 and rows.max() < np.inf):
+            row, column = np.argwhere(~((rows >= 0) & (rows < np.inf)))[0]
+            raise ValueError(
+                f"similarities must be finite and at least 0, but that of {start + row} and {column} is "
+                f"{rows[row, column]}."
+            )
         _append(start, rows, starts, columns, edges)
     columns, edges = columns[: starts[n]], edges[: starts[n]]
     i, j, there, back = _mirror(starts, columns, edges, SYMMETRIC_WITHIN)
-    validation.symmetric(i, j, there, back)
+    if i >= 0:
+        raise ValueError(
+            f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
+            "(S + S.T) / 2."
+        )
     return starts, columns, edges
 
 
@@ -252,6 +277,19 @@ def _without_stderr() -> Iterator[None]:
 
 
 # --- the weights ------------------------------------------------------------------------------------------------------
+
+
+def check_vertex_weights(values: Any) -> np.ndarray:
+    """Return one whole number from 1 on for each vertex as int64, or refuse them."""
+    array = checks.host_array(values, "weights must be whole numbers, one a vertex")
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
+        raise ValueError(
+            f"weights must be whole numbers, one a vertex, but have shape {array.shape} and dtype {array.dtype}."
+        )
+    whole = array.astype(np.int64)
+    if whole.min() < 1:  # unsigned ones beyond int64 too
+        raise ValueError(f"weights must be whole numbers from 1 on, but {array[whole.argmin()]} was found.")
+    return whole
 
 
 def _at_most_a_part(weights, n_parts):

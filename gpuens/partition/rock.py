@@ -10,13 +10,14 @@ the later ones. When that partner merges, what it knew is a bound, and it looks 
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens import progress, validation
 from gpuens.compiled import njit
+from gpuens.partition.metis import check_vertex_weights
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 
 BLOCK = 512  # rows of links computed at a time
@@ -71,9 +72,9 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     ([0, 1, 0, 1], [0, 1], [2, 3], [7.66, 5.11])
     """
     n = len(sizes)
-    validation.n_clusters(n_clusters, n)
-    theta = validation.rock_theta(theta)
-    sizes = validation.vertex_weights(sizes)
+    checks.check_n_clusters(n_clusters, n)
+    theta = check_theta(theta)
+    sizes = check_vertex_weights(sizes)
     n_objects = int(sizes.sum())
     links_fit(n, n_objects)
     power = 1 + 2 * (1 - theta) / (1 + theta)
@@ -90,13 +91,27 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
             _close_gaps(links, len(names), left)
             names, sizes = names[left], sizes[left]
     kept, absorbed, goodness = (np.concatenate(parts) for parts in zip(*merged, strict=True)) if merged else _none()
-    validation.merged_without_links(n_clusters, n - int(np.count_nonzero(goodness > 0)))
+    if n_clusters < (n_separate := n - int(np.count_nonzero(goodness > 0))):
+        checks.warn(
+            f"n_clusters={n_clusters} merges among {n_separate} clusters that have no links between them, the smallest "
+            "of them first; ask for more clusters or take a smaller theta."
+        )
     return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
+
+
+def check_theta(theta: Any) -> float:
+    """Return the θ of ROCK's goodness as a float, or refuse one at which its denominators vanish."""
+    found = checks.check_number(theta, "theta")
+    if not 0.0 <= found <= 0.999999:
+        raise ValueError(
+            f"theta must be from 0 to 0.999999, for at 1 every goodness of merging is infinite, but is {found}."
+        )
+    return found
 
 
 def links_fit(n_rows: int, n_objects: int) -> None:
     """Refuse rows whose links do not fit, which methods do before they look for neighbours."""
-    validation.fits(
+    checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + n_objects),
         devices.memory_budget(),
         f"the links of all pairs of the {n_rows} distinct label rows",
@@ -130,9 +145,22 @@ def _all_links(links_of, n):
     for start in progress.bar(range(0, n, BLOCK), "links"):
         stop = min(start + BLOCK, n)
         rows = np.asarray(links_of(start, stop))
-        total = validation.links(rows, (stop - start, n - start), total)
+        _check_links(rows, (stop - start, n - start))
+        total += float(rows.sum(dtype=np.float64))
+        if total > 2.0**62:
+            raise ValueError("links add up to more than int64 counts; work on a sample, reduction=Sample(…).")
         _copy_rows(start, rows, n, links)
     return links
+
+
+def _check_links(rows: np.ndarray, expected: tuple[int, int]) -> None:
+    """Refuse what are no links."""
+    if rows.shape != expected or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"links must be integers of shape {expected}, but have shape {rows.shape} and dtype {rows.dtype}."
+        )
+    if rows.size and rows.min() < 0:
+        raise ValueError(f"links must be counts from 0 on, but {rows.min()} was found.")
 
 
 @njit(cache=True, nogil=True)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks, kernels, progress
 from gpuens import device as devices
-from gpuens import kernels, progress, validation
 from gpuens.compiled import njit
 from gpuens.partition.average import N_LISTED
 from gpuens.partition.dendrogram import Dendrogram
@@ -36,7 +36,7 @@ def single_linkage(
     work = Work() if work is None else work
     n_rows = len(codes)
     n_listed = min(N_LISTED, max(1, n_rows - 1))
-    validation.fits(
+    checks.check_memory(
         bytes_needed(codes, len(cluster_weights), n_listed) + 120 * n_rows,
         devices.memory_budget(device),
         f"single linkage of {n_rows} distinct rows of {codes.shape[1]} labels",

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
@@ -141,7 +141,7 @@ def soft_correspondence(
 def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
     """Refuse correspondences that do not fit the memory budget."""
     soft = np.diff(ensemble.soft_offsets)
-    validation.fits(
+    checks.check_memory(
         8 * TABLES * ensemble.n_clusters * n_clusters + 16 * int((soft * soft).sum()),
         devices.memory_budget(),
         f"the correspondence of {ensemble.n_clusters} clusters to {n_clusters}",

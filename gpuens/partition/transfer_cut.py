@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import contingency, kernels, scattered, validation
+from gpuens import checks, contingency, kernels, scattered
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
@@ -53,11 +53,12 @@ def transfer_cut(
     n_init : int
         Restarts of k-means.
     """
-    n_clusters, n_init = validation.n_clusters(n_clusters, len(sizes)), validation.starts(n_init)
+    n_clusters = checks.check_n_clusters(n_clusters, len(sizes))
+    checks.check_runs(n_init)
     _points_fit(len(sizes), ensemble.n_clusters, n_clusters, device)
     table, _ = _table(ensemble, cluster_weights, sizes, n_clusters, device)
     points = _all_points(ensemble.codes_on(device), ensemble.offsets, table, device)
-    labels = _kmeans(points, sizes, n_clusters, n_init, validation.generator(random_state), device)
+    labels = _kmeans(points, sizes, n_clusters, n_init, checks.make_generator(random_state), device)
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 
@@ -93,7 +94,7 @@ def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) ->
     """Refuse rows whose points, or clusters whose eigenvectors, do not fit."""
     a_row = 8 if n_rows > RESTARTS_ON else 24  # points, and as much again in k-means
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
-    validation.fits(
+    checks.check_memory(
         a_row * n_rows * n_dimensions + eigenvectors,
         devices.memory_budget(device),
         f"the transfer cut of {n_rows} rows and {n_clusters} clusters into {n_dimensions}",
@@ -134,7 +135,7 @@ def _leading(
         except ArpackError:  # no convergence
             dense = True
     if dense:
-        validation.fits(
+        checks.check_memory(
             32 * len(degree) ** 2,  # the matrix, a copy of it, and what LAPACK works on
             devices.memory_budget(),
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
@@ -270,7 +271,7 @@ def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.
             best = _restarts(chosen, sizes[sample], k, n_init, seed)
             labels = devices.to_host(lloyd(points, sizes, best.cluster_centers_, device=device))
     if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-        validation.clusters_came_out(len(np.unique(labels)), k)
+        checks.warn_of_fewer(len(np.unique(labels)), k)
     return labels
 
 
@@ -374,7 +375,7 @@ def learn_transfer_cut(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    rng = validation.generator(random_state)
+    rng = checks.make_generator(random_state)
     table, _ = _leading(
         rows.sum(objects_in),
         cluster_weights,
@@ -399,7 +400,7 @@ def learn_transfer_cut(
         if shift <= enough:
             break
     found = scattered.numbered(rule, len(rule.centers), rows)
-    validation.clusters_came_out(found.n_labels, n_clusters)
+    checks.warn_of_fewer(found.n_labels, n_clusters)
     return found
 
 

@@ -7,13 +7,13 @@ uses when it is told nothing else.
 import inspect
 from typing import Any
 
-from gpuens import validation
-from gpuens.reduction.base import Reduction
+from gpuens import checks
+from gpuens.reduction.base import Reduction, check_reduced
 from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
 from gpuens.reduction.sampling import Sample
 
-__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "core_groups", "reducer"]
+__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "check_reduced", "core_groups", "reducer"]
 
 _BY_NAME: dict[str, Any] = {"catree": CATree, "core-groups": CoreGroups, "sample": Sample}
 
@@ -28,15 +28,40 @@ def reducer(value: Any) -> Any:
     Sample(5000, random_state=0, by='sum')
     """
     if not isinstance(value, str):
-        return validation.reducer(value)
+        # classes have the method too, but no ensemble can be given to it; NumPy's functions have another of that name
+        if callable(value) or not callable(getattr(value, "reduce", None)):
+            raise TypeError(
+                "reduction must be None, have a method reduce(ensemble) as CoreGroups() has, or be a name with "
+                f"parameters such as 'sample:5000', not {checks.shown(value)}."
+            )
+        return value
     name, _, text = value.partition(":")
-    kind = _BY_NAME[validation.choice(name, "reduction", sorted(_BY_NAME))]
-    names = list(inspect.signature(kind).parameters)
-    given = validation.reduction_parameters([part.strip() for part in text.split(",") if part.strip()], name, names)
+    kind = _BY_NAME[checks.check_choice(name, "reduction", sorted(_BY_NAME))]
+    accepted = inspect.signature(kind).parameters
+    names = list(accepted)
+    given: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        parameter, equals, value = part.partition("=")
+        if not equals:
+            parameter, value = (names or [part])[0], part
+        if parameter not in names or parameter in given:
+            has = ", ".join(names) if names else "no parameters"
+            raise ValueError(f"reduction {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
+        given[parameter] = _literal(value)
     missing = [
         parameter.name
-        for parameter in inspect.signature(kind).parameters.values()
+        for parameter in accepted.values()
         if parameter.default is parameter.empty and parameter.name not in given
     ]
-    validation.nothing_missing(missing, name)
+    if missing:
+        raise ValueError(f"reduction {name!r} needs {', '.join(missing)}: write for example {name}:{missing[0]}=5000.")
     return kind(**given)
+
+
+def _literal(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None if text == "None" else text

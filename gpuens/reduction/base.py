@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 
 
@@ -53,7 +53,7 @@ class Reduction:
     def expand(self, labels: Any) -> Any:
         """Return the label of each object, where `membership` is, from those of the representatives and the others."""
         labels = devices.native(labels)
-        validation.one_per_row(labels, self.n_rows, "labels")
+        checks.check_one_per_row(labels, self.n_rows, "labels")
         return self.look_up(labels)
 
     def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
@@ -64,3 +64,13 @@ class Reduction:
     def look_up(self, values: Any) -> Any:
         """Return ``values[membership]``: what belongs to the row of each object, where `membership` is."""
         return devices.move(values, devices.kind_of(self.membership))[self.membership]
+
+
+def check_reduced(found: Any, reduction: Any) -> Reduction:
+    """Return what a reduction gave, or refuse it if it is no `Reduction`."""
+    if not isinstance(found, Reduction):
+        raise TypeError(
+            f"reduction {checks.shown(reduction)} gave {checks.shown(found)}, but reduce(ensemble) must return a "
+            "gpuens.Reduction."
+        )
+    return found

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
@@ -74,11 +74,11 @@ class CATree:
         *,
         weights: str = "size",
     ) -> None:
-        self.tau = validation.between(tau, "tau", 0.0, 1.0)
-        self.gamma = validation.real(gamma, "gamma", above=0.0, at_most=1.0)
-        self.n_des = None if n_des is None else validation.integer(n_des, "n_des", minimum=1)
-        self.order = validation.choice(order, "order", ("given", "coarse", "fine"))
-        self.weights = validation.choice(weights, "weights", ("size", "unit"))
+        self.tau = checks.check_between(tau, "tau", 0.0, 1.0)
+        self.gamma = checks.check_real(gamma, "gamma", above=0.0, at_most=1.0)
+        self.n_des = None if n_des is None else checks.check_integer(n_des, "n_des", minimum=1)
+        self.order = checks.check_choice(order, "order", ("given", "coarse", "fine"))
+        self.weights = checks.check_choice(weights, "weights", ("size", "unit"))
 
     def grow(self, ensemble: Any, counts: np.ndarray | None = None) -> "Tree":
         """Return the whole tree of an ensemble, measured; cutting it is cheap.
@@ -152,7 +152,7 @@ class Tree:
 
         An estimated radius can be larger than the parent's; nodes below one that is taken are not.
         """
-        limit = validation.between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
+        limit = checks.check_between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
         taken = np.flatnonzero(_topmost(self.parents, self.radii <= limit))
         return taken[np.argsort(self.first[taken])]
 
@@ -161,7 +161,7 @@ class Tree:
         return self._largest(self.cut(tau), gamma)
 
     def _largest(self, nodes: np.ndarray, gamma: float) -> np.ndarray:
-        gamma = validation.real(gamma, "gamma", above=0.0, at_most=1.0)
+        gamma = checks.check_real(gamma, "gamma", above=0.0, at_most=1.0)
         largest = np.argsort(-self.counts[nodes], kind="stable")
         held = np.cumsum(self.counts[nodes][largest])
         n_kept = 1 + int(np.searchsorted(held, gamma * held[-1] * (1 - 1e-12)))
@@ -178,7 +178,7 @@ class Tree:
 
     def reduce(self, tau: float, gamma: float = 1.0, *, weights: str = "size") -> Reduction:
         """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
-        validation.choice(weights, "weights", ("size", "unit"))
+        checks.check_choice(weights, "weights", ("size", "unit"))
         nodes = self.cut(tau)
         kept = self._largest(nodes, gamma)
         ends = nodes.copy()

@@ -1,11 +1,12 @@
 """A random sample of the objects: a method works on it, and labels the others by similarity (CCE, §5.3)."""
 
+import numbers
 from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups
@@ -55,10 +56,13 @@ class Sample:
     """
 
     def __init__(self, size: int | float, random_state: Any = 0, *, by: str = "mean") -> None:
-        self.size = validation.sample_size(size)
-        validation.generator(random_state)
+        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral):
+            self.size: int | float = checks.check_real(size, "size", above=0, at_most=1)
+        else:
+            self.size = checks.check_integer(size, "size", minimum=1)
+        checks.make_generator(random_state)
         self.random_state = random_state
-        self.by = validation.choice(by, "by", ("mean", "sum"))
+        self.by = checks.check_choice(by, "by", ("mean", "sum"))
 
     def reduce(self, ensemble: Ensemble) -> Reduction:
         """Return the distinct rows of the objects drawn, how many were drawn of each, and the rows not drawn."""
@@ -82,7 +86,7 @@ class Sample:
     def draw(self, n_objects: int) -> np.ndarray:
         """Return which objects are drawn, (size,) int64."""
         size = min(self.size, n_objects) if isinstance(self.size, int) else max(1, round(self.size * n_objects))
-        return validation.generator(self.random_state).choice(n_objects, size, replace=False)
+        return checks.make_generator(self.random_state).choice(n_objects, size, replace=False)
 
     def __repr__(self) -> str:
         return f"Sample({self.size!r}, random_state={self.random_state!r}, by={self.by!r})"

@@ -3,13 +3,12 @@
 Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.contingency import entropy
 from gpuens.ensemble import Ensemble
@@ -52,15 +51,13 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
     """Return ECI for entropies already computed, floored so that tiny θ cannot make S vanish; warn where it shows."""
-    theta = validation.real(theta, "theta", above=0.0)
+    theta = checks.check_real(theta, "theta", above=0.0)
     with np.errstate(over="ignore"):  # infinitely punished: the floor
         found = np.exp(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
-        warnings.warn(
+        checks.warn(
             f"theta={theta} is so small that {n_alike} of {len(h)} clusters weigh {LEAST_ECI} each, the least that ECI "
-            "can be, and count alike; the paper recommends a theta from 0.2 to 1.",
-            UserWarning,
-            stacklevel=3,
+            "can be, and count alike; the paper recommends a theta from 0.2 to 1."
         )
     return np.maximum(found, LEAST_ECI)
 
@@ -119,7 +116,7 @@ def self_similarities(ens: Ensemble, cluster_weights: np.ndarray, *, device: str
 
 def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any, device: str) -> Any:
     budget = devices.memory_budget(device)
-    rows, cols = validation.block(rows, cols, ens.n_objects, budget, "co-association")
+    rows, cols = checks.check_block(rows, cols, ens.n_objects, budget, "co-association")
     xp, codes = devices.namespace(device), ens.codes_on(device)
     block = coassociation_tile(
         codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, cluster_weights, device=device

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import contingency, kernels, validation
+from gpuens import checks, contingency, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
@@ -144,11 +144,31 @@ def _coupled(
     return coupled
 
 
+def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
+    """Return λ, one finite weight from 0 on a clustering (float64, ones if not given), two of them positive."""
+    if n_clusterings < 2:
+        raise ValueError(
+            "labels hold a single base clustering (1 feature(s)), and coupled similarities compare the clusters of at "
+            "least 2; pass more clusterings."
+        )
+    if values is None:
+        return np.ones(n_clusterings)
+    must = f"weights must be {n_clusterings} numbers, one a clustering"
+    array = checks.host_array(values, must)
+    if array.shape != (n_clusterings,) or array.dtype.kind not in "iuf":
+        raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
+    array = array.astype(np.float64)
+    scaled = array / array.max() if array.size and np.isfinite(array).all() and array.max() > 0 else array
+    if not np.isfinite(array).all() or (array < 0).any() or np.count_nonzero(scaled) < 2:
+        raise ValueError("weights must be finite and 0 or more, and at least 2 of them positive.")
+    return scaled
+
+
 def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
     """Return λ, or refuse it, or clusterings whose coupling does not fit."""
-    shares_of: np.ndarray = validation.clustering_weights(weights, len(offsets) - 1)
+    shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)
-    validation.fits(
+    checks.check_memory(
         8 * int((k * k).sum() + 4 * k.max() ** 2 + 3 * k.sum() * k.max()),
         devices.memory_budget(),
         f"the coupled similarity of clusterings of up to {k.max()} clusters",
@@ -250,7 +270,7 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     budget = devices.memory_budget(device)
-    rows, cols = validation.block(rows, cols, ens.n_objects, budget, "coupled similarity")
+    rows, cols = checks.check_block(rows, cols, ens.n_objects, budget, "coupled similarity")
     xp, codes = devices.namespace(device), ens.codes_on(device)
     blocks = coupling(ens, None, weights, device=device).on(device)
     block = coupled_tile(codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, blocks, device=device)
@@ -394,7 +414,7 @@ def between_clusters_of(shared: np.ndarray, blocks: Blocks) -> np.ndarray:
 
 
 def _all_clusters_fit(n_clusters: int) -> None:
-    validation.fits(
+    checks.check_memory(
         40 * n_clusters**2,
         devices.memory_budget(),
         f"the similarity of all {n_clusters} clusters",

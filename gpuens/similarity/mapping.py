@@ -4,12 +4,13 @@ Cao, Chang & Zhao, "A new ensemble clustering algorithm using a reconstructed ma
 Internet and Information Systems 14 (2020) 2957-2980.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
+from gpuens import checks, kernels, progress
 from gpuens import device as devices
-from gpuens import kernels, progress, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
@@ -65,17 +66,35 @@ def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "a
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     points = points_of(X, ens.n_objects, device)
-    n_neighbors = validation.n_neighbors(n_neighbors, ens.n_objects)
+    n_neighbors = check_n_neighbors(n_neighbors, ens.n_objects)
     return map_objects(ens, reference_sets(points, n_neighbors, device=device), device=device)
 
 
 def points_of(X: Any, n_objects: int, device: str) -> Any:
     """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
     points = as_features(X, device)
-    validation.features_of_objects(points, n_objects)
+    if hasattr(points, "tocsr"):
+        raise TypeError("X is a sparse matrix, but reference sets take dense features: pass X.toarray().")
+    if len(points) != n_objects:
+        raise ValueError(
+            f"X has {len(points)} rows and the labels are those of {n_objects} objects; pass the features of the same "
+            "objects in the same order."
+        )
     points = points.astype(np.float64, copy=False)
-    validation.squares_of_features(float(abs(points).max()) if points.size else 0.0, points.shape[1])
+    largest = float(abs(points).max()) if points.size else 0.0
+    if not math.isfinite(4.0 * points.shape[1] * largest * largest):  # as squared distances may be
+        raise ValueError(
+            f"X has a feature of size {largest:.3g}, whose square is beyond float64; scale the features, or take out "
+            "what stands for missing."
+        )
     return points
+
+
+def check_n_neighbors(value: Any, n_objects: int) -> int:
+    """Return the number of neighbours wanted, or refuse more than there are others."""
+    if n_objects < 2:
+        raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
+    return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
@@ -102,7 +121,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
             found.append(_without_gaps(clusters, values, counts, room, device))
             n_found += len(found[-1][0])
             # as many for the other objects as for those so far, twice while the parts become one
-            validation.fits(
+            checks.check_memory(
                 24 * n_found * ens.n_objects // stop,
                 budget,
                 f"the mapping coefficients of {ens.n_objects} objects to {ens.n_clusters} clusters",

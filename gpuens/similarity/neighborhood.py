@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.similarity.coupled import (
@@ -92,7 +92,7 @@ class Neighborhoods:
 
     def all_bits(self) -> tuple[Any, Any]:
         """Return the bits of all rows, and their planes: G² / 8 bytes and, where rows count alike, as much again."""
-        validation.fits(
+        checks.check_memory(
             8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
             devices.memory_budget(self.device),
             f"the neighbourhoods of all {len(self.counts)} distinct label rows",
@@ -182,9 +182,9 @@ def common_neighbors(
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
-    theta = validation.neighbor_threshold(theta)
+    theta = check_threshold(theta)
     budget = devices.memory_budget(device)
-    rows, cols = validation.block(
+    rows, cols = checks.check_block(
         rows, cols, ens.n_objects, budget, "common neighbors", bytes_per_col=ens.n_objects // 8
     )
     xp, codes, each = devices.namespace(device), ens.codes_on(device), np.ones(ens.n_objects, dtype=np.int64)
@@ -201,6 +201,11 @@ def common_neighbors(
     return devices.move(block, ens.device_kind)
 
 
+def check_threshold(theta: Any) -> float | None:
+    """Return θ as a float in [0, 1], or None as it is, or refuse it."""
+    return checks.check_fraction(theta, "theta", "the mean similarity")
+
+
 def between_clusters(near: Neighborhoods) -> np.ndarray:
     """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
 
@@ -208,7 +213,7 @@ def between_clusters(near: Neighborhoods) -> np.ndarray:
     visited; G is held a piece of rows at a time. The products are exact below 2⁵³. 0 for clusters without objects.
     """
     n_clusters = int(near.offsets[-1])
-    validation.fits(
+    checks.check_memory(
         16 * n_clusters**2,
         devices.memory_budget(near.device),
         f"the similarity of all {n_clusters} clusters",

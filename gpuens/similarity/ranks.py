@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, validation
 from gpuens.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
@@ -55,15 +55,23 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     """
     from scipy.sparse import csc_array, issparse
 
-    validation.choice(device, "device", ("cpu", "cuda", "emulated"))
+    checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))
     if not issparse(coefficients):
-        coefficients = validation.matrix_of_numbers(coefficients, "coefficients")
+        coefficients = checks.host_array(coefficients, "coefficients must be a matrix of numbers")
+        if coefficients.ndim != 2 or coefficients.dtype.kind not in "iufb":
+            raise ValueError(
+                f"coefficients must be a matrix of numbers, but has shape {coefficients.shape} and dtype "
+                f"{coefficients.dtype}."
+            )
     coefficients = csc_array(coefficients)
-    validation.shares(coefficients.data, "coefficients")
+    if (outside := ~((coefficients.data >= 0) & (coefficients.data <= 1))).any():
+        raise ValueError(
+            f"coefficients must be from 0 to 1, but {coefficients.data[outside][0]} was found; scale them first."
+        )
     n_objects, n_columns = coefficients.shape
     counts = np.ones(n_objects, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
-    validation.one_per_row(counts, n_objects, "counts")
-    validation.fits(
+    checks.check_one_per_row(counts, n_objects, "counts")
+    checks.check_memory(
         48 * n_columns**2 + 40 * coefficients.nnz,
         devices.memory_budget(),
         f"the rank correlation of {n_columns} clusters",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 
@@ -52,8 +52,8 @@ def revised_coassociation(
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     budget = devices.memory_budget(device)
-    rows, cols = validation.block(rows, cols, ens.n_objects, budget, "revised co-association")
-    table = validation.cluster_similarity(similarity, ens.n_clusters)
+    rows, cols = checks.check_block(rows, cols, ens.n_objects, budget, "revised co-association")
+    table = _cluster_similarity(similarity, ens.n_clusters)
     xp, codes = devices.namespace(device), ens.codes_on(device)
     tile = xp.empty((len(rows), len(cols)))
     of_cols = codes[xp.asarray(cols)]
@@ -93,7 +93,7 @@ def revised_operator(ens: Any, similarity: Any, *, device: str = "auto") -> Any:
 
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
-    table = validation.cluster_similarity(similarity, ens.n_clusters)
+    table = _cluster_similarity(similarity, ens.n_clusters)
     xp, codes, offsets = devices.namespace(device), ens.codes_on(device), ens.offsets
 
     def product(v: np.ndarray) -> np.ndarray:
@@ -123,3 +123,16 @@ def pieces(n_rows: int, width: int, device: str) -> list[slice]:
     """Return slices of rows whose ``width`` numbers each a device has room for."""
     step = max(1, devices.scratch(device) // (16 * width))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def _cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
+    """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
+    array = checks.host_array(values, "similarity must be a matrix of numbers")
+    if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"similarity must be a matrix of numbers of the {n_clusters} clusters, ({n_clusters}, {n_clusters}), but "
+            f"has shape {array.shape} and dtype {array.dtype}."
+        )
+    if not np.isfinite(array).all() or (array != array.T).any():
+        raise ValueError("similarity must be finite and symmetric; pass (S + S.T) / 2.")
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Every refusal is one sentence that names the argument; nothing wrong is let through silently."""
 
-import inspect
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import scipy.sparse
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import validation
+from gpuens import checks
 
 
 class OnGPU:
@@ -147,64 +147,64 @@ def test_many_constant_clusterings_are_named_in_short():
 # --- single values ----------------------------------------------------------------------------------------------------
 
 
-def test_integer():
-    assert validation.integer(np.int8(3), "k", minimum=3, maximum=3) == 3
-    assert type(validation.integer(np.int8(3), "k", minimum=3)) is int
+def test_check_integer():
+    assert checks.check_integer(np.int8(3), "k", minimum=3, maximum=3) == 3
+    assert type(checks.check_integer(np.int8(3), "k", minimum=3)) is int
     for value in (2.0, "3", None, True, np.bool_(True), [3]):
-        refused(lambda value=value: validation.integer(value, "k", minimum=1), TypeError, "k must be", repr(value))
-    refused(lambda: validation.integer(0, "k", minimum=1), ValueError, "k must be at least 1", "0")
-    refused(lambda: validation.integer(9, "k", minimum=1, maximum=5), ValueError, "k must be from 1 to 5", "9")
+        refused(lambda value=value: checks.check_integer(value, "k", minimum=1), TypeError, "k must be", repr(value))
+    refused(lambda: checks.check_integer(0, "k", minimum=1), ValueError, "k must be at least 1", "0")
+    refused(lambda: checks.check_integer(9, "k", minimum=1, maximum=5), ValueError, "k must be from 1 to 5", "9")
 
 
-def test_real():
-    assert validation.real(np.float32(0.5), "theta", above=0, at_most=0.5) == 0.5
-    assert type(validation.real(1, "theta")) is float
+def test_check_real():
+    assert checks.check_real(np.float32(0.5), "theta", above=0, at_most=0.5) == 0.5
+    assert type(checks.check_real(1, "theta")) is float
     for value in ("a", None, True, 1j):
-        refused(lambda value=value: validation.real(value, "theta"), TypeError, "theta", repr(value))
+        refused(lambda value=value: checks.check_real(value, "theta"), TypeError, "theta", repr(value))
     for value in (0, -1, np.nan, np.inf):
-        refused(lambda value=value: validation.real(value, "theta", above=0), ValueError, "theta must be above 0")
-    refused(lambda: validation.real(2, "theta", above=0, at_most=1), ValueError, "above 0 and at most 1", "2")
+        refused(lambda value=value: checks.check_real(value, "theta", above=0), ValueError, "theta must be above 0")
+    refused(lambda: checks.check_real(2, "theta", above=0, at_most=1), ValueError, "above 0 and at most 1", "2")
 
 
-def test_choice():
-    assert validation.choice("a", "method", ["a", "b"]) == "a"
-    refused(lambda: validation.choice("c", "method", iter(["a", "b"])), ValueError, "method", "'a', 'b'", "'c'")
+def test_check_choice():
+    assert checks.check_choice("a", "method", ["a", "b"]) == "a"
+    refused(lambda: checks.check_choice("c", "method", iter(["a", "b"])), ValueError, "method", "'a', 'b'", "'c'")
 
 
-def test_n_clusters():
-    assert validation.n_clusters(np.int64(4), 4) == 4
-    refused(lambda: validation.n_clusters(None, 4), ValueError, "n_clusters is not given")
-    refused(lambda: validation.n_clusters(0, 4), ValueError, "n_clusters must be at least 1", "0")
-    refused(lambda: validation.n_clusters(5, 4), ValueError, "n_clusters=5", "4 distinct")
-    refused(lambda: validation.n_clusters(2.5, 4), TypeError, "n_clusters", "2.5")
+def test_check_n_clusters():
+    assert checks.check_n_clusters(np.int64(4), 4) == 4
+    refused(lambda: checks.check_n_clusters(None, 4), ValueError, "n_clusters is not given")
+    refused(lambda: checks.check_n_clusters(0, 4), ValueError, "n_clusters must be at least 1", "0")
+    refused(lambda: checks.check_n_clusters(5, 4), ValueError, "n_clusters=5", "4 distinct")
+    refused(lambda: checks.check_n_clusters(2.5, 4), TypeError, "n_clusters", "2.5")
 
 
-def test_row_indices():
-    assert validation.row_indices(None, 3, "rows").tolist() == [0, 1, 2]
-    assert validation.row_indices(slice(1, None), 3, "rows").tolist() == [1, 2]
-    assert validation.row_indices([True, False, True], 3, "rows").tolist() == [0, 2]
-    assert validation.row_indices(np.array([-1, 0], dtype=np.int8), 3, "rows").tolist() == [2, 0]
-    assert validation.row_indices([], 3, "rows").tolist() == []
+def test_check_indices():
+    assert checks.check_indices(None, 3, "rows").tolist() == [0, 1, 2]
+    assert checks.check_indices(slice(1, None), 3, "rows").tolist() == [1, 2]
+    assert checks.check_indices([True, False, True], 3, "rows").tolist() == [0, 2]
+    assert checks.check_indices(np.array([-1, 0], dtype=np.int8), 3, "rows").tolist() == [2, 0]
+    assert checks.check_indices([], 3, "rows").tolist() == []
     for rows in ([3], [-4]):
-        refused(lambda rows=rows: validation.row_indices(rows, 3, "rows"), ValueError, "rows", "0 … 2")
+        refused(lambda rows=rows: checks.check_indices(rows, 3, "rows"), ValueError, "rows", "0 … 2")
     for rows in ([0.5], [[0, 1]], 1, "ab", [True, False]):
-        refused(lambda rows=rows: validation.row_indices(rows, 3, "rows"), TypeError, "rows must be")
+        refused(lambda rows=rows: checks.check_indices(rows, 3, "rows"), TypeError, "rows must be")
 
 
-def test_weights():
-    assert validation.weights(None, 3) is None
-    assert validation.weights([1, 2, 3], 3).dtype == np.int64
-    assert validation.weights([1, 2.5, 3], 3).dtype == np.float64
+def test_check_weights():
+    assert checks.check_weights(None, 3) is None
+    assert checks.check_weights([1, 2, 3], 3).dtype == np.int64
+    assert checks.check_weights([1, 2.5, 3], 3).dtype == np.float64
     for values in ([1, 2], [[1, 2, 3]], ["a", "b", "c"]):
-        refused(lambda values=values: validation.weights(values, 3), ValueError, "weights must be 3 numbers")
+        refused(lambda values=values: checks.check_weights(values, 3), ValueError, "weights must be 3 numbers")
     for values in ([1, 0, 2], [1, -1, 2], [1, np.nan, 2], [1, np.inf, 2]):
-        refused(lambda values=values: validation.weights(values, 3, "w"), ValueError, "w must be positive and finite")
+        refused(lambda values=values: checks.check_weights(values, 3, "w"), ValueError, "w must be positive and finite")
 
 
-def test_fits():
-    validation.fits(10, 10, "the matrix", "take a sample")
+def test_check_memory():
+    checks.check_memory(10, 10, "the matrix", "take a sample")
     refused(
-        lambda: validation.fits(2_500_000_000, 10**9, "the matrix", "take a sample"),
+        lambda: checks.check_memory(2_500_000_000, 10**9, "the matrix", "take a sample"),
         MemoryError,
         "the matrix needs 2.5 GB and 1.0 GB may be used",
         "take a sample",
@@ -213,18 +213,30 @@ def test_fits():
 
 
 def test_human_bytes():
-    written = [validation.human_bytes(n) for n in (0, 999, 1500, 2e6, 3.25e9, 5e15)]
+    written = [checks.human_bytes(n) for n in (0, 999, 1500, 2e6, 3.25e9, 5e15)]
     assert written == ["0 bytes", "999 bytes", "1.5 kB", "2.0 MB", "3.2 GB", "5000.0 TB"]
 
 
-# --- the module itself ------------------------------------------------------------------------------------------------
+# --- warnings ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_message_in_the_module_is_one_sentence():
+def test_a_warning_points_at_the_callers_line():
+    ens = [[0, 0, 1, 1], [0, 1, 0, 1]]
+    for warns in (lambda: ge.Ensemble([[0, 0, 0], [0, 1, 1]]), lambda: ge.similarity.eci(ens, theta=1e-9)):
+        with pytest.warns(UserWarning, match="constant|theta") as caught:
+            warns()
+        assert {Path(warning.filename).name for warning in caught} == {"test_checks.py"}
+        assert caught[0].lineno == warns.__code__.co_firstlineno
+
+
+# --- the sentences
+
+
+def test_every_message_of_the_package_is_one_sentence():
     """Read the sentences in the source too: not every refusal can be provoked from here."""
-    source = inspect.getsource(validation)
-    messages = re.findall(r"(?:Error|warn)\(\s*((?:f?\"[^\"]*\"\s*)+)", source)
-    assert len(messages) > 20
+    source = "".join(path.read_text() for path in Path(ge.__file__).parent.rglob("*.py"))
+    messages = re.findall(r"\b(?:ValueError|TypeError|MemoryError|ImportError|warn)\(\s*((?:f?\"[^\"]*\"\s*)+)", source)
+    assert len(messages) > 100
     for message in messages:
         text = "".join(re.findall(r'"([^"]*)"', message))
         one_sentence(text)

@@ -1,0 +1,399 @@
+"""Checks of arguments that more than one module needs, and the words of their sentences.
+
+A refusal is one sentence: which argument, what was found, what to do instead. Wrong kinds of things raise
+``TypeError``; right kinds with wrong values raise ``ValueError``. A sentence that serves one module stands there.
+"""
+
+import math
+import numbers
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuens import device
+
+MISSING = -1  # how callers and results write a missing label
+LARGEST = 2**63 - 1  # whole number that arrays hold
+
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python takes the first, and NumPy the last, for numbers
+_BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # packages between a caller and a warning
+
+
+# --- labels and features ----------------------------------------------------------------------------------------------
+
+
+def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) -> None:
+    """Refuse label matrices that are not (n_objects, n_clusterings) with at least one of each.
+
+    ``columns_are_clusterings`` is True where the caller said which way round the labels are (a DataFrame, a list of
+    arrays); only then can there be more clusterings than objects.
+    """
+    if len(shape) != 2:
+        raise ValueError(
+            f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; for a single clustering pass "
+            "labels.reshape(-1, 1)."
+        )
+    n_objects, n_clusterings = shape
+    for n, what in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
+        if n == 0:
+            raise ValueError(
+                f"labels are empty: 0 {what} (shape={shape}) while a minimum of 1 is required; rows are objects and "
+                "columns are base clusterings."
+            )
+    if n_clusterings > n_objects and not columns_are_clusterings:
+        raise ValueError(
+            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows "
+            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are "
+            "so few objects)."
+        )
+
+
+def check_label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:
+    """Refuse things (of type ``kind``) that are not one label for each of at least one object."""
+    if len(shape) == 0:
+        raise TypeError(f"{name} must be a list, array or Series of labels, one an object, not {kind}.")
+    if len(shape) != 1:
+        raise ValueError(f"{name} must be 1-D, one label an object, but has shape {shape}; pass one column of it.")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty; pass the labels of at least one object.")
+
+
+def refuse_sparse(labels: Any) -> None:
+    """Refuse sparse matrices."""
+    if hasattr(labels, "tocsr"):
+        raise TypeError(
+            "labels are a sparse matrix, but Sparse data was passed where dense cluster labels are needed; pass "
+            "labels.toarray()."
+        )
+
+
+def check_names(names: Any, n_clusterings: int) -> list:
+    """Return the names as a list, or refuse them if they are not one for each clustering."""
+    try:
+        given = None if isinstance(names, (str, bytes)) else list(names)
+    except TypeError:  # arrays without a dimension pass for iterable
+        given = None
+    if given is None:
+        raise TypeError(f"names must be a list with one name for each clustering, not {shown(names)}.")
+    if len(given) != n_clusterings:
+        raise ValueError(f"names must be one for each clustering, but {len(given)} were given for {n_clusterings}.")
+    return given
+
+
+def check_clusterings(n_clusters: Iterable[int], names: list, n_objects: int) -> None:
+    """Refuse clusterings with no label at all; warn of those that put every object into one cluster."""
+    n_clusters = list(n_clusters)
+    for name, k in zip(names, n_clusters, strict=True):
+        if k == 0:
+            raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    constant = [str(name) for name, k in zip(names, n_clusters, strict=True) if k == 1]
+    if constant and n_objects > 1:
+        warn(
+            f"constant clusterings tell nothing apart: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
+            f"({len(constant)} of {len(names)}) put every object into one cluster."
+        )
+
+
+def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
+    """Refuse objects whose label is missing in every clustering; ``unlabelled`` is a mask of them from ``start`` on."""
+    if unlabelled.any():
+        raise ValueError(
+            f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
+            f"{start + int(unlabelled.argmax())}; leave them out (drop_unlabelled=True where a file is read)."
+        )
+
+
+def check_feature_shape(shape: tuple[int, ...]) -> None:
+    """Refuse features that are not (n_objects, n_features) with at least one of each."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass "
+            "X.reshape(-1, 1)."
+        )
+    if 0 in shape:
+        raise ValueError(f"X is empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
+
+
+# --- what is asked for, and its memory --------------------------------------------------------------------------------
+
+
+def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> int:
+    """Return the number of clusters wanted, or refuse one that ``n_distinct`` distinct label rows cannot give.
+
+    ``reduced``: whether they are what a reduction has left.
+    """
+    if value is None:
+        raise ValueError("n_clusters is not given, and this method has no rule to choose it; pass n_clusters=….")
+    k = check_integer(value, "n_clusters", minimum=1)
+    if k > n_distinct and reduced:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} row(s) that the reduction has left; ask for fewer clusters "
+            "or for a reduction that keeps more (a larger sample, a smaller tau)."
+        )
+    if k > n_distinct:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} distinct label row(s): objects with equal labels cannot be "
+            "told apart, so ask for fewer clusters or add clusterings."
+        )
+    return k
+
+
+def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
+    """Return one positive finite weight a row (int64 where whole numbers were given, else float64), or refuse them."""
+    if values is None:
+        return None
+    must = f"{name} must be {n} numbers, one a row"
+    array = host_array(values, must)
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
+    if not np.isfinite(array).all() or (array <= 0).any():
+        raise ValueError(f"{name} must be positive and finite.")
+    whole = array.dtype.kind != "f"
+    if not float(array.max()) * n <= (2.0**62 if whole else 1e300):
+        raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
+    return array.astype(np.int64 if whole else np.float64)
+
+
+def check_one_per_row(values: np.ndarray, n: int, name: str) -> None:
+    """Refuse arrays that do not hold one value a row."""
+    if values.ndim != 1 or len(values) != n:
+        raise ValueError(f"{name} must hold one value for each of the {n} row(s), but have shape {values.shape}.")
+
+
+def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
+    """Return object indices as int64 (all of them for None), or refuse those that are out of range."""
+    if indices is None:
+        return np.arange(n_objects)
+    if isinstance(indices, slice):
+        try:
+            return np.arange(n_objects)[indices]
+        except (TypeError, ValueError):  # slice("a"), steps of 0
+            raise ValueError(f"{name} must be a slice of whole numbers, not {shown(indices)}.") from None
+    array = host_array(indices, f"{name} must be a 1-D array of object indices")
+    if array.dtype == bool and array.shape == (n_objects,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be None, a slice, a mask over objects or a 1-D array of object indices.")
+    if array.size and (array.min() < -n_objects or array.max() >= n_objects):
+        raise ValueError(f"{name} contains an index outside 0 … {n_objects - 1}.")
+    array = array.astype(np.int64)
+    return np.where(array < 0, array + n_objects, array)
+
+
+def check_block(
+    rows: Any, cols: Any, n_objects: int, budget: int, what: str, *, bytes_per_col: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and columns of a dense block of float64 as indices, or refuse one above the budget (bytes)."""
+    rows, cols = check_indices(rows, n_objects, "rows"), check_indices(cols, n_objects, "cols")
+    check_memory(
+        (8 * len(rows) + bytes_per_col) * len(cols),
+        budget,
+        f"the {len(rows)} × {len(cols)} {what} block",
+        "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
+    )
+    return rows, cols
+
+
+def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
+    """Refuse work whose memory (bytes) is above the budget, before it starts."""
+    if needed > budget:
+        raise MemoryError(
+            f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
+            "(GPUENS_MEMORY=… sets another limit)."
+        )
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+def check_integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST) -> int:
+    """Return ``value`` as an int within its bounds, or refuse it."""
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}.")
+    value = int(value)
+    if not minimum <= value <= maximum:
+        limits = f"at least {minimum}" if value < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {shown(value)}.")
+    return value
+
+
+def check_number(value: Any, name: str, kind: str = "a number") -> float:
+    """Return any real number as a float, infinite where it is too large for one, or refuse what is none."""
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {kind}, not {shown(value)}.")
+    try:
+        return float(value)
+    except OverflowError:  # of Python's int and Fraction
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
+def check_real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
+    """Return ``value`` as a finite float in (above, at_most], or refuse it."""
+    found = check_number(value, name)
+    if not (math.isfinite(found) and above < found <= at_most):
+        limit = "finite" if at_most == np.inf else f"at most {at_most:g}"
+        raise ValueError(
+            f"{name} must be {'' if above == -np.inf else f'above {above:g} and '}{limit}, but is {found}."
+        )
+    return found
+
+
+def check_between(value: Any, name: str, low: float, high: float) -> float:
+    """Return ``value`` as a float in [low, high], or refuse it."""
+    found = check_number(value, name)
+    if not low <= found <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
+    return found
+
+
+def check_fraction(value: Any, name: str, default: str) -> float | None:
+    """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
+    if value is None:
+        return None
+    found = check_number(value, name, f"a number from 0 to 1, or None for {default}")
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
+    return found
+
+
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``allowed``, or refuse it and list them."""
+    allowed = list(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        kind = ValueError if isinstance(value, str) else TypeError
+        near = _nearest(value, allowed) if isinstance(value, str) else None
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}{hint}.")
+    return value
+
+
+def _nearest(text: str, allowed: list[str]) -> str | None:
+    """Return the word that was probably meant: in capitals, with other dashes, or with a slip of the hand."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
+
+
+def check_runs(n_init: Any, max_iter: Any = 1) -> None:
+    """Refuse numbers of starts and iterations that are not at least 1, or with which a run would seem to hang."""
+    check_integer(n_init, "n_init", minimum=1, maximum=10_000)
+    check_integer(max_iter, "max_iter", minimum=1, maximum=1_000_000)
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """Return NumPy's generator for a seed, the one given, or one seeded by a RandomState; or refuse it."""
+    kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+    if random_state is None or isinstance(random_state, kinds):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.RandomState):  # scikit-learn's habit; a fresh seed is drawn of it each time
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    # as long as NumPy advises: secrets.randbits(128)
+    return np.random.default_rng(check_integer(random_state, "random_state", minimum=0, maximum=2**128 - 1))
+
+
+def host_array(values: Any, must: str) -> np.ndarray:
+    """Return what is given as an array in host memory, or refuse what is none; ``must`` says what it is to be."""
+    try:
+        return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
+    except ValueError as error:
+        raise ValueError(f"{must}, not lists of different lengths.") from error
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def file_kind(path: Any, kinds: Iterable[str]) -> str:
+    """Return the ending of a path that is one of ``kinds``, or refuse the path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
+    name = os.path.basename(os.fspath(path))
+    found = [kind for kind in kinds if name.lower().endswith(kind)]
+    if not found:
+        raise ValueError(f"path {name!r} does not say what kind of file it is: it must end in {', '.join(kinds)}.")
+    return max(found, key=len)
+
+
+def check_readable(path: str | os.PathLike, *, folder: bool = False) -> None:
+    """Refuse paths where there is no file that can be opened; ``folder``: files of this kind may be directories."""
+    path = os.fspath(path)
+    if os.path.isdir(path) and not folder:
+        raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"path {path!r} does not exist; check the name.")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"path {path!r} may not be read by this user; change its permissions or choose another.")
+
+
+@contextmanager
+def reading(path: str | os.PathLike) -> Iterator[None]:
+    """Turn whatever goes wrong in the reader of a damaged file into one sentence."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise nearly all that there is
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
+    """Return the refusal of a damaged file."""
+    return ValueError(f"path {os.fspath(path)!r} cannot be read as its name says, write the file anew ({gist(error)}).")
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+
+def warn(sentence: str) -> None:
+    """Warn, and point at the line of the caller outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, UserWarning, stacklevel=level)
+
+
+def warn_of_fewer(found: int, wanted: int) -> None:
+    """Warn where fewer clusters than wanted were found."""
+    if found < wanted:
+        warn(f"found only {found} of {wanted} clusters; the ensemble does not distinguish more groups.")
+
+
+# --- words of a sentence ----------------------------------------------------------------------------------------------
+
+
+def shown(value: Any) -> str:
+    """Return a value as a part of a sentence: on one line, and no longer than is of use."""
+    if isinstance(value, int) and abs(value) >= 2**128:  # Python writes no number of 5,000 digits
+        return f"a {'negative ' * (value < 0)}whole number of about {1 + int(math.log10(abs(value)))} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # repr is the caller's own, and may be broken
+        text = ""
+    if not text:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:75]} …"
+
+
+def listed(names: Iterable) -> str:
+    """Return names as a list to read, the first ten of many."""
+    names = list(names)
+    return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def gist(error: Exception) -> str:
+    """Return what an error says as a part of a sentence."""
+    text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
+    return f"{type(error).__name__}: {text.replace('. ', '; ')[:300]}"
+
+
+def human_bytes(n: float) -> str:
+    """Return a number of bytes as people write it: '1.6 GB'."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if n < 1000 or unit == "TB":
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
