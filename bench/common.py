@@ -206,7 +206,7 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    from gpuens.validation import human_bytes
+    from gpuens.checks import human_bytes
 
     return "–" if value is None else human_bytes(value)
 

@@ -1,4 +1,3 @@
-# ruff: noqa
 """Every check of what a caller gave, and every sentence that refuses it.
 
 A refusal is one sentence: which argument, what was found, what to do instead. Wrong kinds of things raise
@@ -27,19 +26,8 @@ from gpuens.checks import (
     gist,
     human_bytes,
     listed,
-    reading,
     shown,
 )
-from gpuens.checks import check_label_shape as label_matrix_shape
-from gpuens.checks import check_clusterings as clusterings_say_something
-from gpuens.checks import refuse_unlabelled as objects_are_labelled
-from gpuens.checks import refuse_sparse as dense
-from gpuens.checks import check_readable as readable_path
-from gpuens.checks import check_integer as integer
-from gpuens.checks import check_n_clusters as n_clusters
-from gpuens.checks import check_choice as choice
-from gpuens.checks import check_one_per_row as one_per_row
-from gpuens.checks import make_generator as generator
 
 # --- label matrices ---------------------------------------------------------------------------------------------------
 
@@ -661,15 +649,6 @@ def groups_too_many(n_rows: int, needed: int) -> MemoryError:
         f"the core groups of all chunks, up to {n_rows}, need {human_bytes(needed)}, which do not fit one process; "
         "work on a sample, reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
     )
-
-
-def reduced(found: Any, kind: type, reduction: Any) -> Any:
-    """Return what a reduction gave, or refuse it if it is none of its ``kind``."""
-    if not isinstance(found, kind):
-        raise TypeError(
-            f"reduction {shown(reduction)} gave {shown(found)}, but reduce(ensemble) must return a gpuens.Reduction."
-        )
-    return found
 
 
 def rows_elsewhere() -> TypeError:

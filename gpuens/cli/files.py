@@ -9,10 +9,10 @@ from gpuens.record import Clock, peak_memory, surroundings
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
     """Refuse files that are not there, before anything that takes long to import."""
-    from gpuens import validation
+    from gpuens import checks
 
     for path in paths:
-        validation.readable_path(path, folder=validation.file_kind(path, kinds) == ".zarr")
+        checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
 
 
 def check_output(output: str, *sources: str) -> None:
@@ -29,7 +29,7 @@ def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]
 
 
 def say_written(clock: Clock, output: str, where: str = "") -> None:
-    from gpuens.validation import human_bytes
+    from gpuens.checks import human_bytes
 
     spent = clock.seconds_so_far()
     peak = peak_memory()

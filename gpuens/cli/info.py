@@ -18,8 +18,8 @@ def info(args: argparse.Namespace) -> None:
     import inspect
 
     from gpuens import device
+    from gpuens.checks import human_bytes
     from gpuens.methods import methods
-    from gpuens.validation import human_bytes
 
     facts = surroundings()
     facts["devices"] = device.describe()

@@ -223,13 +223,13 @@ def _of_all(labels: Any, labelled: Any) -> Any:
 
 def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
     """Return the estimator that the options describe, or refuse them, before anything takes long."""
-    from gpuens import validation
+    from gpuens import checks, validation
 
-    kind = methods[validation.choice(args.method, "method", sorted(methods))]
+    kind = methods[checks.check_choice(args.method, "method", sorted(methods))]
     validation.features_option(args.features, args.scheduler, args.method, takes=kind._takes_features)
     given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
     if "random_state" not in kind._get_param_names():  # such a method draws nothing: any seed gives the same
-        validation.generator(given.pop("random_state", None))
+        checks.make_generator(given.pop("random_state", None))
     validation.command_options(
         [option for option, parameter, _, _ in METHOD_OPTIONS if parameter in given],
         args.method,
@@ -249,7 +249,7 @@ def _options_of(kind: Any) -> list[str]:
 
 def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
     """Return where the consensus goes when nobody says: s.csv → s.csv.lwea.npy, which s.tsv does not go to."""
-    from gpuens.validation import file_kind
+    from gpuens.checks import file_kind
 
     file_kind(labels, kinds)
     return f"{labels.rstrip(os.sep)}.{method}.npy"

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, validation
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.distributed import clients, failures, graph, worker
 from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
 from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
 from gpuens.ensemble import Ensemble, _encode_column, codes_dtype
-from gpuens.reduction import Reduction, Sample, core_groups
+from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
 
 
 class Chunks(Tasks):
@@ -53,7 +53,7 @@ class Chunks(Tasks):
             codes, values = _encode_column(whole, name)
             categories.append(values)
             tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
-        validation.clusterings_say_something([len(c) for c in categories], self.names, self.starts[-1])
+        checks.check_clusterings([len(c) for c in categories], self.names, self.starts[-1])
         dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
         per_chunk = [[table[i] for table in tables] for i in range(len(found))]
         return Numbering(categories, self.names, dtype), per_chunk
@@ -120,7 +120,7 @@ class Chunks(Tasks):
         if reduction is None:
             return groups
         validation.counts_taken(reduction)
-        rows = validation.reduced(reduction.reduce(groups.ensemble, groups.weights), Reduction, reduction)
+        rows = check_reduced(reduction.reduce(groups.ensemble, groups.weights), reduction)
         return ChunkedReduction(rows, self, devices.to_host(rows.membership))
 
     def sample(self, sample: Sample, estimator: Any) -> Reduction:

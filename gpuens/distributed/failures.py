@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import validation
+from gpuens import checks
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def idle_workers(client: Any) -> list[dict] | None:
 def memory_full(workers: list[dict], what: str) -> MemoryError:
     """Return what is raised where nothing goes on."""
     fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
-    used, limit = (validation.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
+    used, limit = (checks.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
     return MemoryError(
         f"the workers have stopped before the {what} were done, for their memory is full ({len(workers)} paused, at "
         f"{used} of {limit}); give each more memory (memory_limit) or fewer threads, or use smaller chunks "

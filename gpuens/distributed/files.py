@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, io, progress, validation
 from gpuens import device as devices
-from gpuens import io, progress, validation
 from gpuens.arrays import open_npy
+from gpuens.checks import reading
 from gpuens.columns import chosen, left_out, without
 from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS
-from gpuens.validation import reading
 from gpuens.writing import replacing, replacing_folder
 
 HEAD = 10_000  # objects by which ids are told in chunks
@@ -39,9 +39,9 @@ def read_labels(
     with clients.needs_dask():
         import dask.array  # noqa: F401
 
-    kind = validation.file_kind(path, IN_CHUNKS)
-    chunk_rows = validation.integer(chunk_rows, "chunk_rows", minimum=1)
-    validation.readable_path(path, folder=kind == ".zarr")
+    kind = checks.file_kind(path, IN_CHUNKS)
+    chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
+    checks.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # workers may have been started elsewhere
     labels, names, head = _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows)
     wanted, _ = chosen(names, columns, exclude)
@@ -64,7 +64,7 @@ def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Calla
     import dask
 
     whole = _opened(path, kind)
-    validation.label_matrix_shape(whole.shape, columns_are_clusterings=True)
+    checks.check_label_shape(whole.shape, columns_are_clusterings=True)
     validation.label_file_shape(path, whole.shape)
     bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
     read = dask.delayed(_rows_of_file, pure=False)
@@ -125,7 +125,7 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     """
     client = clients.active(client)
     labels = graph.as_declared(labels, "labels", client)
-    kind = validation.file_kind(path, OUTPUTS)
+    kind = checks.file_kind(path, OUTPUTS)
     if kind not in (".npy", ".zarr"):
         whole = devices.to_host(waiting.results([labels], client, "labels of objects")[0])
         io.write_labels(path, whole)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import contingency, validation
+from gpuens import checks, contingency
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
@@ -63,7 +63,7 @@ def _fit_in_pieces(estimator: Any, chunks: Chunks) -> Any:
     """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
     rows = ChunkPieces(chunks, estimator.device)
     chunks.merged = []
-    validation.n_clusters(estimator.n_clusters, rows.n_rows)
+    checks.check_n_clusters(estimator.n_clusters, rows.n_rows)
     rule = estimator._learn(rows)
     estimator.reduction_ = ScatteredReduction(rows.numbering, np.empty(0, dtype=np.int64), None, chunks=chunks)
     estimator.labels_ = estimator.reduction_.of_rows(Ruled(rule, estimator.device))
@@ -86,7 +86,7 @@ def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> A
            [2, 1, 3, 0],
            [1, 0, 0, 1]])
     """
-    validation.choice(layout, "layout", ("auto", "dense", "sparse"))
+    checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
     chunks = Chunks(labels, client)
     if layout == "auto":
         n_clusters = sum(len(c) for c in chunks.numbering.categories)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, validation
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.distributed import waiting
 
 
@@ -16,9 +16,9 @@ def by_rows(labels: Any, client: Any) -> tuple[Any, list]:
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
         names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
     validation.in_chunks(labels)
-    validation.label_matrix_shape(labels.shape, columns_are_clusterings=True)
+    checks.check_label_shape(labels.shape, columns_are_clusterings=True)
     labels = as_declared(labels, "labels", client)
-    validation.label_matrix_shape(labels.shape, columns_are_clusterings=names is not None)
+    checks.check_label_shape(labels.shape, columns_are_clusterings=names is not None)
     if len(labels.chunks[1]) > 1:
         labels = labels.rechunk({1: -1})
     if not all(labels.chunks[0]):

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.distributed import clients, graph, waiting, worker
 
 
@@ -24,7 +24,7 @@ class Plan(NamedTuple):
     in_pieces: bool = False  # whether the rows are going to stay where they are, as they do not fit here
 
     def __str__(self) -> str:
-        size = validation.human_bytes(self.expected_bytes)
+        size = checks.human_bytes(self.expected_bytes)
         return (
             f"{self.n_objects:,} objects in {self.n_chunks} chunks; {self.pilot_groups:,} distinct label rows in "
             f"{self.pilot_objects:,} of them, so about {self.expected_groups:,} in all: {size}"

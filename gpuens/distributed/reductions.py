@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks, validation
 from gpuens import device as devices
-from gpuens import validation
 from gpuens.distributed import graph, worker
 from gpuens.ensemble import Ensemble
 from gpuens.reduction import Reduction
@@ -82,7 +82,7 @@ class SampledChunks(Reduction):
 
     def expand(self, labels: Any) -> Any:
         labels = devices.to_host(labels)
-        validation.one_per_row(labels, self.n_rows, "labels")
+        checks.check_one_per_row(labels, self.n_rows, "labels")
         estimator = copy.copy(self.estimator)  # as it is now, without what holds on to chunks, of earlier fits too
         for name in ("reduction_", "labels_"):
             estimator.__dict__.pop(name, None)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import contingency, validation
+from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble, _encode, _missing_everywhere
@@ -46,7 +46,7 @@ class Sampled(NamedTuple):
 
 def _encoded(block: Any) -> Ensemble:
     """Return a chunk as an ensemble with a numbering of its own."""
-    validation.dense(block)
+    checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
     codes, categories = _encode([matrix[:, m] for m in names], names)
@@ -60,7 +60,7 @@ def own_groups(block: Any) -> Reduction:
 
 def reduce_chunk(block: Any, start: int) -> Part:
     ensemble = _encoded(block)
-    validation.objects_are_labelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
+    checks.refuse_unlabelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
     groups = core_groups(ensemble, device=ensemble.device_kind)
     return Part(groups.ensemble.codes, groups.weights, ensemble.categories)
 
