@@ -17,6 +17,7 @@ from typing import Any
 from gpuens.methods import ESTIMATORS
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
+from gpuens.methods import register as register
 
 __version__ = "0.1.0"
 
@@ -40,7 +41,7 @@ _PUBLIC: dict[str, str | None] = {
     "similarity": None,
 }
 
-__all__ = [*sorted([*_PUBLIC, "consensus", "methods"]), "__version__"]
+__all__ = [*sorted([*_PUBLIC, "consensus", "methods", "register"]), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -524,13 +524,6 @@ def _replaceable(path: str, folder: str) -> bool:
     return os.geteuid() in (0, where.st_uid, os.stat(path).st_uid)
 
 
-def command_options(given: Iterable[str], method: str, allowed: Iterable[str]) -> None:
-    """Refuse options of the command line that a method does not have."""
-    for option in given:
-        if option not in allowed:
-            raise ValueError(f"{option} is no option of method {method!r}, which has {', '.join(allowed)}.")
-
-
 def features_option(features: str | None, scheduler: str | None, method: str, *, takes: bool) -> None:
     """Refuse features for a method that takes none, and to leave them out or work in chunks where they are needed."""
     if features is not None and not takes:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gpuens
+from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus
 
 ROOT = Path(gpuens.__file__).parent
@@ -29,7 +30,7 @@ LAYERS = [
     {"ensemble", "features", "soft_ensemble"},
     {"tables", "arrays", "annotated"},
     {"columns", "fields"},
-    {"checks", "validation", "device", "kernels", "progress", "record", "writing", "compiled"},
+    {"checks", "validation", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
@@ -188,7 +189,8 @@ def test_unknown_names_are_attribute_errors():
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__main__")])
-def test_docstrings_and_their_examples(module, capsys):
+def test_docstrings_and_their_examples(module, capsys, monkeypatch):
+    monkeypatch.setattr(REGISTRY, "_registered", {})  # which an example adds to
     module = importlib.import_module(module)
     assert module.__doc__, "a module says what it is for"
     failed, _ = doctest.testmod(module)

@@ -1,6 +1,8 @@
 """The command line: what it writes, what it says, and that a refusal is one sentence that leaves nothing behind."""
 
+import argparse
 import hashlib
+import inspect
 import json
 import os
 import platform
@@ -156,10 +158,47 @@ def test_options_reach_the_method(folder, call, options, estimator):
     assert json.loads(Path("out.npy.json").read_text())["parameters"] == estimator.get_params()
 
 
-def test_every_parameter_of_every_method_has_an_option():
-    offered = {parameter for _, parameter, _, _ in cli.run.METHOD_OPTIONS} | {"n_clusters", "reduction"}
+def test_every_parameter_of_every_method_is_an_option_of_its_own_and_explained():
+    parser = argparse.ArgumentParser()
+    cli.run.add(lambda *_, **__: parser)
+    shared = {"-k", "--seed", "--reduce", "--device"}
     for kind in methods().values():
-        assert set(kind._get_param_names()) <= offered
+        own = cli.options.flags(kind)
+        assert [option.name for option in own.values()] == list(inspect.signature(kind).parameters)
+        assert own.keys() & parser._option_string_actions.keys() == own.keys() & shared
+        assert all(option.said or option.meaning for option in own.values())
+
+
+def test_methods_are_listed_and_their_options_told(folder, call):
+    _, out, _ = call("methods")
+    assert [line.split()[0] for line in out] == sorted(methods())
+    code, out, err = call("methods lwgp scec")
+    assert (code, err) == (0, [])
+    text = " ".join(" ".join(out).split())
+    assert "LWGP. Locally weighted graph partitioning: objects and clusters" in text
+    assert re.search(r"--theta VALUE How mildly .* uses 0\.4\. \(float > 0; 0\.4 if not given\)", text)
+    facts = json.loads("".join(call("methods --json")[1]))
+    assert facts.keys() == methods().keys()
+    assert facts["eac"]["options"]["--linkage"]["type"] == '{"average", "single", "complete"}'
+    assert facts["eac"]["options"]["--linkage"]["default"] == "average"
+    code, _, err = call("methods nothing")
+    assert (code, len(err)) == (2, 1)
+    assert err[0].startswith("gpuens: method must be one of ")
+
+
+def test_help_has_the_options_of_the_method_that_is_named(capsys):
+    for line, there in (("run --help", False), ("run --method=scec -h", True)):
+        with pytest.raises(SystemExit) as end:
+            cli.main(line.split())
+        assert end.value.code == 0
+        assert ("--alpha VALUE" in capsys.readouterr().out) == there
+    assert cli.main(["run", "--method", "nothing", "--help"]) == 2
+
+
+def test_options_come_before_or_after_what_they_are_about(folder, call):
+    expected = LWGP(5, theta=1.0, n_init=2, random_state=3).fit(LABELS).labels_
+    assert call("run --theta 1 --n-init=2 labels.csv --method lwgp -k 5 --seed 3 -o out.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("out.npy"), expected)
 
 
 def test_columns_and_key_choose_what_is_read(folder, call):
@@ -329,7 +368,7 @@ BEFORE_READING = {
     "run labels.csv --method s-cce -k 3 --mu -1": "mu must be from 0 to 1, or None for the consistency of the *",
     "run labels.csv --method cgc -k 3 --max-iter 0": "max_iter must be from 1 to 1000000, but is 0.",
     "run labels.csv -k 3 --reduce halves": "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'.",
-    "run labels.csv -k 3 --reduce sample": "reduction 'sample' needs size: write for example sample:size=5000.",
+    "run labels.csv -k 3 --reduce sample": "reduction 'sample' needs size: write sample:size=VALUE.",
     "run labels.csv -k 3 --reduce sample:5,sise=3": "reduction 'sample' cannot take 'sise=3'; it has size, *",
     "run labels.csv -k 3 --reduce core-groups:5": "reduction 'core-groups' cannot take '5'; it has no parameters, *",
     "run labels.csv -k 3 --reduce sample:0": "size must be at least 1, but is 0.",
@@ -345,7 +384,12 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "unrecognized arguments: --fast; see gpuens --help.",
+    "run labels.csv --fast": "--fast is no option of method 'lwea', which has -k, --theta, --distance-threshold, *",
+    "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
+    "run labels.csv --theta": "--theta must be a number, not ''.",
+    "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",
+    "run labels.csv --distance-threshold far": "--distance-threshold must be a number or none, not 'far'.",
+    "run labels.csv --method hbgf -k 3 --n-init 2.5": "--n-init must be a whole number, not '2.5'.",
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
     "": "the following arguments are required: COMMAND; see gpuens --help.",
     "cluster": "argument COMMAND: invalid choice: 'cluster' (choose from *",

@@ -1,15 +1,44 @@
 """What several commands can be told: which part of files to read, and how."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any, NoReturn
+
+from gpuens.cli.options import OfMethod, explain, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence, like everything else here."""
+    """A parser that refuses in one sentence, like everything else here.
+
+    With ``of_method`` among its defaults it takes any option, for which method has it is found out later: see
+    `gpuens.cli.options`.
+    """
+
+    _taken: Sequence[str] = ()  # options that are left to the method
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.get_default("of_method") is not None:
+            if {"-h", "--help"} & set(args):
+                self._explain_method(args)
+            self._taken = unknown(self, args)
+            for flag in self._taken:
+                self.add_argument(flag, action=OfMethod, nargs="?", help=argparse.SUPPRESS)
+        return super().parse_known_args(args, namespace)
+
+    def _explain_method(self, args: list[str]) -> None:
+        """Add the options of the method to the help, if the command names one."""
+        named = Parser(add_help=False, allow_abbrev=False)
+        named.add_argument("--method")
+        method = named.parse_known_args(args)[0].method
+        if method is not None:
+            from gpuens.methods import REGISTRY
+
+            explain(self, method, REGISTRY.load(method))
 
     def error(self, message: str) -> NoReturn:
         message = message if len(message) <= 500 else f"{message[:250]} …"  # it quotes whatever was typed
-        raise ValueError(f"{message.rstrip('.')}; see {self.prog} --help.")
+        taken = f" ({', '.join(self._taken)}: options of a method take a value)" if self._taken else ""
+        raise ValueError(f"{message.rstrip('.')}{taken}; see {self.prog} --help.")
 
 
 def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from gpuens.cli.files import print_json
-from gpuens.cli.run import _options_of
+from gpuens.cli.methods import summaries
 from gpuens.record import extras, surroundings
 
 
@@ -15,8 +15,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def info(args: argparse.Namespace) -> None:
-    import inspect
-
     from gpuens import device
     from gpuens.checks import human_bytes
     from gpuens.methods import methods
@@ -25,7 +23,7 @@ def info(args: argparse.Namespace) -> None:
     facts["devices"] = device.describe()
     facts["threads"] = device.n_threads()
     facts["memory"] = {"total": device.total_memory(), "budget": device.memory_budget()}
-    facts["methods"] = {name: (inspect.getdoc(kind) or "").split("\n")[0] for name, kind in sorted(methods().items())}
+    facts["methods"] = summaries(methods())
     facts["extras"] = extras()
     if args.json:
         print_json(facts)
@@ -41,7 +39,7 @@ def info(args: argparse.Namespace) -> None:
         print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
     print("\nmethods")
     for name, meaning in facts["methods"].items():
-        print(f"  {name:8}{meaning}\n{'':10}{', '.join(_options_of(methods()[name]))}")
+        print(f"  {name:8}{meaning}")
     print("\nextras (pip install 'gpuens[NAME]')")
     for name, packages in facts["extras"].items():
         print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))

@@ -7,45 +7,8 @@ from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, check_output, facts, say_written
+from gpuens.cli.options import flags
 from gpuens.record import Clock
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be numbers with commas between them, not {text!r}") from None
-
-
-# options of `gpuens run` for the parameters of methods: option, parameter, type, what it means
-METHOD_OPTIONS: list[tuple[str, str, Callable[[str], Any], str]] = [
-    (
-        "--theta",
-        "theta",
-        float,
-        "how mildly uncertainty is punished (lwea, lwgp), or when objects are neighbours (CCE)",
-    ),
-    ("--n-neighbors", "n_neighbors", int, "neighbours in the features that have a say (ecrmc)"),
-    ("--mu", "mu", float, "share of coupled similarity, the rest being common neighbours"),
-    ("--weights", "weights", _numbers, "what the clusterings count for: numbers with commas"),
-    (
-        "--alpha",
-        "alpha",
-        float,
-        "what it is worth that few own clusters correspond to each one of the consensus (scec)",
-    ),
-    ("--beta", "beta", float, "what it is worth that correspondences of an own cluster sum to 1 (scec)"),
-    ("--init", "init", str, "where starts begin: kmeans, clustering or random (scec)"),
-    ("--tol", "tol", float, "end when no membership changes by more than this (scec)"),
-    ("--linkage", "linkage", str, "average, single or complete"),
-    ("--distance-threshold", "distance_threshold", float, "cut at this distance (1 - similarity), instead of -k"),
-    ("--n-init", "n_init", int, "starts: of a final k-means, or of scec"),
-    ("--max-iter", "max_iter", int, "iterations of each start at most"),
-    ("--imbalance", "imbalance", float, "by how much of the average METIS may make a part heavier"),
-    ("--seed", "random_state", int, "seed of what is drawn at random (any method takes it)"),
-    ("--reduce", "reduction", str, "work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …"),
-    ("--device", "device", str, "where to work: auto, cpu or cuda"),
-]
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -54,14 +17,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "run",
         run,
         "Find the consensus of the base clusterings in a file.",
-        epilog="A record of the run is written beside the output: OUTPUT.json.",
+        epilog="The options of each method, such as --theta, are told by `gpuens methods NAME`. A record of the run is "
+        "written beside the output: OUTPUT.json.",
     )
     parser.add_argument(
         "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: a column a clustering"
     )
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
-    parser.add_argument("--method", default="lwea", help="one of those that `gpuens info` lists (lwea)")
+    parser.add_argument("--method", default="lwea", help="one of those that `gpuens methods` lists (lwea)")
     add_reading(parser)
     parser.add_argument(
         "--drop-unlabelled",
@@ -92,8 +56,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
     parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
-    for option, parameter, kind, meaning in METHOD_OPTIONS:
-        parser.add_argument(option, dest=parameter, type=kind, default=argparse.SUPPRESS, metavar="VALUE", help=meaning)
+    parser.add_argument("--seed", type=int, help="seed of what is drawn at random (any method takes it)")
+    parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
+    parser.add_argument("--device", help="where to work: auto, cpu or cuda (auto)")
+    parser.set_defaults(of_method={})
 
 
 def run(args: argparse.Namespace) -> None:
@@ -108,9 +74,8 @@ def run(args: argparse.Namespace) -> None:
     kinds = io.IN_CHUNKS if args.scheduler else io.INPUTS
     check_inputs(args.labels, kinds=kinds)
     from gpuens import device as devices
-    from gpuens.methods import methods
 
-    estimator = _estimator(args, methods())
+    estimator = _estimator(args)
     device = devices.resolve(estimator.device)
     output = _beside(args.labels, args.method, kinds) if args.output is None else args.output
     check_output(output, args.labels, *([args.features] if args.features else []))
@@ -221,30 +186,27 @@ def _of_all(labels: Any, labelled: Any) -> Any:
     return found
 
 
-def _estimator(args: argparse.Namespace, methods: dict[str, Any]) -> Any:
+def _estimator(args: argparse.Namespace) -> Any:
     """Return the estimator that the options describe, or refuse them, before anything takes long."""
     from gpuens import checks, validation
+    from gpuens.methods import REGISTRY
 
-    kind = methods[checks.check_choice(args.method, "method", sorted(methods))]
+    kind: Any = REGISTRY.load(args.method)
     validation.features_option(args.features, args.scheduler, args.method, takes=kind._takes_features)
-    given = {parameter: getattr(args, parameter) for _, parameter, _, _ in METHOD_OPTIONS if parameter in args}
-    if "random_state" not in kind._get_param_names():  # such a method draws nothing: any seed gives the same
-        checks.make_generator(given.pop("random_state", None))
-    validation.command_options(
-        [option for option, parameter, _, _ in METHOD_OPTIONS if parameter in given],
-        args.method,
-        _options_of(kind),
-    )
+    own = flags(kind)
+    given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
+    given = {flag: value for flag, value in given.items() if value is not None}
+    if "--seed" not in own:  # such a method draws nothing: any seed gives the same
+        checks.make_generator(given.pop("--seed", None))
+    for flag in (*given, *args.of_method):
+        if flag not in own:
+            has = [*own, *["--features"] * kind._takes_features]
+            raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
+    given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
     validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
-    estimator = kind(args.n_clusters, **given)
+    estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
     estimator._checked()
     return estimator
-
-
-def _options_of(kind: Any) -> list[str]:
-    has = kind._get_param_names()
-    features = ["--features"] if kind._takes_features else []
-    return ["-k", *features, *(option for option, parameter, _, _ in METHOD_OPTIONS if parameter in has)]
 
 
 def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:

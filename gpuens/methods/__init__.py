@@ -3,8 +3,9 @@
 This registry is all that ``import gpuens`` loads; a method's file is loaded when it is first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from gpuens.registry import Registry
 
 if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
@@ -24,16 +25,20 @@ _METHODS = {
     "s-cce": "SCCE",
     "scec": "SCEC",
 }
-# public name of an estimator -> its file
-ESTIMATORS = {estimator: method.replace("-", "_") for method, estimator in _METHODS.items()}
+ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
+REGISTRY = Registry(
+    "method",
+    f"{__name__}.base:Consensus",
+    {method: f"{__name__}.{method.replace('-', '_')}:{estimator}" for method, estimator in _METHODS.items()},
+)
 
-__all__ = [*ESTIMATORS, "consensus", "methods"]
+__all__ = [*ESTIMATORS, "consensus", "methods", "register"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{ESTIMATORS[name]}"), name)
+    value = REGISTRY.load(ESTIMATORS[name])
     globals()[name] = value
     return value
 
@@ -45,11 +50,44 @@ def __dir__() -> list[str]:
 def methods() -> "dict[str, type[Consensus]]":
     """Return the estimators by the names that `consensus` and the command line take.
 
+    They are gpuens's own, those that `register` has added, and those of installed packages that have entry points of
+    the group "gpuens.methods":
+
+        [project.entry-points."gpuens.methods"]
+        cspa = "your_package.cspa:CSPA"
+
     >>> import gpuens as ge
     >>> sorted(ge.methods())
     ['cgc', 'crc-c', 'crc-ia', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
     """
-    return {method: __getattr__(estimator) for method, estimator in _METHODS.items()}
+    return REGISTRY.all()
+
+
+def register(name: str, estimator: "type[Consensus]") -> None:
+    """Add a method to those that `methods` lists, for `consensus` and, in a process that imports it, the command line.
+
+    Parameters
+    ----------
+    name : str
+        Of small letters, digits and dashes; none that is taken.
+    estimator : class
+        Derived from `gpuens.methods.base.Consensus`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For names that are taken or cannot be written in a command, and for what is no such class.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> class Mild(ge.LWEA):
+    ...     "LWEA that punishes uncertainty less."
+    >>> ge.register("mild", Mild)
+    >>> ge.consensus([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]], n_clusters=2, method="mild").tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    REGISTRY.register(name, estimator)
 
 
 def consensus(
@@ -82,9 +120,7 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    from gpuens import checks
-
-    estimator = methods()[checks.check_choice(method, "method", sorted(_METHODS))]
+    estimator = REGISTRY.load(method)
     names = estimator._get_param_names()
     for name in parameters:
         if name not in names:

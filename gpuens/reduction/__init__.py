@@ -4,10 +4,10 @@ A reduction is any object with ``reduce(ensemble) -> Reduction``. Core groups ar
 uses when it is told nothing else.
 """
 
-import inspect
 from typing import Any
 
 from gpuens import checks
+from gpuens.options import named
 from gpuens.reduction.base import Reduction, check_reduced
 from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
@@ -35,33 +35,4 @@ def reducer(value: Any) -> Any:
                 f"parameters such as 'sample:5000', not {checks.shown(value)}."
             )
         return value
-    name, _, text = value.partition(":")
-    kind = _BY_NAME[checks.check_choice(name, "reduction", sorted(_BY_NAME))]
-    accepted = inspect.signature(kind).parameters
-    names = list(accepted)
-    given: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        parameter, equals, value = part.partition("=")
-        if not equals:
-            parameter, value = (names or [part])[0], part
-        if parameter not in names or parameter in given:
-            has = ", ".join(names) if names else "no parameters"
-            raise ValueError(f"reduction {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
-        given[parameter] = _literal(value)
-    missing = [
-        parameter.name
-        for parameter in accepted.values()
-        if parameter.default is parameter.empty and parameter.name not in given
-    ]
-    if missing:
-        raise ValueError(f"reduction {name!r} needs {', '.join(missing)}: write for example {name}:{missing[0]}=5000.")
-    return kind(**given)
-
-
-def _literal(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return None if text == "None" else text
+    return named(value, _BY_NAME, "reduction")

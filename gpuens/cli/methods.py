@@ -1,0 +1,51 @@
+"""``gpuens methods``: the methods that there are, and the options of each."""
+
+import argparse
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gpuens.cli.arguments import Parser
+from gpuens.cli.files import print_json
+from gpuens.cli.options import explain, flags
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Say what the command takes."""
+    parser = command("methods", methods, "List the methods, or tell what the options of some of them mean.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="methods to tell about")
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def methods(args: argparse.Namespace) -> None:
+    from gpuens.methods import REGISTRY
+
+    if not args.names and not args.json:
+        for name, summary in summaries(REGISTRY.all()).items():
+            print(f"{name:8} {summary}")
+        return
+    kinds = {name: REGISTRY.load(name) for name in args.names} if args.names else REGISTRY.all()
+    if args.json:
+        print_json({name: _facts(kind) for name, kind in kinds.items()})
+        return
+    for name, kind in kinds.items():
+        parser = Parser(description=f"{kind.__name__}. {_summary(kind)}", usage=argparse.SUPPRESS, add_help=False)
+        explain(parser, name, kind)
+        print(parser.format_help())
+
+
+def summaries(kinds: dict[str, Any]) -> dict[str, str]:
+    """Return the first line of each method's docstring."""
+    return {name: _summary(kind) for name, kind in kinds.items()}
+
+
+def _summary(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").split("\n")[0]
+
+
+def _facts(kind: type) -> dict[str, Any]:
+    said = {
+        flag: {"parameter": option.name, "type": option.said, "default": option.default, "meaning": option.meaning}
+        for flag, option in flags(kind).items()
+    }
+    return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": _summary(kind), "options": said}

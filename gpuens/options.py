@@ -1,0 +1,145 @@
+"""Parameters written as text, "0.4" or "lwca:theta=0.4", read by the signature and the docstring of their class."""
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+NEEDED = inspect.Parameter.empty  # the default of a parameter that has none
+
+
+class Option(NamedTuple):
+    """A parameter that can be written as text.
+
+    >>> from gpuens.options import options
+    >>> def crowd(size: int | None = None, name: str = "crowd"): ...
+    >>> options(crowd)["size"].read("7"), options(crowd)["name"].read("7")
+    (7, '7')
+    """
+
+    name: str
+    kind: Any  # the annotation
+    default: Any
+    said: str = ""  # the type as the docstring has it
+    meaning: str = ""  # what the docstring says of it
+
+    def read(self, text: str, called: str | None = None) -> Any:
+        """Return the value that a text stands for, or refuse it; ``called`` is how the user wrote the parameter."""
+        from gpuens.checks import shown
+
+        for reader, _ in self._readers():
+            try:
+                return reader(text)
+            except ValueError:
+                pass
+        raise ValueError(f"{called or self.name} must be {self.kinds}, not {shown(text)}.")
+
+    @property
+    def kinds(self) -> str:
+        """What it can be, in words: "a whole number or none"."""
+        return " or ".join(words for _, words in self._readers()) or "given in Python"
+
+    def _readers(self) -> list[tuple[Callable[[str], Any], str]]:
+        """Return what reads the kinds that the annotation names: the narrow ones first."""
+        union = typing.get_origin(self.kind) in (typing.Union, types.UnionType)
+        kinds = typing.get_args(self.kind) if union else (self.kind,)
+        if isinstance(self.kind, str) or NEEDED in kinds or Any in kinds:
+            return [(_anything, "a value")]
+        names = {getattr(typing.get_origin(kind) or kind, "__name__", "") for kind in kinds}
+        return list(dict.fromkeys(reader for name, reader in READERS.items() if name in names))
+
+
+def _none(text: str) -> None:
+    if text.lower() != "none":
+        raise ValueError
+
+
+def _truth(text: str) -> bool:
+    try:
+        return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _anything(text: str) -> Any:
+    for reader in (_none, int, float, _numbers):
+        try:
+            return reader(text)
+        except ValueError:
+            pass
+    return text
+
+
+# by the name of a type: what reads it, and what it is in words
+READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "bool": (_truth, "true or false"),
+    "int": (int, "a whole number"),
+    "float": (float, "a number"),
+    "Sequence": (_numbers, "numbers with commas between them"),
+    "ndarray": (_numbers, "numbers with commas between them"),
+    "NoneType": (_none, "none"),
+    "Literal": (str, "a word"),  # which one, the class itself checks
+    "str": (str, "a word"),
+}
+
+
+def options(kind: Callable) -> dict[str, Option]:
+    """Return the parameters of a class or function by name, with what its docstring says of each."""
+    try:
+        parameters = inspect.signature(kind, eval_str=True).parameters
+    except NameError:  # annotations that only a type checker can look up
+        parameters = inspect.signature(kind).parameters
+    meanings = _meanings(inspect.getdoc(kind) or "")
+    return {
+        name: Option(name, parameter.annotation, parameter.default, *meanings.get(name, ()))
+        for name, parameter in parameters.items()
+    }
+
+
+def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
+    """Return the type and the meaning of each parameter in the section "Parameters" of a numpydoc docstring."""
+    found = {}
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
+    entries = re.findall(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1] if section else "", re.MULTILINE)
+    for head, text in entries:
+        names, _, said = head.partition(" : ")
+        for name in names.split(","):
+            found[name.strip()] = said.strip(), " ".join(text.split())
+    return found
+
+
+def named(text: str, kinds: Mapping[str, Callable], what: str) -> Any:
+    """Return what a text such as "sample:5000,by=sum" names: a class of ``kinds``, called with what it is given.
+
+    After the name come the parameters, with commas between them: a value alone is the first parameter. ``what`` is the
+    argument that was given the text, for refusals.
+
+    >>> from gpuens.options import named
+    >>> named("range:stop=7", {"range": lambda stop, step=1: list(range(0, stop, step))}, "reduction")
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    from gpuens.checks import check_choice
+
+    name, _, rest = text.partition(":")
+    kind = kinds[check_choice(name, what, sorted(kinds))]
+    known = options(kind)
+    given: dict[str, Any] = {}
+    # a comma ends a parameter where another one's name and = follow, so that numbers may have commas between them
+    for part in filter(None, map(str.strip, re.split(r",(?=\s*\w+\s*=)", rest))):
+        parameter, equals, value = (side.strip() for side in part.partition("="))
+        if not equals:
+            parameter, value = next(iter(known), part), part
+        if parameter not in known or parameter in given:
+            has = ", ".join(known) if known else "no parameters"
+            raise ValueError(f"{what} {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
+        given[parameter] = known[parameter].read(value)
+    missing = [option.name for option in known.values() if option.default is NEEDED and option.name not in given]
+    if missing:
+        raise ValueError(f"{what} {name!r} needs {', '.join(missing)}: write {name}:{missing[0]}=VALUE.")
+    return kind(**given)

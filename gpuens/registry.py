@@ -1,0 +1,119 @@
+"""Classes by name, each loaded when it is first asked for: gpuens's own, registered ones, those of other packages."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+
+class Registry:
+    """The classes of one kind, by the names that users write.
+
+    Parameters
+    ----------
+    what : str
+        The kind, as refusals name it: "method". Other packages add to it by entry points of the group "gpuens.methods".
+    base : str
+        "module:Class", from which all of them derive.
+    own : mapping of str to str
+        The names of those that come with gpuens, each with its "module:Class".
+    """
+
+    def __init__(self, what: str, base: str, own: Mapping[str, str]) -> None:
+        self.what, self.base, self.own = what, base, dict(own)
+        self._registered: dict[str, type] = {}
+
+    def load(self, name: Any) -> Any:
+        """Return the class of a name, or refuse the name and list those that there are."""
+        if isinstance(name, str) and name in self._registered:
+            return self._registered[name]
+        if isinstance(name, str) and name in self.own:
+            return _at(self.own[name])
+        from gpuens import checks  # which imports NumPy
+
+        theirs = dict(self._theirs())
+        return self._class_of(theirs[checks.check_choice(name, self.what, self._names(theirs))])
+
+    def all(self) -> dict[str, Any]:
+        """Return every class by its name, in the order of the names; an entry point that does not load only warns."""
+        theirs = dict(self._theirs())
+        found = {}
+        for name in self._names(theirs):
+            try:
+                found[name] = self._class_of(theirs[name]) if name in theirs else self.load(name)
+            except (ImportError, TypeError) as error:
+                warnings.warn(str(error), stacklevel=3)
+        return found
+
+    def register(self, name: str, kind: type) -> None:
+        """Add a class, or refuse a name that is taken or cannot be written in a command, and what is no such class."""
+        self._check_name(name)
+        self._check_class(kind, name)
+        before = self._registered.get(name)
+        taken = dict(self._theirs()).keys() | self.own.keys()
+        if before is not None and (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
+            taken |= {name}  # the same class again is that of a notebook's cell that ran twice
+        if name in taken:
+            raise ValueError(f"name {name!r} is that of another {self.what}; choose one that is free.")
+        self._registered[name] = kind
+
+    def _names(self, theirs: Mapping[str, Any]) -> list[str]:
+        return sorted({*self.own, *self._registered, *theirs})
+
+    def _theirs(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and entry points of other packages; warn of those that cannot be had."""
+        from importlib.metadata import entry_points
+
+        seen: dict[str, str] = dict(self.own)
+        for entry in entry_points(group=f"gpuens.{self.what}s"):
+            if seen.get(entry.name) == entry.value:  # a package that is installed twice
+                continue
+            try:
+                self._check_name(entry.name)
+            except ValueError as error:
+                warnings.warn(f"{_of(entry)} is left out: {error}", stacklevel=4)
+                continue
+            if entry.name in seen:
+                warnings.warn(f"{_of(entry)} is left out: there is another {self.what} of that name.", stacklevel=4)
+                continue
+            seen[entry.name] = entry.value
+            yield entry.name, entry
+
+    def _class_of(self, entry: Any) -> type:
+        try:
+            kind = entry.load()
+        except Exception as error:  # whatever the other package does when it is imported
+            raise ImportError(
+                f"{_of(entry)} does not load ({type(error).__name__}: {error}); mend that package or remove it."
+            ) from error
+        self._check_class(kind, entry.name)
+        return kind
+
+    def _check_name(self, name: Any) -> None:
+        from gpuens import checks
+
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, not {checks.shown(name)}.")
+        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+            raise ValueError(f"name must be of small letters, digits and single dashes, not {checks.shown(name)}.")
+
+    def _check_class(self, kind: Any, name: str) -> None:
+        from gpuens import checks
+
+        base = _at(self.base)
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            raise TypeError(
+                f"{self.what} {name!r} must be a class derived from {self.base.replace(':', '.')}, not "
+                f"{checks.shown(kind)}."
+            )
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _of(entry: Any) -> str:
+    package = f" of package {entry.dist.name!r}" if entry.dist else ""
+    return f"entry point {entry.name!r}{package}"
