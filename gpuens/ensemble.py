@@ -1,6 +1,6 @@
 """The label matrix: M base clusterings of N objects in one compact array, with its cluster numbering."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,16 +93,18 @@ class Ensemble:
         return cls.of_codes(codes[labelled].copy(order="F"), categories, names, kind), device.to_host(labelled)
 
     @classmethod
-    def of_codes(cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu") -> "Ensemble":
+    def of_codes(
+        cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu", *, sizes: Any = None
+    ) -> "Ensemble":
         """Return the ensemble of codes (n_objects, n_clusterings) that are numbered as `categories` are.
 
-        Nothing is checked; clusters may be without objects.
+        Nothing is checked; clusters may be without objects. `sizes` are counted if they are not given.
         """
         ensemble = object.__new__(cls)
         n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
         ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
         ensemble.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        ensemble.sizes = _sizes(codes, n_clusters)
+        ensemble.sizes = _sizes(codes, n_clusters) if sizes is None else sizes
         ensemble._copies = {device.kind_of(codes): codes}
         return ensemble
 
@@ -121,6 +123,109 @@ class Ensemble:
         subset.sizes = _sizes(codes, np.diff(self.offsets))
         subset._copies = {kind: codes}
         return subset
+
+    def with_(self, labels: Any, *, names: Sequence | None = None) -> "Ensemble":
+        """Return the ensemble with more clusterings of the same objects after its own, which are not encoded again.
+
+        Parameters
+        ----------
+        labels : whatever Ensemble takes, or {name: column}
+            Objects may be without a label in them.
+        names : sequence, optional
+            The names of the new clusterings. Without names they are numbered on from the largest number that is one.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For labels that Ensemble refuses, of other objects or in other memory, and names that are there already.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 1, 1, 1]])
+        >>> ens.with_([[5, 5, 5, 7]]).with_({"leiden": ["a", None, None, "b"]}).names
+        [0, 1, 2, 'leiden']
+        """
+        if isinstance(labels, Mapping):
+            names, labels = list(labels) if names is None else names, list(labels.values())
+        if isinstance(labels, Ensemble):
+            new = Ensemble(labels, names=names)
+        else:
+            found, kind = _coded(labels, names)
+            new = Ensemble.of_codes(*found, kind)
+        if new.n_objects != self.n_objects:
+            raise ValueError(
+                f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
+                "objects in the same order."
+            )
+        if new.device_kind != self.device_kind:
+            raise TypeError(
+                f"labels are in {_MEMORY[new.device_kind]} and the ensemble in {_MEMORY[self.device_kind]}; move them "
+                "there first (cupy.asarray or cupy.asnumpy)."
+            )
+        if new.names == list(range(new.n_clusterings)):  # nobody has given them names
+            whole = [int(name) for name in self.names if isinstance(name, (int, np.integer))]
+            new.names = [1 + max(whole, default=-1) + name for name in new.names]
+        for name in new.names:
+            if name in self.names:
+                raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
+        kind = device.kind_of(self._any_copy)
+        parts = [self._any_copy, new._copy(kind)]
+        dtype = max((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+        shape = (self.n_objects, self.n_clusterings + new.n_clusterings)
+        codes = device.namespace(kind).empty(shape, dtype=dtype, order="F")
+        codes[:, : self.n_clusterings], codes[:, self.n_clusterings :] = (_recoded(part, dtype) for part in parts)
+        return Ensemble.of_codes(
+            codes,
+            self.categories + new.categories,
+            self.names + new.names,
+            self.device_kind,
+            sizes=np.concatenate([self.sizes, new.sizes]),
+        )
+
+    def without(self, clusterings: Any) -> "Ensemble":
+        """Return the ensemble without some of its clusterings; the others are not encoded again.
+
+        Parameters
+        ----------
+        clusterings : name, index, or a list of them
+            A number is an index, from 0 on, unless there are names that are numbers: then it is one of them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For names that are not there or that several clusterings have, where no clustering is left, and where an
+            object has a label in none of those that are left.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 1, 1, 1], [5, 5, 5, 7]])
+        >>> ens.without(1).names, ens.without([0, 2]).to_array().ravel().tolist()
+        ([0, 2], [0, 1, 1, 1])
+        """
+        out = _places(clusterings, self.names)
+        kept = [m for m in range(self.n_clusterings) if m not in out]
+        if not kept:
+            raise ValueError("clusterings: none would be left; leave out fewer of them.")
+        n_clusters = np.diff(self.offsets)[kept]
+        dtype = np.dtype(codes_dtype(int(n_clusters.max())))
+        xp = device.namespace(device.kind_of(self._any_copy))
+        codes = xp.empty((self.n_objects, len(kept)), dtype=dtype, order="F")
+        for place, m in enumerate(kept):
+            codes[:, place] = _recoded(self._any_copy[:, m], dtype)
+        if (gone := device.to_host(_missing_everywhere(codes))).any():
+            raise ValueError(
+                f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
+                f"{int(gone.argmax())}; leave these objects out first (take)."
+            )
+        return Ensemble.of_codes(
+            codes,
+            [self.categories[m] for m in kept],
+            [self.names[m] for m in kept],
+            self.device_kind,
+            sizes=np.concatenate([self.sizes[self.offsets[m] : self.offsets[m + 1]] for m in kept]),
+        )
 
     @property
     def codes(self) -> np.ndarray:
@@ -171,6 +276,28 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
+
+
+_MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}
+
+
+def _places(clusterings: Any, names: list) -> set[int]:
+    """Return the indices of clusterings that are given by their names or indices, or refuse what is neither."""
+    single = isinstance(clusterings, str) or not isinstance(clusterings, Iterable)
+    numbered = any(isinstance(name, (int, np.integer)) for name in names)
+    found = set()
+    for one in [clusterings] if single else clusterings:
+        if isinstance(one, (bool, np.bool_)):
+            raise TypeError(f"clusterings must be names or indices, not {one}; pass np.flatnonzero(mask) of a mask.")
+        if names.count(one) > 1:
+            raise ValueError(f"clusterings: {one!r} is the name of several; give their indices, from 0 on.")
+        if one in names:
+            found.add(names.index(one))
+        elif isinstance(one, (int, np.integer)) and not numbered and 0 <= one < len(names):
+            found.add(int(one))
+        else:
+            raise ValueError(f"clusterings: there is no {checks.shown(one)}; there are {checks.listed(names)}.")
+    return found
 
 
 def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
@@ -248,7 +375,7 @@ def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
         categories.append(device.to_host(column_categories))
         needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
-            codes = _widen(codes, needed)
+            codes = _recoded(codes, np.dtype(needed))
         column_codes[column_codes < 0] = np.iinfo(codes.dtype).max
         codes[:, m] = column_codes
     return codes, categories
@@ -262,10 +389,13 @@ def codes_dtype(n_clusters: int) -> type:
     return np.uint32
 
 
-def _widen(codes: np.ndarray, dtype: type) -> np.ndarray:
-    wide: np.ndarray = codes.astype(dtype, order="F")
-    wide[codes == np.iinfo(codes.dtype).max] = np.iinfo(dtype).max
-    return wide
+def _recoded(codes: Any, dtype: np.dtype) -> Any:
+    """Return codes in another dtype, which has a value for every cluster; what is missing stays missing."""
+    if codes.dtype == dtype:
+        return codes
+    found = codes.astype(dtype, order="F")
+    found[codes == np.iinfo(codes.dtype).max] = np.iinfo(dtype).max
+    return found
 
 
 def _missing_everywhere(codes: Any) -> Any:

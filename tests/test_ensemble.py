@@ -2,6 +2,7 @@
 
 import time
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -593,6 +594,111 @@ def test_take_nothing_and_everything(ens):
         ens.take([4])
     with pytest.raises(TypeError, match="rows must be"):
         ens.take([0.5])
+
+
+SEVERAL = {  # 300 objects: clusterings whose codes are uint8 and uint16, texts, and missing labels
+    "few": [m % 3 for m in range(300)],
+    "text": ["ab"[m % 2] if m % 5 else None for m in range(300)],
+    "many": list(range(299, -1, -1)),
+    "gaps": [-1 if m < 20 else 10 * (m % 7) for m in range(300)],
+    "full": [m % 255 for m in range(300)],  # as many clusters as uint8 has codes for
+}
+CHOICES = [list(some) for n in range(1, 5) for some in combinations(SEVERAL, n) if {*some} - {"text", "gaps"}]
+
+
+def same(found, expected):
+    """Check that two ensembles are the same in everything, and that their codes are where they were."""
+    assert found.codes.dtype == expected.codes.dtype
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    np.testing.assert_array_equal(found.sizes, expected.sizes)
+    np.testing.assert_array_equal(found.offsets, expected.offsets)
+    assert found.names == expected.names
+    assert [c.tolist() for c in found.categories] == [c.tolist() for c in expected.categories]
+    assert (found.device_kind, found.has_missing) == (expected.device_kind, expected.has_missing)
+    assert found.codes.flags.f_contiguous
+
+
+def made_of(names):
+    return ge.Ensemble([SEVERAL[name] for name in names], names=names)
+
+
+@pytest.mark.parametrize("own", CHOICES)
+def test_clusterings_come_and_go_as_if_all_were_encoded_at_once(own):
+    ens, whole = made_of(own), made_of(SEVERAL)
+    new = [name for name in SEVERAL if name not in own]
+    before = ens.to_array()
+    same(ens.with_({name: SEVERAL[name] for name in new}), made_of([*own, *new]))
+    same(ens.with_([SEVERAL[name] for name in new], names=new), made_of([*own, *new]))
+    np.testing.assert_array_equal(ens.to_array(), before)
+    same(whole.without(new), ens)
+    same(whole.without([list(SEVERAL).index(name) for name in new]), ens)
+
+
+def test_clusterings_come_from_frames_and_ensembles(ens):
+    frame = pd.DataFrame({"u": ["x", "x", None, "y"], "v": [1, 2, 3, -1]})
+    expected = ge.Ensemble([["b", "a", "a", None], [3, 3, 7, 7], [0, 1, 2, 1], *(frame[name] for name in "uv")])
+    expected = ge.Ensemble(expected, names=list("pqruv"))
+    same(ens.with_(frame), expected)
+    same(ens.with_(frame[["u"]]).with_({"v": frame["v"]}), expected)
+    other = ge.Ensemble([[0, 0, 1, 1], [1, 2, 2, 2]], names=["s", "t"])
+    same(ens.with_(other), ens.with_([[0, 0, 1, 1], [1, 2, 2, 2]], names=["s", "t"]))
+    same(expected.without(["u", "v"]), ens)
+
+
+def test_clusterings_without_names_are_numbered_on():
+    labels = np.array([[0, 1, 1, 0], [0, 0, 1, 2], [1, 1, 0, 3], [1, 1, 0, 3]])
+    whole = ge.Ensemble(labels)
+    same(ge.Ensemble(labels[:, :1]).with_(labels[:, 1:3]).with_(ge.Ensemble(labels[:, 3:])), whole)
+    fewer = whole.without(1)
+    assert fewer.names == [0, 2, 3]
+    assert fewer.without(3).names == [0, 2]  # its name, not its place
+    assert fewer.with_(labels[:, :2]).names == [0, 2, 3, 4, 5]
+    assert ge.Ensemble(labels, names=list("abcd")).with_(labels[:, :2]).names == [*"abcd", 0, 1]
+    assert ge.Ensemble(labels, names=list("abcd")).without([0, "c", np.int64(3)]).names == ["b"]
+
+
+def test_a_subset_keeps_its_numbering_when_clusterings_come_and_go():
+    ens = made_of(SEVERAL).take([0, 1, 2, 30])
+    found = ens.without("many").with_(ens.without(["few", "text", "gaps", "full"]))
+    assert found.names == ["few", "text", "gaps", "full", "many"]
+    assert found.sizes.sum() == 4 * 5 - 2 - 3  # two of the objects are missing in "text", three in "gaps"
+    assert len(found.categories[-1]) == 300
+
+
+def test_what_cannot_come_or_go_is_refused(ens):
+    refused(lambda: ens.with_([[0, 1, 0]]), ValueError, "labels are of 3 objects and the ensemble has 4")
+    refused(lambda: ens.with_({"p": [0, 1, 0, 1]}), ValueError, "there is a clustering 'p' already")
+    refused(lambda: ens.with_({"s": [-1, -1, -1, -1]}), ValueError, "labels of clustering 's' are all missing")
+    refused(lambda: ens.with_({"s": [0.5, 0, 0, 0]}), ValueError, "labels of clustering 's' are not whole numbers")
+    refused(lambda: ens.with_([[0, 1, 0, 1]], names=["s", "t"]), ValueError, "names must be one for each clustering")
+    refused(lambda: ens.with_({}), ValueError, "labels are empty")
+    refused(lambda: ens.with_(None), TypeError, "labels must be")
+    with pytest.warns(UserWarning, match="constant clusterings tell nothing apart: s"):
+        ens.with_({"s": [1, 1, 1, 1]})
+    refused(lambda: ens.without("s"), ValueError, "there is no 's'; there are 'p', 'q', 'r'")
+    refused(lambda: ens.without([0, 3]), ValueError, "there is no 3; there are 'p', 'q', 'r'")
+    refused(lambda: ens.without(-1), ValueError, "there is no -1")
+    refused(lambda: ens.without([True, False, True]), TypeError, "must be names or indices, not True")
+    refused(lambda: ens.without(["p", "q", 2]), ValueError, "none would be left")
+    refused(lambda: ens.without(["q", "r"]), ValueError, "1 object(s) have a label in none of the others", "object 3")
+    twice = ge.Ensemble(ens, names=["p", "p", "q"])
+    refused(lambda: twice.without("p"), ValueError, "'p' is the name of several")
+    assert twice.without(0).names == ["p", "q"]
+
+
+def test_clusterings_come_and_go_in_gpu_memory(fake_cupy):
+    on_gpu = ge.Ensemble([fake_cupy.asarray(SEVERAL[name]) for name in ("few", "gaps")], names=["few", "gaps"])
+    found = on_gpu.with_({"many": fake_cupy.asarray(SEVERAL["many"])})
+    assert device.kind_of(found.codes_on("cuda")) == "cuda"
+    assert found._copies.keys() == {"cuda"}
+    fewer = found.without("gaps")
+    assert fewer._copies.keys() == {"cuda"}
+    for ours, names in ((found, ["few", "gaps", "many"]), (fewer, ["few", "many"])):
+        assert ours.device_kind == "cuda"
+        ours.device_kind = "cpu"
+        same(ours, made_of(names))
+    refused(lambda: on_gpu.with_({"many": SEVERAL["many"]}), TypeError, "labels are in host memory", "in GPU memory")
+    refused(lambda: made_of(["few"]).with_(on_gpu), TypeError, "labels are in GPU memory")
 
 
 def test_to_array_is_the_callers_to_change(ens):
