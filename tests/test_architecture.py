@@ -197,6 +197,15 @@ def test_docstrings_and_their_examples(module, capsys, monkeypatch):
     assert failed == 0, capsys.readouterr().out
 
 
+def test_the_version_is_written_once_and_types_are_shipped():
+    about = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())
+    assert "version" not in about["project"]
+    assert "version" in about["project"]["dynamic"]
+    place = ROOT.parent / about["tool"]["hatch"]["version"]["path"]
+    assert re.findall(r'^__version__ = "(.*)"$', place.read_text(), re.MULTILINE) == [gpuens.__version__]
+    assert (ROOT / "py.typed").exists()  # within the package, which the wheel takes whole
+
+
 # --- what is read about it --------------------------------------------------------------------------------------------
 
 
