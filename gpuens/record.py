@@ -79,9 +79,10 @@ def machine() -> dict[str, Any]:
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Return the version of each package, None where it is not installed; gpuens's own is that of the code that runs.
 
+    >>> import gpuens as ge
     >>> from gpuens.record import versions
-    >>> versions(["gpuens", "nothing-of-that-name"])
-    {'gpuens': '0.1.0', 'nothing-of-that-name': None}
+    >>> versions(["gpuens", "nothing-of-that-name"]) == {"gpuens": ge.__version__, "nothing-of-that-name": None}
+    True
     """
     return {name: __version__ if name == "gpuens" else _version(name) for name in packages}
 

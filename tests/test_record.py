@@ -1,0 +1,43 @@
+"""What records say: the peak is that of the process itself, and the machine is this one."""
+
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+
+import gpuens as ge
+from gpuens import record
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
+def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
+    held = np.ones(40_000_000)  # 320 MB, which a child has on its account until it runs another program
+    ran = subprocess.run(
+        [sys.executable, "-c", "from gpuens import record; print(record.peak_memory())"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert 1_000_000 < int(ran.stdout) < held.nbytes < record.peak_memory() < psutil.virtual_memory().total
+
+
+def test_the_machine_and_the_versions():
+    here = record.machine()
+    assert here["threads"] >= 1
+    assert here["memory"] == psutil.virtual_memory().total or here["memory"] > 1e8  # a container's, where it has less
+    assert here["processor"] or platform.processor() == ""
+    assert record.versions(["numpy", "gpuens", "no such"]) == {
+        "numpy": np.__version__, "gpuens": ge.__version__, "no such": None,
+    }  # fmt: skip
+    assert record.surroundings()["versions"]["numpy"] == np.__version__
+
+
+def test_a_clock_has_the_seconds_of_each_phase_and_of_all():
+    clock = record.Clock()
+    with clock.phase("first"), clock.phase("within"):
+        pass
+    spent = clock.spent()
+    assert list(spent["seconds"]) == ["within", "first", "total"]
+    assert 0 <= spent["seconds"]["within"] <= spent["seconds"]["first"] <= spent["seconds"]["total"] < 60
+    assert spent["peak_memory_bytes"] == pytest.approx(record.peak_memory(), rel=0.5)
