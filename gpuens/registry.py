@@ -1,7 +1,6 @@
 """Classes by name, each loaded when it is first asked for: gpuens's own, registered ones, those of other packages."""
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -30,21 +29,23 @@ class Registry:
             return self._registered[name]
         if isinstance(name, str) and name in self.own:
             return _at(self.own[name])
-        from gpuens import checks  # which imports NumPy
+        from gpuens import checks
 
         theirs = dict(self._theirs())
-        return self._class_of(theirs[checks.check_choice(name, self.what, self._names(theirs))])
+        names = sorted({*self.own, *self._registered, *theirs})
+        return self._class_of(theirs[checks.check_choice(name, self.what, names)])
 
     def all(self) -> dict[str, Any]:
         """Return every class by its name, in the order of the names; an entry point that does not load only warns."""
-        theirs = dict(self._theirs())
-        found = {}
-        for name in self._names(theirs):
+        from gpuens import checks  # which imports NumPy
+
+        found = {name: self.load(name) for name in (*self.own, *self._registered)}
+        for name, entry in self._theirs():
             try:
-                found[name] = self._class_of(theirs[name]) if name in theirs else self.load(name)
+                found[name] = self._class_of(entry)
             except (ImportError, TypeError) as error:
-                warnings.warn(str(error), stacklevel=3)
-        return found
+                checks.warn(str(error))
+        return dict(sorted(found.items()))
 
     def register(self, name: str, kind: type) -> None:
         """Add a class, or refuse a name that is taken or cannot be written in a command, and what is no such class."""
@@ -58,24 +59,22 @@ class Registry:
             raise ValueError(f"name {name!r} is that of another {self.what}; choose one that is free.")
         self._registered[name] = kind
 
-    def _names(self, theirs: Mapping[str, Any]) -> list[str]:
-        return sorted({*self.own, *self._registered, *theirs})
-
     def _theirs(self) -> Iterator[tuple[str, Any]]:
         """Yield the names and entry points of other packages; warn of those that cannot be had."""
         from importlib.metadata import entry_points
 
-        seen: dict[str, str] = dict(self.own)
+        from gpuens import checks
+
+        seen = self.own | dict.fromkeys(self._registered, "")
         for entry in entry_points(group=f"gpuens.{self.what}s"):
             if seen.get(entry.name) == entry.value:  # a package that is installed twice
                 continue
             try:
                 self._check_name(entry.name)
+                if entry.name in seen:
+                    raise ValueError(f"there is another {self.what} of that name.")
             except ValueError as error:
-                warnings.warn(f"{_of(entry)} is left out: {error}", stacklevel=4)
-                continue
-            if entry.name in seen:
-                warnings.warn(f"{_of(entry)} is left out: there is another {self.what} of that name.", stacklevel=4)
+                checks.warn(f"{_of(entry)} is left out: {error}")
                 continue
             seen[entry.name] = entry.value
             yield entry.name, entry

@@ -41,4 +41,4 @@ def say_written(clock: Clock, output: str, where: str = "") -> None:
 def print_json(facts: Any) -> None:
     import json
 
-    print(json.dumps(facts, indent=2, ensure_ascii=False))
+    print(json.dumps(facts, indent=2, ensure_ascii=False, default=str))
