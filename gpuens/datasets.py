@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, io, validation
+from gpuens import checks, io
 from gpuens.arrays import Archive
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
@@ -85,7 +85,8 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     >>> digits.X.shape, digits.n_classes
     ((1797, 64), 10)
     """
-    validation.dataset_name(name)
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
     if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.INPUTS):
         return _from_file(Path(name), Path(name).name.split(".")[0])
     if name in BUNDLED:
@@ -98,14 +99,17 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
         return _from_file(folder / f"{name}.npz", name)
     if name == "covtype":
         return _fetch_covtype()
-    raise validation.unknown_dataset(name, names(data), folder)
+    where = f"{str(folder)!r} included" if folder else "set GPUENS_DATA to a directory of npz files for others"
+    raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
 
 
 def _folder(data: str | os.PathLike | None) -> Path | None:
     setting = data if data is not None else os.environ.get("GPUENS_DATA") or None
     if setting is None:
         return None
-    validation.data_folder(setting, "GPUENS_DATA" if data is None else "data")
+    if not os.path.isdir(setting):
+        name = "GPUENS_DATA" if data is None else "data"
+        raise FileNotFoundError(f"{name} names {os.fspath(setting)!r}, which is no directory; name one with data sets.")
     return Path(setting)
 
 
@@ -122,8 +126,8 @@ def _from_file(path: Path, name: str) -> Dataset:
         if classes:
             y = X[classes[0]].to_numpy()
             X = X.drop(columns=classes[0])
-    if y is not None:
-        validation.one_class_each(len(y), X.shape[0], path)
+    if y is not None and len(y) != X.shape[0]:
+        raise ValueError(f"data set {str(path)!r} has {X.shape[0]} objects in X but {len(y)} in y; write it anew.")
     return Dataset(name, X, None if y is None else _numbered(y), str(path))
 
 
@@ -135,7 +139,10 @@ def _fetch_covtype() -> Dataset:
             warnings.simplefilter("ignore")  # "Retry downloading"
             X, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.0)
     except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise validation.no_network("covtype", error) from error
+        raise ConnectionError(
+            f"data set 'covtype' could not be downloaded ({checks.gist(error)}): connect to the network, or set "
+            "GPUENS_DATA to a directory with covtype.npz."
+        ) from error
     return Dataset("covtype", X, _numbered(y), "UCI Covertype, downloaded by scikit-learn")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, device, validation
+from gpuens import checks, device
 from gpuens.columns import warn_of_strangers
 
 
@@ -314,8 +314,18 @@ def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndar
 
 def _columns(labels: Any) -> tuple[list, list, str]:
     """Split what the caller gave into M columns; return them with their names and where they live."""
-    validation.not_nothing(labels)
+    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # whose columns would be looked at row by row
+        raise TypeError(
+            "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
+            f"of {checks.listed(labels.obs.columns)}."
+        )
     checks.refuse_sparse(labels)
+    nothing = labels is None or isinstance(labels, (str, bytes, dict, set, frozenset)) or np.isscalar(labels)
+    if nothing or type(labels).__name__ == "NAType":
+        raise TypeError(
+            f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
+            f"{type(labels).__name__}."
+        )
     if hasattr(labels, "columns") and hasattr(labels, "shape"):  # a DataFrame: pandas, polars, cuDF
         kind = "cpu"
         if hasattr(labels, "to_pandas") and hasattr(labels, "iloc"):  # cuDF, whose strings no array interface carries
@@ -327,9 +337,13 @@ def _columns(labels: Any) -> tuple[list, list, str]:
     if isinstance(labels, (list, tuple)):
         kind = device.common_kind(list(labels))
         columns = [_as_column(c) for c in labels]
-        validation.list_of_columns([c.shape for c in columns])
-        if all(isinstance(c, (list, tuple)) for c in labels):
-            validation.columns_not_rows(len(columns), len(columns[0]))
+        _check_columns([c.shape for c in columns])
+        if len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
+            raise ValueError(
+                f"labels are a list of {len(columns)} lists of {len(columns[0])} label(s), and in a list each element "
+                "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
+                "object (or a list of arrays, if there really are so few objects)."
+            )
         return columns, list(range(len(columns))), kind
     kind = device.kind_of(labels)
     matrix = device.native(labels)
@@ -337,6 +351,25 @@ def _columns(labels: Any) -> tuple[list, list, str]:
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
     return [matrix[:, m] for m in range(matrix.shape[1])], list(range(matrix.shape[1])), kind
+
+
+def _check_columns(shapes: list[tuple[int, ...]]) -> None:
+    """Refuse lists whose elements are not 1-D columns of one length, with at least one label each."""
+    if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
+        checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), columns_are_clusterings=True)
+    for position, shape in enumerate(shapes):
+        if len(shape) != 1:
+            raise ValueError(
+                "labels: in a list every element is one base clustering, a 1-D column of labels, but element "
+                f"{position} is {'no column' if not shape else f'{len(shape)}-D'}."
+            )
+    for position, (length,) in enumerate(shapes):
+        if length != shapes[0][0]:
+            raise ValueError(
+                f"labels: every base clustering must label the same objects, but clustering 0 has {shapes[0][0]} "
+                f"labels and clustering {position} has {length}."
+            )
+    checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
 
 
 def _as_column(column: Any) -> Any:
@@ -426,10 +459,52 @@ def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
         codes[known], categories = _encode_column(values.data[known], name)
         return codes, categories
     if values.dtype.kind in "fc":
-        values = validation.numeric_column(values, name)
+        values = _whole_numbers(values, name)
     if values.dtype.kind in "iub":
         return _encode_integers(values, name)
     return _encode_objects(values, name)
+
+
+def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
+    """Return float labels as integers with ``MISSING`` for NaN; refuse complex, infinite and fractional labels."""
+    if column.dtype.kind == "c":
+        raise ValueError(
+            f"labels of clustering {name!r} are complex numbers: Complex data not supported; labels are integers or "
+            "strings."
+        )
+    missing = np.isnan(column)
+    known = column[~missing]
+    if np.isinf(known).any():
+        raise ValueError(
+            f"labels of clustering {name!r} contain infinity; labels are integers or strings, and NaN means missing."
+        )
+    if known.size and (known != np.floor(known)).any():
+        example = float(known[known != np.floor(known)][0])
+        raise ValueError(
+            f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
+            "feature values."
+        )
+    bits = min(np.finfo(column.dtype).nmant + 1, 53)
+    if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1
+        raise ValueError(
+            f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, where whole numbers are not told "
+            "apart any more; pass integers or strings."
+        )
+    whole = np.full_like(column, checks.MISSING, dtype=np.int64)
+    whole[~missing] = known.astype(np.int64)
+    return whole
+
+
+def _refuse_negative(smallest: int, name: object) -> None:
+    """Refuse integer labels below ``MISSING``."""
+    if smallest < checks.MISSING:
+        raise ValueError(
+            f"labels of clustering {name!r} contain {smallest}: integer labels are >= 0, and -1 alone means missing."
+        )
+
+
+def _unhashable(error: Exception, name: object) -> TypeError:
+    return TypeError(f"labels of clustering {name!r} must be integers or strings ({error}).")
 
 
 def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.ndarray]:
@@ -437,7 +512,7 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
     if dtype.kind == "b":
         values = values.view(np.uint8)
     smallest, largest = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    validation.non_negative(smallest, name)
+    _refuse_negative(smallest, name)
     if largest > 4 * values.size + 1024:  # too sparse for a table of the label values
         found, codes = np.unique(values, return_inverse=True)
         codes = codes.astype(np.int64)
@@ -459,16 +534,16 @@ def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     try:
         codes, distinct = pd.factorize(values.astype(object) if values.dtype.kind in "SUT" else values)
     except (TypeError, ValueError) as error:  # lists, records, …
-        raise validation.hashable_labels(error, name) from None
+        raise _unhashable(error, name) from None
     found = list(np.asarray(distinct))
-    validation.numeric_column(np.array([v for v in found if isinstance(v, (float, np.floating))], dtype=float), name)
+    _whole_numbers(np.array([v for v in found if isinstance(v, (float, np.floating))], dtype=float), name)
     keys = [_sort_key(value) for value in found]
     whole = [value for kind, _, value in keys if kind == 0]
-    validation.non_negative(min(whole, default=0), name)
+    _refuse_negative(min(whole, default=0), name)
     try:
         ordered = sorted(set(keys) - {_sort_key(checks.MISSING)})
     except TypeError as error:
-        raise validation.hashable_labels(error, name) from None
+        raise _unhashable(error, name) from None
     code_of = {key: code for code, key in enumerate(ordered)}
     code_of_found = np.array([code_of.get(key, checks.MISSING) for key in keys] + [checks.MISSING])
     labels = [value for _, _, value in ordered]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens.device import kind_of, namespace, native, to_host
 
 
@@ -13,21 +13,31 @@ def as_features(X: Any, device: str = "cpu") -> Any:
 
     Nothing is copied that already is one. Integers and booleans become float32 where that is exact, else float64.
     """
-    validation.features_are_something(X)
+    if hasattr(X, "obs") and hasattr(X, "obsm"):
+        raise TypeError("X must be features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
+    if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
+        raise TypeError(f"X must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
     if hasattr(X, "tocsr"):
-        validation.sparse_on_cpu(device, kind_of(getattr(X, "data", None)))
+        if kind_of(getattr(X, "data", None)) == "cuda":
+            raise TypeError(
+                "X is a sparse matrix in GPU memory, but k-means there takes dense features: pass X.toarray()."
+            )
+        if device != "cpu":
+            raise TypeError(
+                f"X is a sparse matrix, but device={device!r} takes dense features: pass X.toarray() or device='cpu'."
+            )
         checks.check_feature_shape(tuple(X.shape))
-        validation.features_are_numbers(X.dtype)
+        _check_numbers(X.dtype)
         X = X.tocsr().astype(float_for(X.dtype, X.data), copy=False)
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
-        validation.features_are_finite(X.data)
+        _check_finite(X.data)
         return X
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
         X = X.to_pandas()
     if hasattr(X, "iloc") and X.ndim == 2:
         for column, dtype in X.dtypes.items():
-            validation.features_are_numbers(dtype, column)
+            _check_numbers(dtype, column)
         values = np.asarray(X)
         if values.dtype == object:  # pandas' own numbers with pandas.NA
             values = X.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -35,14 +45,35 @@ def as_features(X: Any, device: str = "cpu") -> Any:
         try:
             values = native(X) if device == "cuda" else to_host(X)
         except ValueError:
-            raise validation.ragged_features(X) from None
+            raise ValueError(
+                f"X must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in length."
+            ) from None
     checks.check_feature_shape(values.shape)
-    validation.features_are_numbers(values.dtype)
+    _check_numbers(values.dtype)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
-    validation.features_are_finite(values)
+    _check_finite(values)
     return namespace(device).asarray(values)
+
+
+def _check_numbers(dtype: Any, column: object = None) -> None:
+    """Refuse features that are no real numbers; ``column`` names the one that was found in a DataFrame."""
+    if getattr(dtype, "kind", "O") not in "iufb":
+        where = "X has" if column is None else f"X has, in column {column!r},"
+        raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
+
+
+def _check_finite(values: np.ndarray) -> None:
+    """Refuse features with NaN or infinity."""
+    # the extremes carry NaN and infinity, and need no mask as large as X
+    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        found = np.argwhere(~np.isfinite(values))
+        where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
+        raise ValueError(
+            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects "
+            "out."
+        )
 
 
 def float_for(dtype: np.dtype, values: np.ndarray) -> type:

@@ -1,5 +1,7 @@
 """Base clusterings: k-means that differ in their k, their objects, their features, their projection and their start."""
 
+import math
+import numbers
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kmeans, validation
+from gpuens import checks, kmeans
 from gpuens import progress as progress_bars
 from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
@@ -119,22 +121,28 @@ def kmeans_ensemble(
         checks.check_feature_shape(tuple(X.shape))
         X = as_declared(X, "X", client)
         n_objects, n_features = (int(n) for n in X.shape)
-        validation.drawn_from_chunks(objects, n_objects)
-        validation.clusterings_in_chunks(names, device)
+        if _share(objects, n_objects, "objects") == n_objects:
+            raise ValueError(
+                "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
+                "objects=100_000."
+            )
+        if names is not None:
+            raise ValueError("names belong to an ensemble; labels in chunks are a Dask array without: leave names out.")
+        if device not in ("auto", "cpu"):
+            raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
     else:
         where = kind_of(X)
         device = resolve(device, where)
         X = as_features(X, device)
         n_objects, n_features = X.shape
-    validation.client_of_dask(client)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    n_drawn = validation.share(objects, n_objects, "objects")
-    n_seen = validation.share(features, n_features, "features")
+    n_drawn = _share(objects, n_objects, "objects")
+    n_seen = _share(features, n_features, "features")
     if projection is not None:
         projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
         checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
-    low, high = validation.k_range(n_clusters, n_objects, n_drawn)
+    low, high = _k_range(n_clusters, n_objects, n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
     if algorithm == "auto":
         algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
@@ -174,6 +182,42 @@ def kmeans_ensemble(
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
+
+
+def _share(value: Any, total: int, name: str) -> int:
+    """Return how many of ``total`` a share (float in (0, 1]) or a number (int) asks for, or refuse it."""
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return max(1, round(checks.check_real(value, name, above=0, at_most=1) * total))
+    return checks.check_integer(value, name, minimum=1, maximum=total)
+
+
+def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
+    """Return the lowest and the highest k that ``n_clusters`` allows, or refuse it.
+
+    ``n_drawn`` objects are there to be clustered; "sqrt" is about all ``n_objects``.
+    """
+    pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
+    given = checks.shown(n_clusters)
+    if len(pair) != 2:
+        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {given}.")
+    bounds = []
+    for end in pair:
+        if isinstance(end, str):
+            checks.check_choice(end, "n_clusters", ["sqrt"])
+            end = math.isqrt(n_objects)
+        bounds.append(checks.check_integer(end, "n_clusters", minimum=1))
+    low, high = bounds
+    if low > high:
+        raise ValueError(
+            f"n_clusters={given} is an empty range, {low} to {high}, for {n_objects} object(s); give the "
+            "lower number first, and numbers instead of 'sqrt' for so few objects."
+        )
+    if high > n_drawn:
+        raise ValueError(
+            f"n_clusters={given} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer "
+            "clusters or draw more objects."
+        )
+    return low, high
 
 
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:

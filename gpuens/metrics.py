@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
 from gpuens.ensemble import Ensemble, _columns
@@ -126,18 +126,28 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     else:
         columns, names, _ = _columns(labelings)
         labels = encode(columns, [f"labelings[{name!r}]" for name in names])
-    validation.enough_labelings(len(names))
+    if len(names) < 2:
+        raise ValueError(
+            f"labelings: {len(names)} was given, and at least 2 are needed for a comparison; pass those of more runs."
+        )
     first, second = np.triu_indices(len(names), 1)
     agreements = score_pairs(labels, of_table)[first, second]
     for i, j in zip(first[np.isnan(agreements)], second[np.isnan(agreements)], strict=True):
-        validation.labelled_in_common(0, f"labelings[{names[i]!r}]", f"labelings[{names[j]!r}]")
+        raise _nothing_in_common(f"labelings[{names[i]!r}]", f"labelings[{names[j]!r}]")
     return float(agreements.mean())
 
 
 def _common(a: Any, b: Any) -> Table:
     counts = table(a, b)
-    validation.labelled_in_common(int(counts.sum()), "a", "b")
+    if not counts.sum():
+        raise _nothing_in_common("a", "b")
     return counts
+
+
+def _nothing_in_common(a: str, b: str) -> ValueError:
+    return ValueError(
+        f"{a} and {b} cannot be compared: no object has a label in both; -1, NaN and None mean that it is missing."
+    )
 
 
 def _accuracy_of(counts: Table) -> float:

@@ -7,7 +7,6 @@ A refusal is one sentence: which argument, what was found, what to do instead. W
 import errno
 import fnmatch
 import inspect
-import math
 import numbers
 import os
 import stat
@@ -17,214 +16,14 @@ from typing import Any
 import numpy as np
 
 from gpuens.checks import (
-    MISSING,
-    check_choice,
     check_integer,
     check_label_shape,
-    check_real,
     file_kind,
     gist,
     human_bytes,
     listed,
     shown,
 )
-
-# --- label matrices ---------------------------------------------------------------------------------------------------
-
-
-def columns_of_one_length(lengths: Iterable[int]) -> None:
-    """Refuse lists of columns whose lengths differ."""
-    lengths = list(lengths)
-    for position, length in enumerate(lengths):
-        if length != lengths[0]:
-            raise ValueError(
-                f"labels: every base clustering must label the same objects, but clustering 0 has {lengths[0]} labels "
-                f"and clustering {position} has {length}."
-            )
-
-
-def numeric_column(column: np.ndarray, name: object) -> np.ndarray:
-    """Return float labels as integers with ``MISSING`` for NaN; refuse complex, infinite and fractional labels."""
-    if column.dtype.kind == "c":
-        raise ValueError(
-            f"labels of clustering {name!r} are complex numbers: Complex data not supported; labels are integers or "
-            "strings."
-        )
-    missing = np.isnan(column)
-    known = column[~missing]
-    if np.isinf(known).any():
-        raise ValueError(
-            f"labels of clustering {name!r} contain infinity; labels are integers or strings, and NaN means missing."
-        )
-    if known.size and (known != np.floor(known)).any():
-        example = float(known[known != np.floor(known)][0])
-        raise ValueError(
-            f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
-            "feature values."
-        )
-    bits = min(np.finfo(column.dtype).nmant + 1, 53)
-    if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1
-        raise ValueError(
-            f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, where whole numbers are not told "
-            "apart any more; pass integers or strings."
-        )
-    whole = np.full_like(column, MISSING, dtype=np.int64)
-    whole[~missing] = known.astype(np.int64)
-    return whole
-
-
-def non_negative(smallest: int, name: object) -> None:
-    """Refuse integer labels below ``MISSING``."""
-    if smallest < MISSING:
-        raise ValueError(
-            f"labels of clustering {name!r} contain {smallest}: integer labels are >= 0, and -1 alone means missing."
-        )
-
-
-def hashable_labels(error: Exception, name: object) -> TypeError:
-    """Return the refusal of labels that cannot be told apart (lists, dicts, …)."""
-    return TypeError(f"labels of clustering {name!r} must be integers or strings ({error}).")
-
-
-def not_nothing(labels: object) -> None:
-    """Refuse things that are no label matrix at all."""
-    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # whose columns would be looked at row by row
-        raise TypeError(
-            "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
-            f"of {listed(labels.obs.columns)}."
-        )
-    nothing = isinstance(labels, (str, bytes, dict, set, frozenset)) and not hasattr(labels, "tocsr")
-    if labels is None or nothing or np.isscalar(labels) or type(labels).__name__ == "NAType":
-        raise TypeError(
-            f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
-            f"{type(labels).__name__}."
-        )
-
-
-def list_of_columns(shapes: list[tuple[int, ...]]) -> None:
-    """Refuse lists whose elements are not 1-D columns of one length, with at least one label each."""
-    if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
-        check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), columns_are_clusterings=True)
-    for position, shape in enumerate(shapes):
-        if len(shape) != 1:
-            raise ValueError(
-                "labels: in a list every element is one base clustering, a 1-D column of labels, but element "
-                f"{position} is {'no column' if not shape else f'{len(shape)}-D'}."
-            )
-    columns_of_one_length(shape[0] for shape in shapes)
-    check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
-
-
-def columns_not_rows(n_columns: int, length: int) -> None:
-    """Refuse nested lists with more clusterings than objects, where rows were most likely meant."""
-    if n_columns > length:
-        raise ValueError(
-            f"labels are a list of {n_columns} lists of {length} label(s), and in a list each element is one base "
-            "clustering, so this looks transposed: pass numpy.array(labels) if each element is an object (or a list of "
-            "arrays, if there really are so few objects)."
-        )
-
-
-# --- label vectors ----------------------------------------------------------------------------------------------------
-
-
-def labelled_in_common(n_objects: int, a: object, b: object) -> None:
-    """Refuse to compare two labelings that label no object in common."""
-    if n_objects == 0:
-        raise ValueError(
-            f"{a} and {b} cannot be compared: no object has a label in both; -1, NaN and None mean that it is missing."
-        )
-
-
-def enough_labelings(n: int) -> None:
-    """Refuse to compare a single labeling with itself."""
-    if n < 2:
-        raise ValueError(
-            f"labelings: {n} was given, and at least 2 are needed for a comparison; pass those of more runs."
-        )
-
-
-# --- features and base clusterings ------------------------------------------------------------------------------------
-
-
-def features_are_something(X: Any) -> None:
-    """Refuse things that are no feature matrix at all."""
-    if hasattr(X, "obs") and hasattr(X, "obsm"):
-        raise TypeError("X must be features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
-    if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
-        raise TypeError(f"X must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
-
-
-def ragged_features(X: Any) -> ValueError:
-    """Return the refusal of nested lists that are no matrix."""
-    return ValueError(
-        f"X must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in length."
-    )
-
-
-def features_are_numbers(dtype: Any, column: object = None) -> None:
-    """Refuse features that are no real numbers; ``column`` names the one that was found in a DataFrame."""
-    if getattr(dtype, "kind", "O") not in "iufb":
-        where = "X has" if column is None else f"X has, in column {column!r},"
-        raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
-
-
-def sparse_on_cpu(device: str, kind: str) -> None:
-    """Refuse sparse features where k-means takes none; ``kind`` is the memory that they are in."""
-    if kind == "cuda":
-        raise TypeError("X is a sparse matrix in GPU memory, but k-means there takes dense features: pass X.toarray().")
-    if device != "cpu":
-        raise TypeError(
-            f"X is a sparse matrix, but device={device!r} takes dense features: pass X.toarray() or device='cpu'."
-        )
-
-
-def features_are_finite(values: np.ndarray) -> None:
-    """Refuse features with NaN or infinity."""
-    # the extremes carry NaN and infinity, and need no mask as large as X
-    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        found = np.argwhere(~np.isfinite(values))
-        where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
-        raise ValueError(
-            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects "
-            "out."
-        )
-
-
-def share(value: Any, total: int, name: str) -> int:
-    """Return how many of ``total`` a share (float in (0, 1]) or a number (int) asks for, or refuse it."""
-    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return max(1, round(check_real(value, name, above=0, at_most=1) * total))
-    return check_integer(value, name, minimum=1, maximum=total)
-
-
-def k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
-    """Return the lowest and the highest k that ``n_clusters`` allows, or refuse it.
-
-    ``n_drawn`` objects are there to be clustered; "sqrt" is about all ``n_objects``.
-    """
-    pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
-    if len(pair) != 2:
-        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {shown(n_clusters)}.")
-    bounds = []
-    for end in pair:
-        if isinstance(end, str):
-            check_choice(end, "n_clusters", ["sqrt"])
-            end = math.isqrt(n_objects)
-        bounds.append(check_integer(end, "n_clusters", minimum=1))
-    low, high = bounds
-    if low > high:
-        raise ValueError(
-            f"n_clusters={shown(n_clusters)} is an empty range, {low} to {high}, for {n_objects} object(s); give the "
-            "lower number first, and numbers instead of 'sqrt' for so few objects."
-        )
-    if high > n_drawn:
-        raise ValueError(
-            f"n_clusters={shown(n_clusters)} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer "
-            "clusters or draw more objects."
-        )
-    return low, high
-
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
@@ -336,14 +135,6 @@ def scheduler_and_workers(scheduler: Any, workers: Any) -> None:
         check_integer(workers, "workers", minimum=1, maximum=MOST_WORKERS)
 
 
-def clusterings_in_chunks(names: Any, device: str) -> None:
-    """Refuse what base clusterings of features in chunks cannot have."""
-    if names is not None:
-        raise ValueError("names are of an ensemble, and labels in chunks are a Dask array without; leave names out.")
-    if device not in ("auto", "cpu"):
-        raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
-
-
 def chunk_options(scheduler: str | None, workers: int | None, key: str | None) -> None:
     """Refuse a number of workers where no cluster of this machine is made, and keys of files not read in chunks."""
     if scheduler is not None and key is not None:
@@ -368,15 +159,6 @@ def counts_taken(reduction: Any) -> None:
         raise TypeError(
             f"reduction {type(reduction).__name__} has reduce(ensemble), and labels in chunks need "
             "reduce(ensemble, counts), where row g stands for counts[g] objects."
-        )
-
-
-def drawn_from_chunks(objects: Any, n_objects: int) -> None:
-    """Refuse to fit each k-means to all objects of a Dask array."""
-    if share(objects, n_objects, "objects") == n_objects:
-        raise ValueError(
-            "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
-            "objects=100_000."
         )
 
 
@@ -460,41 +242,6 @@ def writable_labels(labels: np.ndarray) -> None:
         raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
     if labels.dtype.kind not in "iubU":
         raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
-
-
-# --- data sets --------------------------------------------------------------------------------------------------------
-
-
-def data_folder(folder: str | os.PathLike, name: str) -> None:
-    """Refuse directories of data sets that are not there; ``name`` says who gave it."""
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{name} names {os.fspath(folder)!r}, which is no directory; name one with data sets.")
-
-
-def dataset_name(name: Any) -> None:
-    """Refuse what cannot be the name of a data set."""
-    if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
-
-
-def unknown_dataset(name: str, names: list[str], folder: object) -> ValueError:
-    """Return the refusal of a name that no data set has."""
-    where = "set GPUENS_DATA to a directory of npz files for others" if folder is None else f"{str(folder)!r} included"
-    return ValueError(f"data set {name!r} is unknown; there are {listed(names)} ({where}).")
-
-
-def no_network(name: str, error: Exception) -> ConnectionError:
-    """Return the refusal of a data set that could not be fetched."""
-    return ConnectionError(
-        f"data set {name!r} could not be downloaded ({gist(error)}): connect to the network, or set GPUENS_DATA to a "
-        f"directory with {name}.npz."
-    )
-
-
-def one_class_each(n_classes: int, n_objects: int, source: object) -> None:
-    """Refuse data sets whose classes do not match their objects."""
-    if n_classes != n_objects:
-        raise ValueError(f"data set {str(source)!r} has {n_objects} objects in X but {n_classes} in y; write it anew.")
 
 
 # --- the command line and pictures ------------------------------------------------------------------------------------

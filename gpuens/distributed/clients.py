@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import validation
+from gpuens import checks, validation
 from gpuens.distributed import failures
 
 TIMEOUT = 20  # seconds that a scheduler has to answer
@@ -13,7 +13,10 @@ TIMEOUT = 20  # seconds that a scheduler has to answer
 def active(client: Any) -> Any:
     """Return the client given, or the one that is active, or None."""
     if client is not None:
-        return validation.client_of_dask(client)
+        does = ("compute", "persist", "scatter", "submit")
+        if not all(callable(getattr(client, what, None)) for what in does):
+            raise TypeError(f"client must be a distributed.Client, not {checks.shown(client)}.")
+        return client
     try:
         from distributed import default_client
     except ImportError:

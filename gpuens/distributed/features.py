@@ -10,6 +10,7 @@ from gpuens.distributed import clients, failures, graph, waiting
 
 def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
     """Yield ``function(shared, item)`` of each item in order, a task each; every worker gets ``shared`` once."""
+    client = clients.active(client)
     there = waiting.send(shared, client, "features")
     futures = [client.submit(function, there, item, pure=False) for item in items]
     with failures.sentences("features"):
