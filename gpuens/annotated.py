@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens import checks, device, validation
+from gpuens import checks, device
 
 
 def read_obs(path: str | os.PathLike) -> Any:
@@ -28,7 +28,9 @@ def like_labels(obs: Any) -> list[int]:
     import pandas as pd
 
     kinds = [isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype) for dtype in obs.dtypes]
-    validation.some_like_labels(any(kinds), list(obs.columns))
+    if not any(kinds):
+        there = checks.listed(obs.columns)
+        raise ValueError(f"columns is needed: no column holds categories or integers; there are {there}.")
     return [m for m, like in enumerate(kinds) if like]
 
 

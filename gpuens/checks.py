@@ -350,10 +350,12 @@ def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
 
 def warn(sentence: str) -> None:
     """Warn, and point at the line of the caller outside this package."""
-    frame, level = sys._getframe(1), 2
+    frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, UserWarning, stacklevel=level)
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "")
+    warnings.warn_explicit(sentence, UserWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
 def warn_of_fewer(found: int, wanted: int) -> None:

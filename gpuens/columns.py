@@ -1,12 +1,13 @@
 """Which columns of a file are base clusterings: those that the caller chose, no ids, and nothing strange unsaid."""
 
-import warnings
+import fnmatch
+import numbers
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 
 FEWEST = 10  # objects from which on as many labels as objects mean an id
 PAIRS = 20_000  # pairs of objects at which clusterings are compared
@@ -35,15 +36,42 @@ def chosen(
     """Return the positions of the columns to read and that of the ids, or refuse what names none of ``names``."""
     ids = None
     if id_column is not None:
-        ids, *others = validation.chosen_columns(id_column, names, "id_column")
+        ids, *others = _positions(id_column, names, "id_column")
         if others:
             raise ValueError(f"id_column must name one column, but {id_column!r} names {len(others) + 1}.")
-    out = set() if exclude is None else set(validation.chosen_columns(exclude, names, "exclude"))
-    wanted = range(len(names)) if columns is None else validation.chosen_columns(columns, names)
+    out = set() if exclude is None else set(_positions(exclude, names, "exclude"))
+    wanted = range(len(names)) if columns is None else _positions(columns, names, "columns")
     found = [m for m in wanted if m not in out and m != ids]
     if not found:
         raise ValueError("columns: none is left; exclude fewer of them.")
     return found, ids
+
+
+def _positions(columns: Any, names: list, argument: str) -> list[int]:
+    """Return the positions of columns given by name, number or a pattern such as 'leiden_*', or refuse them."""
+    chosen: list[int] = []
+    single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
+    for column in [columns] if single else columns:
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, numbers.Integral)):
+            raise TypeError(f"{argument} must be names or numbers of columns, not {checks.shown(column)}.")
+        if isinstance(column, str) and names.count(column) > 1:
+            raise ValueError(f"{argument}: {column!r} is the name of several columns; give their numbers, from 0 on.")
+        if isinstance(column, str) and column in names:
+            chosen.append(names.index(column))
+            continue
+        if isinstance(column, str) and set(column) & set("*?["):
+            fitting = [m for m, name in enumerate(names) if fnmatch.fnmatchcase(str(name), column)]
+            chosen += [m for m in fitting if m not in chosen]
+            if fitting:
+                continue
+        position = int(column) if not isinstance(column, str) or column.isdecimal() else -1
+        if not 0 <= position < len(names):
+            there = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else checks.listed(names)
+            raise ValueError(f"{argument}: there is no column {column!r}; there are {there}.")
+        chosen.append(position)
+    if not chosen:
+        raise ValueError(f"{argument} is empty; name at least one column, or leave it out to read all.")
+    return chosen
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------
@@ -92,11 +120,9 @@ def left_out(labels: Any, names: list, source: str) -> list[int]:
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
-    warnings.warn(
+    checks.warn(
         f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        "objects, as ids have, and is left out; name it in columns (--columns) if it is a clustering.",
-        UserWarning,
-        stacklevel=3,
+        "objects, as ids have, and is left out; name it in columns (--columns) if it is a clustering."
     )
     return [m for m in range(len(names)) if m not in ids]
 
@@ -147,10 +173,8 @@ def warn_of_strangers(codes: np.ndarray, n_clusters: np.ndarray, names: list, so
         for name in _independent(codes, names):
             why.setdefault(name, "what is together there is so in none of the others more often than by chance")
     for name, reason in why.items():
-        warnings.warn(
-            f"{source}: column {name!r} is not like the other clusterings ({reason}); leave it out if it is none.",
-            UserWarning,
-            stacklevel=4,
+        checks.warn(
+            f"{source}: column {name!r} is not like the other clusterings ({reason}); leave it out if it is none."
         )
 
 

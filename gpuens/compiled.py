@@ -7,7 +7,6 @@ full or a file that was cut short costs time and nothing else.
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 from numba.misc.appdirs import AppDirs
+
+from gpuens import checks
 
 
 class _Cache(FunctionCache):
@@ -71,9 +72,7 @@ def _writable(folder: str) -> bool:
 
 KEEPS = any(map(_writable, _places()))
 if not KEEPS:
-    warnings.warn(
+    checks.warn(
         "what is compiled cannot be kept, so that every run compiles it again: none of "
-        f"{', '.join(map(repr, _places()))} can be written to; let NUMBA_CACHE_DIR name a directory that can.",
-        UserWarning,
-        stacklevel=2,
+        f"{', '.join(map(repr, _places()))} can be written to; let NUMBA_CACHE_DIR name a directory that can."
     )

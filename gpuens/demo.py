@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, datasets, generate, metrics, plotting, validation
+from gpuens import checks, datasets, generate, metrics, plotting, writing
 from gpuens.ensemble import Ensemble
 from gpuens.methods import methods
 from gpuens.writing import replacing
@@ -50,9 +50,11 @@ def demo(
     checks.make_generator(seed)
     os.makedirs(output_dir, exist_ok=True)
     dataset = datasets.load(data)
-    truth = validation.classes_known(dataset.y, dataset.name)
+    truth = dataset.y
+    if truth is None:
+        raise ValueError(f"data set {dataset.name!r} has no classes to compare results with; add them as y.")
     picture = os.path.join(output_dir, f"gpuens-demo-{dataset.name}.png")
-    validation.output_path(picture, [".png"])
+    writing.check_output(picture, [".png"])
     n_objects, n_features = dataset.X.shape
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")

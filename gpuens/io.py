@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import annotated, checks, device, validation
+from gpuens import annotated, checks, device
 from gpuens.checks import reading
 from gpuens.columns import Opened, chosen, left_out, telling, warn_of_strangers, without
 from gpuens.device import to_host
@@ -136,10 +136,10 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: An
     """
     found, names, ids = _read_labels(path, **options)
     if names is None:  # an array
-        validation.label_file_shape(path, found.shape)
+        check_label_file(path, found.shape)
         clusterings: Any = found
     else:
-        validation.label_file_shape(path, (len(found), len(names)))
+        check_label_file(path, (len(found), len(names)))
         clusterings = [found.iloc[:, m] for m in range(len(names))] if hasattr(found, "iloc") else list(found.T)
     if drop_unlabelled:
         ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
@@ -304,12 +304,16 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
         labels = labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
     else:
         labels = to_host(labels)
-    validation.writable_labels(labels)
+    if labels.ndim not in (1, 2) or 0 in labels.shape:
+        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
+    if labels.dtype.kind not in "iubU":
+        raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
     matrix = labels.reshape(len(labels), -1)
     if names is None:
         names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
-    validation.one_id_each(ids, len(matrix))
+    if ids is not None and len(ids) != len(matrix):
+        raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
     packages_for(suffix)
     if suffix in FOLDERS:
         with replacing_folder(path) as folder:
@@ -330,8 +334,20 @@ def packages_for(suffix: str) -> None:
     """Refuse a kind of output whose package is not installed, before there is anything to write."""
     package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
     if package is not None:
-        with _needs(package, suffix[1:]):
+        with needs(package, suffix[1:]):
             import_module(package)
+
+
+def check_label_file(path: str | os.PathLike, shape: tuple[int, ...]) -> None:
+    """Refuse files with more clusterings than objects."""
+    checks.check_label_shape(shape, columns_are_clusterings=True)
+    n_objects, n_clusterings = shape
+    if n_clusterings > n_objects:
+        raise ValueError(
+            f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
+            "transposed: rows are objects and columns are base clusterings, so write them the other way round (or pass "
+            "a list of columns in Python, if there really are so few objects)."
+        )
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -349,8 +365,11 @@ def _open(
 ) -> Opened:
     """Open a file of a kind and find its columns."""
     checks.check_readable(path)
-    validation.key_fits(key, suffix, features=features)
-    validation.text_options(sep, header, suffix in TEXTS, suffix)
+    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
+        raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
+    for name, value in (("sep", sep), ("header", header)):
+        if value is not None and suffix not in TEXTS:
+            raise ValueError(f"{name}={value!r} is about csv and tsv files, and this is a {suffix} file; leave it out.")
     if suffix in TEXTS:
         from gpuens.tables import open_text
 
@@ -366,7 +385,7 @@ def _open(
         with reading(path):
             array = open_npy(path)
         return _of_array(array, features)
-    with _needs("anndata", "h5ad"), reading(path):
+    with needs("anndata", "h5ad"), reading(path):
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
         return _of_array(found, features)
@@ -425,7 +444,13 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
         with reading(path), Archive(path) as archive:
             array = archive.read(key)
         return _of_array(array, features)
-    validation.npz_columns(key, stored, [] if features or key is not None else [one.shape for one in headers.values()])
+    if key is not None:
+        raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(stored)}.")
+    if not stored:
+        raise ValueError("path names an npz file without any array in it; write the file anew.")
+    shapes = {found.shape for found in headers.values()}
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # arrays that may be columns
+        raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
 
     def get(positions: list[int]) -> Any:
         import pandas as pd
@@ -449,7 +474,7 @@ def _sparse(path: Path_, n_bytes: int) -> Any:
 def _open_parquet(path: Path_) -> Opened:
     import pandas as pd
 
-    with _needs("pyarrow", "parquet"):
+    with needs("pyarrow", "parquet"):
         from pyarrow import parquet
 
     with reading(path), parquet.ParquetFile(path) as file:
@@ -472,11 +497,14 @@ def _open_parquet(path: Path_) -> Opened:
 
 
 @contextmanager
-def _needs(package: str, kind: str) -> Iterator[None]:
+def needs(package: str, kind: str, install: str = "gpuens[io]") -> Iterator[None]:
+    """Refuse a kind of file whose package is not installed."""
     try:
         yield
     except ImportError as error:
-        raise validation.package_missing(kind, package) from error
+        raise ImportError(
+            f"path: {kind} files need {package}, which is not installed: pip install '{install}'."
+        ) from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 
@@ -156,7 +156,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     """
     from scipy.cluster import hierarchy
 
-    tree = validation.linkage_method(estimator)
+    tree = _dendrogram_of(estimator)
     p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
     ax = _axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
     ax.set(ylabel="distance (1 - similarity)")
@@ -239,7 +239,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # of 2 and of 3 clusters
     [0.5, 0.5]
     """
-    validation.linkage_method(estimator)
+    _dendrogram_of(estimator)
     p = checks.check_integer(p, "p", minimum=2)
     lasting = estimator.lifetimes_[: p - 1]
     k = np.arange(2, len(lasting) + 2)
@@ -298,7 +298,7 @@ def ca_tree(
     >>> ge.plotting.ca_tree(est).get_title()
     'CA-tree of 8 objects: 3 nodes at τ = 0.4'
     """
-    tree, made_at, made_with = validation.grown_tree(tree)
+    tree, made_at, made_with = _grown_tree(tree)
     if tau is None:
         tau = made_at
     if gamma is None:
@@ -406,12 +406,17 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     >>> len(ge.plotting.correspondence(est))
     2
     """
-    matrices, categories, names = validation.soft_correspondences(estimator)
-    if clustering is not None:
-        chosen = [validation.one_of_clusterings(clustering, names)]
-    else:
-        chosen = list(range(len(names)))
-        validation.axes_for(ax, len(chosen))
+    if not hasattr(estimator, "correspondence_"):
+        raise TypeError(
+            f"estimator must have soft correspondences, as SCEC(…).fit(labels) has, not be {_kind(estimator)}."
+        )
+    matrices, ensemble = estimator.correspondence_, estimator.reduction_.ensemble
+    categories, names = ensemble.categories, ensemble.names
+    chosen = list(range(len(names))) if clustering is None else [_position(clustering, names)]
+    if ax is not None and len(chosen) > 1:
+        raise ValueError(
+            f"ax is one place for {len(chosen)} pictures; say which clustering to draw there, or leave ax out."
+        )
     orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in chosen]
     if len(chosen) > 1:
         n_cols = math.ceil(math.sqrt(len(chosen)))
@@ -460,6 +465,46 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
                 color = "white" if value > 0.55 else INK
                 ax.text(d, c, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
     return image
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def _dendrogram_of(estimator: Any) -> Any:
+    """Return the dendrogram of a fitted linkage method, or refuse what is none."""
+    if not hasattr(estimator, "dendrogram_"):
+        raise TypeError(
+            f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {_kind(estimator)}."
+        )
+    return estimator.dendrogram_
+
+
+def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
+    """Return the CA-tree of a reduction or a fitted estimator and the τ and γ that it was cut at, or refuse others."""
+    if hasattr(tree, "radii"):
+        return tree, None, 1.0
+    cut = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
+    if cut is None:
+        raise TypeError(
+            "tree must be what CATree().grow(labels) returns, a reduction by CATree(…) or an estimator fitted with "
+            f"reduction=CATree(…) to labels in one piece, not {_kind(tree)}."
+        )
+    return cut
+
+
+def _position(clustering: Any, names: list) -> int:
+    """Return the position of a base clustering given by its name or its position, or refuse it."""
+    for place, name in enumerate(names):
+        if type(name) is type(clustering) and name == clustering:
+            return place
+    if isinstance(clustering, str):
+        some = ", ".join(map(str, names[:5])) + " …" * (len(names) > 5)
+        raise ValueError(f"clustering {checks.shown(clustering)} is none of {some}.")
+    return checks.check_integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)
+
+
+def _kind(thing: Any) -> str:
+    return thing.__name__ if isinstance(thing, type) else type(thing).__name__
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -534,13 +579,22 @@ def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
-    if ax is not None:
-        return validation.axes(ax)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise validation.no_matplotlib() from error
-    return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+    if ax is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise no_matplotlib() from error
+        return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+    if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
+        raise TypeError(
+            f"ax must be one of matplotlib's Axes, such as Figure().subplots() returns, not {checks.shown(ax)}."
+        )
+    return ax
+
+
+def no_matplotlib() -> ImportError:
+    """Return the refusal of pictures where nothing can draw them."""
+    return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
 
 
 def _entitle(place: Any, text: str) -> None:

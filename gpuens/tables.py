@@ -13,7 +13,6 @@ import io
 import mmap
 import os
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -219,11 +218,9 @@ def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, heade
     if header is None and not named and _is_numbered(found):
         names, row_names = list(range(n_fields - 1)), True
     if header is None and names is None and n_fields > 2 and _counts(first):
-        warnings.warn(
+        checks.warn(
             f"path {os.fspath(path)!r}: the first line counts the columns ({', '.join(first[:3])}, …) and is taken for "
-            "an object's labels; say header=True (--header) if it names the columns.",
-            UserWarning,
-            stacklevel=2,
+            "an object's labels; say header=True (--header) if it names the columns."
         )
     comma = separator != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in found for cell in row)
     return Layout(separator, len(first), n_fields, names, header is None, row_names, "," if comma else ".")
@@ -352,11 +349,9 @@ def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) 
     if odd:
         words = ", ".join(map(repr, odd))
         names = list(dict.fromkeys(name for found in odd.values() for name in found))
-        warnings.warn(
+        checks.warn(
             f"path {os.fspath(path)!r}: {words} in {checks.listed(names)} count as clusters; if they mean missing, "
-            f"say missing={list(odd)!r} (--missing {','.join(odd)!r}).",
-            UserWarning,
-            stacklevel=2,
+            f"say missing={list(odd)!r} (--missing {','.join(odd)!r})."
         )
 
 

@@ -5,21 +5,23 @@ is complete. Its writer holds a lock on it, which the system lets go when the pr
 killed run has left is known from what is being written, and the next run that writes there removes it.
 """
 
+import errno
 import hashlib
 import json
 import os
 import platform
 import secrets
 import shutil
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from gpuens import validation
+from gpuens import checks
 
 try:
     import fcntl
@@ -42,7 +44,7 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
     OSError, ValueError
         In one sentence, where it cannot be written.
     """
-    validation.writable_path(path)
+    check_writable(path)
     with _beside(path) as (file, beside, _, waiting):
         yield file
         file.close()
@@ -60,7 +62,7 @@ def replacing_folder(path: Path_) -> Iterator[str]:
     OSError, ValueError
         In one sentence, where it cannot be made.
     """
-    validation.writable_folder(path)
+    _check_folder_place(path)
     with _beside(path) as (_, beside, kept, waiting):
         for folder in _folders_of(beside):
             kept.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -156,7 +158,89 @@ def _refusing(path: Path_) -> Iterator[None]:
     except ConnectionError:  # where the contents come from, not where they go
         raise
     except OSError as error:
-        raise validation.unwritable(path, error) from error
+        raise _unwritable(path, error) from error
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def check_writable(path: Path_, name: str = "path") -> None:
+    """Refuse paths where no file can be put; ``name`` says whose path it is."""
+    path = os.fspath(path)
+    try:
+        there = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        there = None
+    except (OSError, ValueError) as error:  # names that are too long, or that no file can have
+        raise _unwritable(path, error, name) from error
+    folder = os.path.dirname(os.path.realpath(path))
+    if there is not None and stat.S_ISDIR(there):
+        raise IsADirectoryError(f"{name} {path!r} is a directory; name a file in it.")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{name} {path!r} is in a directory that does not exist; make {folder!r} first.")
+    if there is not None and not stat.S_ISREG(there):
+        raise ValueError(
+            f"{name} {path!r} is a pipe or a device, and a file that is complete takes the place of what is there; "
+            "name a file."
+        )
+
+
+def _check_folder_place(path: Path_, name: str = "path") -> None:
+    """Refuse paths where no folder can take the place of one; ``name`` says whose path it is."""
+    check_folder(path, name)
+    parent = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(
+            f"{name} {os.fspath(path)!r} is in a directory that does not exist; make {parent!r} first."
+        )
+
+
+def check_folder(path: Path_, name: str = "path") -> None:
+    """Refuse paths where no folder can be made or filled; ``name`` says whose path it is."""
+    path = os.fspath(path)
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error, name) from error
+    if not os.path.isdir(path):
+        raise NotADirectoryError(f"{name} {path!r} is to be a folder, and a file is there; move it away.")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
+
+
+def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
+    """Refuse outputs of an unknown kind, in places that cannot be written to, or on top of what is read."""
+    kind = checks.file_kind(path, kinds)
+    (_check_folder_place if kind == ".zarr" else check_writable)(path)
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
+    if os.path.exists(target) and not _replaceable(target, folder):
+        raise PermissionError(f"path {path!r} is another user's, who alone may replace it there; choose another name.")
+    for source in inputs:
+        if os.path.realpath(source) == target:
+            raise ValueError(f"output {path!r} is the input itself; choose another name.")
+    return kind
+
+
+def _replaceable(path: str, folder: str) -> bool:
+    """Return whether this user may replace a file, which in folders such as /tmp is for its owner alone."""
+    where = os.stat(folder)
+    if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
+        return True
+    return os.geteuid() in (0, where.st_uid, os.stat(path).st_uid)
+
+
+def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
+    """Return the refusal of a place that cannot be written to."""
+    reason = getattr(error, "strerror", None) or checks.gist(error)
+    too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
+    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place's fault or the name's
+    instead = "a shorter name" if too_long else "another place"
+    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ LAYERS = [
     {"ensemble", "features", "soft_ensemble"},
     {"tables", "arrays", "annotated"},
     {"columns", "fields"},
-    {"checks", "validation", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled"},
+    {"checks", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

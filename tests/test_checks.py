@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +11,7 @@ import scipy.sparse
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import checks
+from gpuens import checks, partition
 
 
 class OnGPU:
@@ -220,13 +221,23 @@ def test_human_bytes():
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_warning_points_at_the_callers_line():
-    ens = [[0, 0, 1, 1], [0, 1, 0, 1]]
-    for warns in (lambda: ge.Ensemble([[0, 0, 0], [0, 1, 1]]), lambda: ge.similarity.eci(ens, theta=1e-9)):
-        with pytest.warns(UserWarning, match="constant|theta") as caught:
-            warns()
-        assert {Path(warning.filename).name for warning in caught} == {"test_checks.py"}
-        assert caught[0].lineno == warns.__code__.co_firstlineno
+CONSTANT = np.array([[0, 0], [0, 1], [0, 1]])
+WARNS = {
+    "an ensemble": lambda folder: ge.Ensemble(CONSTANT),
+    "a similarity": lambda folder: ge.similarity.eci([[0, 0, 1, 1], [0, 1, 0, 1]], theta=1e-9),
+    "a partitioner": lambda folder: partition.metis(np.zeros((3, 3)), np.ones(3, dtype=int), 2),
+    "scikit-learn's mixin": lambda folder: ge.EAC(n_clusters=2).fit_predict(CONSTANT),
+    "Dask": lambda folder: ge.LWEA(n_clusters=2).fit(dask.array.from_array(CONSTANT, chunks=(2, 2))),
+    "a file": lambda folder: ge.io.read_labels(Path(folder, "labels.csv")),
+}
+
+
+@pytest.mark.parametrize("warns", WARNS.values(), ids=WARNS)
+def test_a_warning_points_at_the_callers_line(warns, tmp_path):
+    Path(tmp_path, "labels.csv").write_text("a,b\n?,x\ny,x\ny,z\n")
+    with pytest.warns(UserWarning, match="constant|theta|all 0|missing") as caught:
+        warns(tmp_path)
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, warns.__code__.co_firstlineno)]
 
 
 # --- the sentences

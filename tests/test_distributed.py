@@ -593,7 +593,7 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
     monkeypatch.setattr(clients, "TIMEOUT", 2)
     np.save("labels.npy", labels)
     for more, said in [
-        ("--scheduler local --workers 0", "--workers must be from 1 to 1024"),
+        ("--scheduler local --workers 0", "workers must be from 1 to 1024"),
         ("--workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import refused
 
-from gpuens import io, validation, writing
+from gpuens import io, writing
 
 OLD, NEW = np.zeros(1000, dtype=np.int64), np.arange(1000)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks and signals")
@@ -89,10 +89,10 @@ def test_pipes_and_devices_stay_what_they_are(tmp_path):
 def test_files_of_others_where_only_their_owners_may_replace_them(tmp_path, monkeypatch):
     (tmp_path / "out.npy").touch()
     tmp_path.chmod(0o1777)
-    assert validation.output_path(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
+    assert writing.check_output(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
     monkeypatch.setattr(os, "geteuid", lambda: 123456)
-    refused(lambda: validation.output_path(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user's")
-    assert validation.output_path(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
+    refused(lambda: writing.check_output(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user's")
+    assert writing.check_output(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
 
 
 # --- a file and its record --------------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
 
 def check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
-    from gpuens import io, validation, writing
+    from gpuens import io, writing
 
-    io.packages_for(validation.output_path(output, io.OUTPUTS, inputs=sources))
-    validation.writable_path(writing.record_of(output), "record")
+    io.packages_for(writing.check_output(output, io.OUTPUTS, inputs=sources))
+    writing.check_writable(writing.record_of(output), "record")
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:

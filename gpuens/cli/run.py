@@ -64,12 +64,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import datasets, io, validation, writing
+    from gpuens import datasets, io, writing
 
     if args.scheduler is None and args.labels.lower().endswith(".zarr"):
         args.scheduler = "threads"  # it is in chunks already
-    validation.chunk_options(args.scheduler, args.workers, args.key)
+    if args.workers is not None and args.scheduler not in ("local", "cuda"):
+        raise ValueError(
+            f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "
+            "out."
+        )
     if args.scheduler is not None:
+        if args.key is not None:
+            raise ValueError(f"--key={args.key} is for npz files, which are not read in chunks; leave --scheduler out.")
         _check_reading_in_chunks(args)
     kinds = io.IN_CHUNKS if args.scheduler else io.INPUTS
     check_inputs(args.labels, kinds=kinds)
@@ -188,11 +194,23 @@ def _of_all(labels: Any, labelled: Any) -> Any:
 
 def _estimator(args: argparse.Namespace) -> Any:
     """Return the estimator that the options describe, or refuse them, before anything takes long."""
-    from gpuens import checks, validation
+    from gpuens import checks
     from gpuens.methods import REGISTRY
 
     kind: Any = REGISTRY.load(args.method)
-    validation.features_option(args.features, args.scheduler, args.method, takes=kind._takes_features)
+    if args.features is not None and not kind._takes_features:
+        raise ValueError(
+            f"--features is no option of method {args.method!r}, which goes by the labels alone; leave it out."
+        )
+    if kind._takes_features and args.features is None:
+        raise ValueError(
+            f"--features is needed: method {args.method!r} finds the neighbours of objects in them; name a file."
+        )
+    if kind._takes_features and args.scheduler is not None:
+        raise ValueError(
+            f"--scheduler={args.scheduler} is for labels in chunks, but method {args.method!r} finds neighbours among "
+            "all objects; leave it out."
+        )
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
@@ -203,7 +221,10 @@ def _estimator(args: argparse.Namespace) -> Any:
             has = [*own, *["--features"] * kind._takes_features]
             raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
-    validation.n_clusters_or_rule(args.n_clusters, args.method, has_rule=kind._chooses_n_clusters)
+    if args.n_clusters is None and not kind._chooses_n_clusters:
+        raise ValueError(
+            f"n_clusters is needed: method {args.method!r} has no rule to choose it; say how many with -k."
+        )
     estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
     estimator._checked()
     return estimator
@@ -221,10 +242,15 @@ def _check_report(output: str, method: str, kind: type) -> None:
     """Refuse reports that cannot be drawn or written, before the work."""
     from importlib.util import find_spec
 
-    from gpuens import report, validation
+    from gpuens import plotting, report, writing
 
-    validation.pictures_to_report(method, report.has_pictures(kind), find_spec("matplotlib") is not None)
-    validation.folder_to_make(f"{output}.report", "report")
+    if not report.has_pictures(kind):
+        raise ValueError(
+            f"--report draws dendrograms and correspondences, and method {method!r} has neither; leave --report out."
+        )
+    if find_spec("matplotlib") is None:
+        raise plotting.no_matplotlib()
+    writing.check_folder(f"{output}.report", "report")
 
 
 def _counts(labels: Any) -> Any:

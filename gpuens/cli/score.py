@@ -21,14 +21,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def score(args: argparse.Namespace) -> None:
     import numpy as np
 
-    from gpuens import io, validation
+    from gpuens import io
 
     check_inputs(args.a, args.b, kinds=io.INPUTS)
     from gpuens import metrics
 
     a = io.read_columns(args.a, **reading(args, "_a"))
     b = io.read_columns(args.b, **reading(args, "_b"))
-    validation.one_column(len(b), args.b)
+    if len(b) != 1:
+        raise ValueError(f"path {args.b!r} has {len(b)} columns where one is needed; choose one of them.")
     (truth,) = b.values()
     rows = [metrics.scores(column, truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

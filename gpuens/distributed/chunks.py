@@ -1,12 +1,13 @@
 """A label matrix in chunks: one numbering of the clusters for all, and core groups merged few at a time."""
 
+import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.distributed import clients, failures, graph, worker
 from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
@@ -70,7 +71,11 @@ class Chunks(Tasks):
         if not hasattr(self, "_groups"):
             if not self.fit_here:
                 n_rows = sum(self.merged_sizes)
-                raise validation.groups_too_many(n_rows, n_rows * self._row_bytes)
+                raise MemoryError(
+                    f"the core groups of all chunks, up to {n_rows}, need "
+                    f"{checks.human_bytes(n_rows * self._row_bytes)}, which do not fit one process; work on a sample, "
+                    "reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
+                )
             rows = worker.merge(self.compute(self.merged, "core groups"), self.bare())
             self.merged = self.pieces = []  # workers need not hold on to them either
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
@@ -119,7 +124,11 @@ class Chunks(Tasks):
         groups = self.groups
         if reduction is None:
             return groups
-        validation.counts_taken(reduction)
+        if len(inspect.signature(reduction.reduce).parameters) < 2:
+            raise TypeError(
+                f"reduction {type(reduction).__name__} has reduce(ensemble), and labels in chunks need "
+                "reduce(ensemble, counts), where row g stands for counts[g] objects."
+            )
         rows = check_reduced(reduction.reduce(groups.ensemble, groups.weights), reduction)
         return ChunkedReduction(rows, self, devices.to_host(rows.membership))
 

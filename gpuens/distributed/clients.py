@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens.distributed import failures
 
 TIMEOUT = 20  # seconds that a scheduler has to answer
@@ -32,7 +32,7 @@ def needs_dask() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise validation.no_dask() from error
+        raise ImportError("labels in chunks need Dask, which is not installed: pip install 'gpuens[dask]'.") from error
 
 
 @contextmanager
@@ -41,7 +41,10 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
 
     ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
     """
-    validation.scheduler_and_workers(scheduler, workers)
+    if scheduler is not None and not isinstance(scheduler, str):
+        raise TypeError(f"scheduler must be None, 'local', 'cuda' or an address, not {checks.shown(scheduler)}.")
+    if workers is not None:
+        checks.check_integer(workers, "workers", minimum=1, maximum=1024)
     if scheduler is None:
         yield None
         return
@@ -54,7 +57,9 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         try:
             from dask_cuda import LocalCUDACluster
         except ImportError as error:
-            raise validation.no_dask_cuda() from error
+            raise ImportError(
+                "scheduler 'cuda' needs dask-cuda, which is not installed: pip install dask-cuda, or take 'local'."
+            ) from error
         cluster = LocalCUDACluster(n_workers=workers)
     else:
         from distributed.comm.addressing import get_address_host_port
@@ -63,13 +68,19 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         try:
             get_address_host_port(scheduler)
         except ValueError as error:  # a client would be left behind that tries to connect for ever
-            raise validation.no_address(scheduler, error) from error
+            raise ValueError(
+                f"scheduler {scheduler!r} is none of local, cuda and threads, and no address such as tcp://host:8786 "
+                f"({error})."
+            ) from error
     try:
         with failures.sentences("the connection"):
             try:
                 client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
             except OSError as error:
-                raise validation.no_scheduler(scheduler, TIMEOUT) from error
+                raise ConnectionError(
+                    f"no Dask scheduler answered at {scheduler!r} within {TIMEOUT} s; start one there or give another "
+                    "address."
+                ) from error
         with client:
             yield client
     finally:

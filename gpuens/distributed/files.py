@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, io, progress, validation
+from gpuens import checks, io, progress
 from gpuens import device as devices
 from gpuens.arrays import open_npy
 from gpuens.checks import reading
@@ -64,8 +64,7 @@ def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Calla
     import dask
 
     whole = _opened(path, kind)
-    checks.check_label_shape(whole.shape, columns_are_clusterings=True)
-    validation.label_file_shape(path, whole.shape)
+    io.check_label_file(path, whole.shape)
     bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
@@ -74,7 +73,7 @@ def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Calla
 
 
 def _parquet(path: str) -> tuple[Any, list, Callable[[list[int]], Any]]:
-    with _needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
+    with io.needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
         import dask.dataframe as dd
 
         labels = dd.read_parquet(path)
@@ -92,18 +91,10 @@ def _opened(path: str, kind: str) -> Any:
     if kind == ".npy":
         with reading(path):
             return open_npy(path)
-    with _needs("zarr", kind), reading(path):
+    with io.needs("zarr", kind), reading(path):
         import zarr
 
         return zarr.open_array(path, mode="r")
-
-
-@contextmanager
-def _needs(package: str, kind: str, install: str = "gpuens[io]") -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise validation.package_missing(kind, package, install) from error
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
@@ -153,7 +144,7 @@ def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
 
 @contextmanager
 def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
-    with _needs("zarr", ".zarr"):
+    with io.needs("zarr", ".zarr"):
         import zarr
 
     with replacing_folder(path) as folder:

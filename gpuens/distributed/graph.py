@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.distributed import waiting
 
@@ -15,7 +15,8 @@ def by_rows(labels: Any, client: Any) -> tuple[Any, list]:
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
         names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
-    validation.in_chunks(labels)
+    if not devices.chunked(labels):
+        raise TypeError(f"labels must be a Dask array or DataFrame, not {type(labels).__name__}; fit takes both kinds.")
     checks.check_label_shape(labels.shape, columns_are_clusterings=True)
     labels = as_declared(labels, "labels", client)
     checks.check_label_shape(labels.shape, columns_are_clusterings=names is not None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, validation
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.distributed import graph, worker
 from gpuens.ensemble import Ensemble
@@ -46,11 +46,13 @@ class ScatteredReduction(Reduction):
         """Rows of all pieces, of which those that are in several count again."""
         return sum(self.chunks.sizes)
 
-    def expand(self, labels: Any) -> Any:
-        raise validation.rows_elsewhere()
-
     def look_up(self, values: Any) -> Any:
-        raise validation.rows_elsewhere()
+        raise TypeError(
+            "the rows of this reduction stay in pieces, without numbers of their own; use of_rows(function)."
+        )
+
+    def expand(self, labels: Any) -> Any:
+        return self.look_up(labels)
 
     def of_rows(self, function: Callable[[Ensemble], np.ndarray]) -> Any:
         like = function(self.ensemble)

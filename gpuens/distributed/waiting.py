@@ -1,11 +1,10 @@
 """Waiting for results, with a bar, for as long as there is anybody who works."""
 
 import time
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpuens import progress
+from gpuens import checks, progress
 from gpuens.distributed import clients, failures
 
 PATIENCE = 10  # seconds that workers may do nothing while some of them are paused
@@ -62,7 +61,7 @@ def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
             client.cancel(futures)
             raise failures.memory_full(idle, what)
         if looks == 5:
-            warnings.warn(f"the Dask scheduler has no workers, so that the {what} wait for one.", stacklevel=2)
+            checks.warn(f"the Dask scheduler has no workers, so that the {what} wait for one.")
 
 
 def send(value: Any, client: Any, what: str) -> Any:
