@@ -250,4 +250,4 @@ def test_every_message_of_the_package_is_one_sentence():
     assert len(messages) > 100
     for message in messages:
         text = "".join(re.findall(r'"([^"]*)"', message))
-        one_sentence(text)
+        one_sentence(re.sub(r"\{error\}$", "it is a sentence.", text))
