@@ -1,4 +1,4 @@
-"""AnnData files, h5ad: labels among the annotations of the cells, features in X, the layers or obsm."""
+"""AnnData files, h5ad: labels in obs, features in X, layers or obsm."""
 
 import os
 from io import BytesIO
@@ -10,7 +10,7 @@ from gpuens import checks, device
 
 
 def read_obs(path: str | os.PathLike) -> Any:
-    """Return the annotations of the cells, a DataFrame, without the expression matrix."""
+    """Return obs, the annotations of the cells, as a DataFrame; the expression matrix is not read."""
     import h5py
     import pandas as pd
     from anndata.io import read_elem
@@ -19,12 +19,12 @@ def read_obs(path: str | os.PathLike) -> Any:
         _fits(file["obs"], path, "obs")
         obs = read_elem(file["obs"])
     if not isinstance(obs, pd.DataFrame):
-        raise ValueError(f"obs holds a {type(obs).__name__} and no annotations of cells.")
+        raise ValueError(f"obs holds a {type(obs).__name__}, not the annotations of cells.")
     return obs
 
 
 def like_labels(obs: Any) -> list[int]:
-    """Return the positions of the annotations that are categories or integers, and not measured."""
+    """Return the positions of the annotations that are categories or integers, as labels are."""
     import pandas as pd
 
     kinds = [isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype) for dtype in obs.dtypes]
@@ -35,7 +35,7 @@ def like_labels(obs: Any) -> list[int]:
 
 
 def read_features(path: str | os.PathLike, key: str | None) -> Any:
-    """Return X, or what ``key`` names among the layers and obsm: an array, a sparse matrix or a DataFrame."""
+    """Return X, or the entry ``key`` of layers or obsm: an array, a sparse matrix or a DataFrame."""
     import h5py
     from anndata.io import read_elem
 
@@ -52,7 +52,7 @@ def read_features(path: str | os.PathLike, key: str | None) -> Any:
 
 
 def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
-    """Write an AnnData without variables, whose obs holds labels as categories, -1 as missing."""
+    """Write an AnnData without variables; obs holds the labels as categories, with -1 as missing."""
     import anndata
     import h5py
     import pandas as pd
@@ -73,7 +73,7 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 
 
 def _fits(element: Any, path: str | os.PathLike, what: str) -> None:
-    """Refuse what claims more bytes than may be taken."""
+    """Refuse entries larger than the memory budget."""
     sizes = []
 
     def add(_: str, item: Any) -> None:

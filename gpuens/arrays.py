@@ -1,4 +1,4 @@
-"""Array files, npy and npz: what a header claims is checked against the file and the memory before any data is read."""
+"""Array files, npy and npz: headers are checked against the file size and the memory before data is read."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from gpuens import checks, device
 
 
 class Header(NamedTuple):
-    """What the first bytes of an npy file say."""
+    """The header of an npy file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -20,26 +20,26 @@ class Header(NamedTuple):
 
 
 def header(file: IO[bytes], what: str) -> Header:
-    """Read the header of an npy file; refuse Python objects and records, of which nothing is unpacked.
+    """Read the header of an npy file; refuse Python objects (nothing is unpickled) and records.
 
     Raises
     ------
     ValueError
-        In one sentence, or in NumPy's words for what is no header.
+        Also by NumPy, for an invalid header.
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"npy format {version} is none that holds labels or features.")
+        raise ValueError(f"npy format {version} is not supported; save it anew with numpy.save.")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject or dtype.names is not None:
         kind = "Python objects" if dtype.hasobject else "records"
-        raise ValueError(f"{what} holds {kind}, and labels and features are numbers or strings.")
+        raise ValueError(f"{what} holds {kind}, but labels and features are numbers or strings.")
     return Header(shape, dtype, file.tell(), math.prod(shape) * dtype.itemsize)
 
 
 def open_npy(path: str | os.PathLike) -> np.ndarray:
-    """Return the array of an npy file, mapped and not read."""
+    """Return the array of an npy file as a memory map."""
     with open(path, "rb") as file:
         found = header(file, "the file")
         there = os.fstat(file.fileno()).st_size - found.begin
@@ -48,7 +48,7 @@ def open_npy(path: str | os.PathLike) -> np.ndarray:
 
 
 class Archive:
-    """The arrays of an npz file, by name; none is read before it is asked for."""
+    """The arrays of an npz file by name, read on demand."""
 
     def __init__(self, path: str | os.PathLike) -> None:
         self._path = os.fspath(path)
@@ -67,7 +67,7 @@ class Archive:
         return list(self._members)
 
     def header(self, name: str) -> Header:
-        """Return the header of an array; refuse one that is encrypted."""
+        """Return the header of an array; refuse encrypted ones."""
         info = self._members[name]
         if info.flag_bits & 0x1:
             raise ValueError(f"array {name!r} is encrypted; write the file anew, without a password.")
@@ -77,7 +77,7 @@ class Archive:
         return found
 
     def read(self, name: str) -> np.ndarray:
-        """Return an array, if it fits the memory."""
+        """Return an array; refuse one that does not fit the memory."""
         needed = self.header(name).n_bytes
         checks.check_memory(
             needed, device.memory_budget(), f"array {name!r} of {self._path!r}", "write it as npy, which is mapped"

@@ -1,7 +1,7 @@
-"""Checks of arguments that more than one module needs, and the words of their sentences.
+"""Argument checks shared by several modules, warnings, and the formatting of values in sentences.
 
-A refusal is one sentence: which argument, what was found, what to do instead. Wrong kinds of things raise
-``TypeError``; right kinds with wrong values raise ``ValueError``. A sentence that serves one module stands there.
+A refusal is one sentence: which argument, what was found, what to do instead. A wrong type is a ``TypeError``, a wrong
+value a ``ValueError``. A sentence that serves one module stands in that module.
 """
 
 import math
@@ -17,10 +17,10 @@ import numpy as np
 
 from gpuens import device
 
-MISSING = -1  # how callers and results write a missing label
-LARGEST = 2**63 - 1  # whole number that arrays hold
+MISSING = -1  # a missing label, in arguments and results
+LARGEST = 2**63 - 1  # largest int64
 
-_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python takes the first, and NumPy the last, for numbers
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python counts the first, and NumPy the last, as numbers
 _BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # packages between a caller and a warning
 
 
@@ -30,8 +30,8 @@ _BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  #
 def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) -> None:
     """Refuse label matrices that are not (n_objects, n_clusterings) with at least one of each.
 
-    ``columns_are_clusterings`` is True where the caller said which way round the labels are (a DataFrame, a list of
-    arrays); only then can there be more clusterings than objects.
+    More clusterings than objects are refused as transposed, unless the orientation is certain
+    (``columns_are_clusterings``: a DataFrame, a list of arrays).
     """
     if len(shape) != 2:
         raise ValueError(
@@ -54,7 +54,7 @@ def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) 
 
 
 def check_label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:
-    """Refuse things (of type ``kind``) that are not one label for each of at least one object."""
+    """Refuse labels (of type ``kind``) that are not a non-empty vector."""
     if len(shape) == 0:
         raise TypeError(f"{name} must be a list, array or Series of labels, one an object, not {kind}.")
     if len(shape) != 1:
@@ -73,10 +73,10 @@ def refuse_sparse(labels: Any) -> None:
 
 
 def check_names(names: Any, n_clusterings: int) -> list:
-    """Return the names as a list, or refuse them if they are not one for each clustering."""
+    """Return the names as a list, or refuse them unless there is one for each clustering."""
     try:
         given = None if isinstance(names, (str, bytes)) else list(names)
-    except TypeError:  # arrays without a dimension pass for iterable
+    except TypeError:  # 0-D arrays claim to be iterable
         given = None
     if given is None:
         raise TypeError(f"names must be a list with one name for each clustering, not {shown(names)}.")
@@ -86,7 +86,7 @@ def check_names(names: Any, n_clusterings: int) -> list:
 
 
 def check_clusterings(n_clusters: Iterable[int], names: list, n_objects: int) -> None:
-    """Refuse clusterings with no label at all; warn of those that put every object into one cluster."""
+    """Refuse clusterings without labels; warn about those with a single cluster."""
     n_clusters = list(n_clusters)
     for name, k in zip(names, n_clusters, strict=True):
         if k == 0:
@@ -100,7 +100,7 @@ def check_clusterings(n_clusters: Iterable[int], names: list, n_objects: int) ->
 
 
 def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
-    """Refuse objects whose label is missing in every clustering; ``unlabelled`` is a mask of them from ``start`` on."""
+    """Refuse objects without a label in any clustering: ``unlabelled`` is their mask, from object ``start`` on."""
     if unlabelled.any():
         raise ValueError(
             f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
@@ -123,9 +123,9 @@ def check_feature_shape(shape: tuple[int, ...]) -> None:
 
 
 def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> int:
-    """Return the number of clusters wanted, or refuse one that ``n_distinct`` distinct label rows cannot give.
+    """Return the requested number of clusters, or refuse more than ``n_distinct`` distinct label rows.
 
-    ``reduced``: whether they are what a reduction has left.
+    ``reduced``: the rows are those of a reduction.
     """
     if value is None:
         raise ValueError("n_clusters is not given, and this method has no rule to choose it; pass n_clusters=….")
@@ -144,7 +144,7 @@ def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> i
 
 
 def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
-    """Return one positive finite weight a row (int64 where whole numbers were given, else float64), or refuse them."""
+    """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
     if values is None:
         return None
     must = f"{name} must be {n} numbers, one a row"
@@ -160,13 +160,13 @@ def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | No
 
 
 def check_one_per_row(values: np.ndarray, n: int, name: str) -> None:
-    """Refuse arrays that do not hold one value a row."""
+    """Refuse arrays that are not (n,)."""
     if values.ndim != 1 or len(values) != n:
         raise ValueError(f"{name} must hold one value for each of the {n} row(s), but have shape {values.shape}.")
 
 
 def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
-    """Return object indices as int64 (all of them for None), or refuse those that are out of range."""
+    """Return object indices as int64 (None means all), or refuse those out of range."""
     if indices is None:
         return np.arange(n_objects)
     if isinstance(indices, slice):
@@ -188,7 +188,7 @@ def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
 def check_block(
     rows: Any, cols: Any, n_objects: int, budget: int, what: str, *, bytes_per_col: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows and columns of a dense block of float64 as indices, or refuse one above the budget (bytes)."""
+    """Return the row and column indices of a dense float64 block, or refuse a block above the budget (bytes)."""
     rows, cols = check_indices(rows, n_objects, "rows"), check_indices(cols, n_objects, "cols")
     check_memory(
         (8 * len(rows) + bytes_per_col) * len(cols),
@@ -200,7 +200,7 @@ def check_block(
 
 
 def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
-    """Refuse work whose memory (bytes) is above the budget, before it starts."""
+    """Refuse work that needs more bytes than the budget, before it starts."""
     if needed > budget:
         raise MemoryError(
             f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
@@ -223,7 +223,7 @@ def check_integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST
 
 
 def check_number(value: Any, name: str, kind: str = "a number") -> float:
-    """Return any real number as a float, infinite where it is too large for one, or refuse what is none."""
+    """Return a real number as a float (infinite beyond the largest float), or refuse it."""
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {kind}, not {shown(value)}.")
     try:
@@ -252,7 +252,7 @@ def check_between(value: Any, name: str, low: float, high: float) -> float:
 
 
 def check_fraction(value: Any, name: str, default: str) -> float | None:
-    """Return ``value`` as a float in [0, 1], or None, which stands for a default, as it is; or refuse it."""
+    """Return ``value`` as a float in [0, 1], or None for the default; or refuse it."""
     if value is None:
         return None
     found = check_number(value, name, f"a number from 0 to 1, or None for {default}")
@@ -262,7 +262,7 @@ def check_fraction(value: Any, name: str, default: str) -> float | None:
 
 
 def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``allowed``, or refuse it and list them."""
+    """Return ``value`` if it is one of ``allowed``, or refuse it with the list."""
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
         kind = ValueError if isinstance(value, str) else TypeError
@@ -273,31 +273,31 @@ def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
 
 
 def _nearest(text: str, allowed: list[str]) -> str | None:
-    """Return the word that was probably meant: in capitals, with other dashes, or with a slip of the hand."""
+    """Return the word that was probably meant, despite capitals, underscores and typing errors."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
 
 
 def check_runs(n_init: Any, max_iter: Any = 1) -> None:
-    """Refuse numbers of starts and iterations that are not at least 1, or with which a run would seem to hang."""
+    """Refuse numbers of starts or iterations below 1, or so large that a run would seem to hang."""
     check_integer(n_init, "n_init", minimum=1, maximum=10_000)
     check_integer(max_iter, "max_iter", minimum=1, maximum=1_000_000)
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """Return NumPy's generator for a seed, the one given, or one seeded by a RandomState; or refuse it."""
+    """Return a NumPy Generator from a seed, a Generator or a RandomState, or refuse it."""
     kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
     if random_state is None or isinstance(random_state, kinds):
         return np.random.default_rng(random_state)
-    if isinstance(random_state, np.random.RandomState):  # scikit-learn's habit; a fresh seed is drawn of it each time
+    if isinstance(random_state, np.random.RandomState):  # as in scikit-learn, each call draws a seed
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    # as long as NumPy advises: secrets.randbits(128)
+    # NumPy recommends seeds of 128 bits
     return np.random.default_rng(check_integer(random_state, "random_state", minimum=0, maximum=2**128 - 1))
 
 
 def host_array(values: Any, must: str) -> np.ndarray:
-    """Return what is given as an array in host memory, or refuse what is none; ``must`` says what it is to be."""
+    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement."""
     try:
         return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
     except ValueError as error:
@@ -308,7 +308,7 @@ def host_array(values: Any, must: str) -> np.ndarray:
 
 
 def file_kind(path: Any, kinds: Iterable[str]) -> str:
-    """Return the ending of a path that is one of ``kinds``, or refuse the path."""
+    """Return which of the endings ``kinds`` a path has, or refuse the path."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
     name = os.path.basename(os.fspath(path))
@@ -319,7 +319,7 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
 
 
 def check_readable(path: str | os.PathLike, *, folder: bool = False) -> None:
-    """Refuse paths where there is no file that can be opened; ``folder``: files of this kind may be directories."""
+    """Refuse paths without a readable file; ``folder``: files of this kind may be directories."""
     path = os.fspath(path)
     if os.path.isdir(path) and not folder:
         raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
@@ -331,25 +331,23 @@ def check_readable(path: str | os.PathLike, *, folder: bool = False) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike) -> Iterator[None]:
-    """Turn whatever goes wrong in the reader of a damaged file into one sentence."""
+    """Turn any error of a reader into one sentence about a damaged file."""
     try:
         yield
     except (MemoryError, ImportError):
         raise
-    except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise nearly all that there is
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: str | os.PathLike, error: Exception) -> ValueError:
-    """Return the refusal of a damaged file."""
-    return ValueError(f"path {os.fspath(path)!r} cannot be read as its name says, write the file anew ({gist(error)}).")
+    except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise errors of nearly every type
+        path = os.fspath(path)
+        raise ValueError(
+            f"path {path!r} cannot be read as its name says, write the file anew ({gist(error)})."
+        ) from error
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
 def warn(sentence: str) -> None:
-    """Warn, and point at the line of the caller outside this package."""
+    """Warn and point at the caller's line, outside this package."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame = frame.f_back
@@ -359,7 +357,7 @@ def warn(sentence: str) -> None:
 
 
 def warn_of_fewer(found: int, wanted: int) -> None:
-    """Warn where fewer clusters than wanted were found."""
+    """Warn about fewer clusters than requested."""
     if found < wanted:
         warn(f"found only {found} of {wanted} clusters; the ensemble does not distinguish more groups.")
 
@@ -368,12 +366,12 @@ def warn_of_fewer(found: int, wanted: int) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a part of a sentence: on one line, and no longer than is of use."""
-    if isinstance(value, int) and abs(value) >= 2**128:  # Python writes no number of 5,000 digits
+    """Return a short text of a value, on one line."""
+    if isinstance(value, int) and abs(value) >= 2**128:  # Python refuses to write 5,000 digits
         return f"a {'negative ' * (value < 0)}whole number of about {1 + int(math.log10(abs(value)))} digits"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # repr is the caller's own, and may be broken
+    except Exception:  # the caller's repr may be broken
         text = ""
     if not text:
         return f"a {type(value).__name__}"
@@ -381,19 +379,19 @@ def shown(value: Any) -> str:
 
 
 def listed(names: Iterable) -> str:
-    """Return names as a list to read, the first ten of many."""
+    """Return the first ten names as a readable list."""
     names = list(names)
     return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def gist(error: Exception) -> str:
-    """Return what an error says as a part of a sentence."""
+    """Return the message of an error as part of a sentence."""
     text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
     return f"{type(error).__name__}: {text.replace('. ', '; ')[:300]}"
 
 
 def human_bytes(n: float) -> str:
-    """Return a number of bytes as people write it: '1.6 GB'."""
+    """Return a number of bytes as text, such as '1.6 GB'."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if n < 1000 or unit == "TB":
             break

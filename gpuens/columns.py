@@ -1,4 +1,4 @@
-"""Which columns of a file are base clusterings: those that the caller chose, no ids, and nothing strange unsaid."""
+"""Which columns of a file are base clusterings: the caller's choice, without ids, with warnings about odd ones."""
 
 import fnmatch
 import numbers
@@ -9,8 +9,8 @@ import numpy as np
 
 from gpuens import checks
 
-FEWEST = 10  # objects from which on as many labels as objects mean an id
-PAIRS = 20_000  # pairs of objects at which clusterings are compared
+FEWEST = 10  # objects from which on all-different labels are ids
+PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
 STRANGERS = frozenset(
     (
         *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
@@ -20,11 +20,11 @@ STRANGERS = frozenset(
 
 
 class Opened(NamedTuple):
-    """A file whose columns have been counted, and of which no more has been read."""
+    """An opened file: its columns are known, and nothing else has been read."""
 
     names: list
     read: Callable[[list[int]], Any]  # positions → an array or a DataFrame with these columns
-    ids: Callable[[int | None], Any]  # position of a column, None for the row names → a pandas Index, None if none
+    ids: Callable[[int | None], Any]  # position of a column, or None for the row names → a pandas Index or None
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ class Opened(NamedTuple):
 def chosen(
     names: list, columns: Any = None, exclude: Any = None, id_column: Any = None
 ) -> tuple[list[int], int | None]:
-    """Return the positions of the columns to read and that of the ids, or refuse what names none of ``names``."""
+    """Return the positions of the columns to read and of the id column; refuse unknown names."""
     ids = None
     if id_column is not None:
         ids, *others = _positions(id_column, names, "id_column")
@@ -48,7 +48,7 @@ def chosen(
 
 
 def _positions(columns: Any, names: list, argument: str) -> list[int]:
-    """Return the positions of columns given by name, number or a pattern such as 'leiden_*', or refuse them."""
+    """Return the positions of columns given by name, number or pattern ('leiden_*'); refuse unknown ones."""
     chosen: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
     for column in [columns] if single else columns:
@@ -78,7 +78,7 @@ def _positions(columns: Any, names: list, argument: str) -> list[int]:
 
 
 def missing_words(missing: Any) -> list[str]:
-    """Return the words that stand for missing labels as a list of texts."""
+    """Return the words for missing labels as a list of strings."""
     if missing is None:
         return []
     if isinstance(missing, str) or not isinstance(missing, Iterable):
@@ -87,7 +87,7 @@ def missing_words(missing: Any) -> list[str]:
 
 
 def without(labels: Any, missing: Any) -> Any:
-    """Return an array or a DataFrame of labels with words that stand for missing labels made so; numbers count too."""
+    """Return an array or DataFrame of labels with the given words, or numbers, replaced by missing."""
     words = missing_words(missing)
     if not words:
         return labels
@@ -103,7 +103,7 @@ def without(labels: Any, missing: Any) -> Any:
 
 
 def _without(column: Any, words: list[str]) -> Any:
-    if column.dtype.kind in "iu":  # where NaN would make floats of them
+    if column.dtype.kind in "iu":  # NaN would turn them into floats
         return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
     return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
 
@@ -116,7 +116,7 @@ def _numbers(words: list[str]) -> list[int]:
 
 
 def left_out(labels: Any, names: list, source: str) -> list[int]:
-    """Return the positions of the columns that are no ids, and warn of the others by name."""
+    """Return the positions of the columns that are not ids; warn about the ids by name."""
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
@@ -128,14 +128,14 @@ def left_out(labels: Any, names: list, source: str) -> list[int]:
 
 
 def telling(index: Any) -> Any:
-    """Return row names, or None where they only count the rows."""
+    """Return row names, or None if they only count the rows."""
     texts = index.astype(str)
     counting = (texts == np.arange(start, start + len(texts)).astype(str) for start in (0, 1))
     return None if any(bool(np.all(found)) for found in counting) else index
 
 
 def _is_id(column: Any) -> bool:
-    """Return whether whole numbers or strings are all different."""
+    """Return whether a column of integers or strings has no repeated value."""
     import pandas as pd
 
     n = len(column)
@@ -154,12 +154,12 @@ def _is_id(column: Any) -> bool:
 
 
 def warn_of_strangers(codes: np.ndarray, n_clusters: np.ndarray, names: list, source: str) -> None:
-    """Warn of columns that are probably no clusterings, beside others that are, and say by which rule.
+    """Warn about columns that are probably not clusterings, with the rule that found them.
 
-    - Its name says something else: a batch, a donor, the truth, ….
-    - It has far more values than the others: more than four times as many as any of them, and more than 2√N.
-    - Pairs of objects that are together in it are together in none of the others more often than by chance (the
-      correlation over 20,000 pairs is below .05), while those agree with one another (.2 and above, most of them).
+    - The name says so: a batch, a donor, the truth, ….
+    - Far more values than the others: more than four times as many as any of them, and more than 2√N.
+    - No agreement with the others: over 20,000 pairs of objects, being together in it correlates with none of them
+      (below .05), while most of them correlate with each other (.2 and above).
     """
     n, m = codes.shape
     if m < 2:
@@ -180,7 +180,7 @@ def warn_of_strangers(codes: np.ndarray, n_clusters: np.ndarray, names: list, so
 
 def _independent(codes: np.ndarray, names: list) -> list:
     n, m = codes.shape
-    if m > 200:  # nobody has put these together by hand
+    if m > 200:  # too many to have been collected by hand
         return []
     rng = np.random.default_rng(0)
     first = rng.integers(0, n, PAIRS)

@@ -1,8 +1,8 @@
-"""Cluster-by-cluster intersections |c ∩ d|, and what follows from them: entropies, agreement between clusterings.
+"""Intersections of clusters |c ∩ d|, and what derives from them: entropies and agreement between clusterings.
 
-Everything here is counted one pair of clusterings at a time, never by a product of incidence matrices, so N × N_c and
-(where only a sum over it is wanted) N_c × N_c are not held. Counts are integers: the order of the objects and the
-number of threads cannot change a bit of any result. Objects are counted in a table when both labels are known.
+Tables are counted for one pair of clusterings at a time, never by a product of incidence matrices: N × N_c is never
+held, nor N_c × N_c where only a sum over it is needed. Counts are integers: results do not depend on the order of the
+objects or the number of threads. An object counts in a table if both of its labels are known.
 """
 
 import itertools
@@ -22,11 +22,11 @@ from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
 
-DENSE_CELLS = 2**22  # a table of more cells than this, and than 4 cells an object, is held sparse
+DENSE_CELLS = 2**22  # a table of more cells than this, and of more than 4 cells per object, is sparse
 DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
-CELLS_AT_ONCE = 2**15  # of tables that are counted before they are looked at, and more where one has more
-ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are looked at together
-CHUNK = 2**15  # objects that such a block counts at least, if there are so many
+CELLS_AT_ONCE = 2**15  # of tables counted before they are processed; a single table may be larger
+ROWS_AT_ONCE = 2**22  # cells of the table of all clusters processed together
+CHUNK = 2**15  # objects that such a block counts at least
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
@@ -43,7 +43,7 @@ AVERAGES: dict[str, Callable[[float, float], float]] = {
 def intersections(
     ens: Any, weights: Any = None, *, layout: str = "auto", device: str = "auto"
 ) -> np.ndarray | sparse.csr_array:
-    """Count the objects that each two clusters of the ensemble share: |c ∩ d|.
+    """Return the number of objects that any two clusters of the ensemble share: |c ∩ d|.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _dense_intersections(labels: "Labels", w: Any, offsets: np.ndarray, sizes: n
 def _sparse_intersections(
     labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray, budget: int
 ) -> sparse.csr_array:
-    """Count twice: first how many cells each row has in each clustering, then the cells, straight to their places."""
+    """Count in two passes: the cells of each row and clustering first, then the cells, straight into place."""
     n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
     what = f"the sparse table of the intersections of {n_clusters} clusters"
     instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
@@ -149,7 +149,7 @@ def _count_in_rows(found, offsets, n_cells):
 
 @njit(cache=True, nogil=True)
 def _place_in_rows(found, offsets, starts, indices, counts):
-    """Write the cells into a CSR matrix, row r's of clustering m from starts[r, m] on, which are moved along."""
+    """Write cells into a CSR matrix: those of row r and clustering m from starts[r, m] on, which advance."""
     first = offsets[found.i]
     for p in range(len(found.starts) - 1):
         second = offsets[found.first + p]
@@ -163,9 +163,9 @@ def _place_in_rows(found, offsets, starts, indices, counts):
 
 
 def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the objects, or the weight (int64), that all clusters share with those of clustering m, (N_c, k_m).
+    """Return the shared objects, or weight (int64), of all clusters and those of clustering m, (N_c, k_m).
 
-    Whoever asks for several clusterings does so in threads: this works in none of its own.
+    It starts no threads: callers run several clusterings in parallel.
     """
     labels, offsets = labels_of(ens), ens.offsets
     shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)
@@ -187,7 +187,7 @@ def _count_with(m, labels, offsets, w, shared):
 
 
 def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:
-    """Yield (i, j, table) for each pair i < j of clusterings, a few pairs in memory at a time.
+    """Yield (i, j, table) for each pair i < j of clusterings, with a few tables in memory at a time.
 
     ``table[c, d]``, of shape (k_i, k_j), is the number (with ``weights``, the weight) of objects in cluster c of
     clustering i and cluster d of clustering j: int64, or float64 if the weights are floats. It is an ndarray, or a
@@ -206,10 +206,10 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
 
 
 def table(a: Any, b: Any) -> Table:
-    """Return the contingency table of two label vectors: how many objects have which two labels.
+    """Return the contingency table of two label vectors: the number of objects with each pair of labels.
 
-    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories; objects missing (-1, NaN, None) in
-    either are left out. Row r is the r-th label of ``a`` in ascending order, column c the c-th of ``b``. The counts are
+    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories. Objects missing (-1, NaN, None) in
+    either are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th of ``b``. The counts are
     int64, in an ndarray or a csr_array as in `pair_tables`.
 
     Raises
@@ -229,7 +229,7 @@ def table(a: Any, b: Any) -> Table:
 
 
 def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the cells of a dense or sparse table that are not empty: rows, columns (int64) and counts, row-major.
+    """Return the non-empty cells of a table in row-major order: rows, columns (int64) and counts.
 
     >>> import gpuens as ge
     >>> rows, cols, counts = ge.contingency.cells(ge.contingency.table([0, 0, 1], [0, 1, 1]))
@@ -245,7 +245,7 @@ def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class Labels(NamedTuple):
-    """Label columns as codes, where the device works: ``matrix`` (M, N), a clustering after the other.
+    """Label columns as codes on the device: ``matrix`` (M, N), one row per clustering.
 
     In row m a value of ``n_clusters[m]`` or more means that the label is missing.
     """
@@ -260,7 +260,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
 
 
 def encode(vectors: list, names: list) -> Labels:
-    """Return label vectors of the same objects, of any kind that Ensemble takes as a column, as codes of one dtype."""
+    """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
     device = devices.common_kind(vectors)
     columns = [_as_column(vector) for vector in vectors]
     for column, vector, name in zip(columns, vectors, names, strict=True):
@@ -280,7 +280,7 @@ def encode(vectors: list, names: list) -> Labels:
 
 
 def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -> Iterator[Any]:
-    """Yield (i, j, work(i, j, table)) for i < j in order; tables are counted and worked on in threads, in batches."""
+    """Yield (i, j, work(i, j, table)) for i < j in order; batches of tables are processed in threads."""
     for batch in _batches(labels):
         count = _counter(labels, batch, w)
 
@@ -292,7 +292,7 @@ def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) 
 
 
 def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
-    """Split the pairs i < j into runs whose tables together stay small beside the labels and the memory budget."""
+    """Split the pairs i < j into batches whose tables are small next to the labels and the memory budget."""
     n_objects, k = labels.matrix.shape[1], labels.n_clusters
     most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
     if labels.device != "cpu":
@@ -311,7 +311,7 @@ def _batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
 
 
 def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
-    """Return what gives the table of each of these pairs of clusterings: counted when asked for, on the CPU."""
+    """Return a function (i, j) → table for these pairs; on the CPU it counts on demand."""
     if labels.device == "cpu":
         return lambda i, j: _count(labels, i, j, w)
     tables = _count_pairs(labels, pairs, w)
@@ -319,7 +319,7 @@ def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None)
 
 
 def _held_dense(labels: Labels, i: int, j: int) -> bool:
-    """Return whether a table is dense; beyond that nearly all of it would be zeros."""
+    """Return whether a table is held dense; larger ones would be nearly all zeros."""
     return labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1])
 
 
@@ -339,8 +339,8 @@ def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table
 
 @njit(cache=True, nogil=True)
 def _count_into(flat, a, b, k_a, k_b, w):
-    """Add each object to cell a·k_b + b of a flat table, or to its last cell if a label is missing (no branch)."""
-    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned: signed indices would be checked for negative values
+    """Add each object to cell a·k_b + b of a flat table; missing labels go, without a branch, to its last cell."""
+    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned indices spare the check for negative values
     nowhere = np.uintp(k_a * k_b)
     for x in range(a.size):
         r, c = np.uintp(a[x]), np.uintp(b[x])
@@ -371,7 +371,7 @@ def _nonzero(table):
 
 
 class Cells(NamedTuple):
-    """The cells that are not empty of the tables of a clustering and some that follow it, each table row-major.
+    """The non-empty cells of the tables of one clustering with several later ones, each row-major.
 
     Those of clusterings ``i`` and ``first + p`` are starts[p] … starts[p + 1] - 1 of ``rows``, ``cols`` and ``counts``.
     """
@@ -385,7 +385,7 @@ class Cells(NamedTuple):
 
 
 def _over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
-    """Call ``work`` on the cells of all pairs of clusterings, in threads; no two calls have a pair in common."""
+    """Call ``work`` in threads on the cells of all pairs of clusterings; each pair occurs in one call."""
     if labels.device != "cpu":
         for batch in _batches(labels):
             tables = _count_pairs(labels, batch, w)
@@ -414,7 +414,7 @@ def _over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
 
 
 def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Return what `_count_cells` works in: starts, the table, the objects in order, and room for some tables' cells."""
+    """Return the working memory of `_count_cells`: starts, the table, the sorted objects, and cells of some tables."""
     *_, second, largest = np.sort(n_clusters).tolist()
     pair = second * largest
     cells = max(min(pair, n_objects), min(CELLS_AT_ONCE, pair * len(n_clusters)))
@@ -431,10 +431,10 @@ def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[n
 
 @njit(cache=True, nogil=True)
 def _count_cells(i, first, last, labels, n_clusters, w, starts, table, order, rows, cols, counts):
-    """Write the cells of clustering i with ``first`` … last - 1, as far as there is room; return how many were done.
+    """Write the cells of clustering i with ``first`` … last - 1 while there is room; return the number of tables done.
 
-    ``table`` holds zeros before and after. A table of more cells than objects is counted one row, that is one cluster
-    of i, after the other. Objects are added in their order in either case.
+    ``table`` is all zeros before and after. A table with more cells than objects is counted row by row, that is,
+    cluster by cluster of i. Objects are added in their order in both cases.
     """
     n_objects, k = labels.shape[1], n_clusters[i]
     ends = np.empty(0, dtype=np.int64)
@@ -480,7 +480,7 @@ def _count_cells(i, first, last, labels, n_clusters, w, starts, table, order, ro
 
 @njit(cache=True, nogil=True)
 def _sort_objects(labels, n_clusters, order):
-    """Write the objects of each cluster one after the other; return where each cluster ends."""
+    """Sort the objects by cluster and return the end of each cluster."""
     ends = np.zeros(n_clusters + 1, dtype=np.int64)
     for label in labels:
         if label < n_clusters:
@@ -498,7 +498,7 @@ def _sort_objects(labels, n_clusters, order):
 
 
 def _count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
-    """Return the tables of pairs of clusterings, counted where the labels are and brought to the host."""
+    """Return the tables of pairs of clusterings, counted on the device and copied to the host."""
     xp, k = devices.namespace(labels.device), labels.n_clusters
     n_objects = labels.matrix.shape[1]
     whole, unit = (xp.ones(1, dtype=np.int64), None) if w is None else fixed_point(xp.asarray(w), n_objects)
@@ -527,7 +527,7 @@ def _count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | N
 
 
 def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:
-    """Return a table of mostly zeros: the cells that objects are in, sorted and summed run by run."""
+    """Return a sparse table: the cells of the objects, sorted and summed run by run."""
     xp = devices.namespace(labels.device)
     k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
     a, b = labels.matrix[i], labels.matrix[j]
@@ -547,14 +547,14 @@ def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None
 
 
 def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarray:
-    """Return the uncertainty H(C) of every cluster with respect to the whole ensemble, in bits.
+    """Return the uncertainty H(C) of each cluster with respect to the whole ensemble, in bits.
 
     H(C) = Σ_m H^m(C), H^m(C) = -Σ_j p(C, C_j^m) log2 p(C, C_j^m), p(C, C_j^m) = |C ∩ C_j^m| / |C| (Huang, Wang and Lai
-    2018, "Locally weighted ensemble clustering", equations 7-9). Objects of C missing in clustering m are left out of
-    p; a cluster none of whose objects is labelled there adds 0, and so does an empty cluster. N_c × N_c is never held.
+    2018, "Locally weighted ensemble clustering", equations 7-9). Objects of C missing in clustering m are omitted
+    from p; a cluster without labelled objects there contributes 0. N_c × N_c is never held.
 
-    The terms are summed in fixed point (52 binary places for 16 to 31 clusterings): neither the number of threads nor
-    the order of objects, clusters and clusterings changes a bit (of the objects, unless the weights are floats).
+    The terms are summed in fixed point (52 binary places for 16 to 31 clusterings). Results are bit-identical for any
+    number of threads and any order of clusters and clusterings, and, unless weights are floats, of objects.
 
     Parameters
     ----------
@@ -592,7 +592,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
-    """Return what `entropy` does, with the same bits, of `intersections` counted before."""
+    """Return `entropy`, bit for bit, from `intersections` that are already counted."""
     one, total = _entropy_unit(len(offsets) - 1), np.zeros(int(offsets[-1]), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
@@ -612,7 +612,7 @@ def _entropy_unit(n_clusterings: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _entropies(found, offsets, one):
-    """Return the entropies, in units of 1 / one, of the clusters of ``found.i`` and of the other clusterings."""
+    """Return the entropies of the clusters of ``found.i`` and of the others', in units of 1 / one."""
     n_tables = len(found.starts) - 1
     first = offsets[found.first]
     of_rows = np.zeros(offsets[found.i + 1] - offsets[found.i], np.int64)
@@ -634,7 +634,7 @@ def _entropies(found, offsets, one):
 
 @njit(cache=True, nogil=True)
 def _row_entropies(rows, cols, counts, offsets, one, total):
-    """Add the entropies of clusters to ``total`` from their rows among all clusters, where their own adds nothing."""
+    """Add the entropies of clusters to ``total`` from their rows of the table of all clusters."""
     t = 0
     while t < len(rows):
         after = offsets[np.searchsorted(offsets, cols[t], side="right")]
@@ -661,21 +661,21 @@ def _term(count, total, one):
 def agreement(
     ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None, *, device: str = "auto"
 ) -> np.ndarray:
-    """Return how much each two clusterings of the ensemble agree, over the objects labelled in both.
+    """Return the agreement of each pair of clusterings over the objects labelled in both.
 
     Parameters
     ----------
     ens : Ensemble, or anything that Ensemble takes
     score : {"nmi", "ari"}
     average : {"geometric", "max", "arithmetic", "min"}
-        What normalises the mutual information; the adjusted Rand index has no use for it.
+        The normaliser of the mutual information; unused by the adjusted Rand index.
     weights : array (n_objects,), optional
-        How many copies each object stands for.
+        The number of copies of each object.
 
     Returns
     -------
     ndarray (n_clusterings, n_clusterings), float64, symmetric with ones on its diagonal
-        NaN for two clusterings that label no object in common.
+        NaN for two clusterings without a labelled object in common.
 
     Examples
     --------
@@ -692,7 +692,7 @@ def agreement(
 
 
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
-    """Return ``of_table`` of each two label columns as a symmetric matrix with ones on its diagonal."""
+    """Return ``of_table`` of each pair of label columns, a symmetric matrix with a diagonal of ones."""
     scores = np.eye(len(labels.n_clusters))
     n_objects = labels.matrix.shape[1] if w is None else w.sum()
     if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):  # squares fit int64
@@ -711,8 +711,8 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
 def nmi_of(table: Table, average: str = "geometric") -> float:
     """Return the normalised mutual information of a contingency table (dense or sparse), from 0 to 1.
 
-    Equal partitions have 1, two that each put all objects into one cluster too; if only one of them does, the value is
-    0. A table without objects has none (NaN).
+    It is 1 for equal partitions, also for two with a single cluster each, and 0 if only one has a single cluster. NaN
+    for a table without objects.
 
     >>> import gpuens as ge
     >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
@@ -729,7 +729,7 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
         return 0.0
     n = counts.astype(np.float64)
     total = n.sum()
-    # one logarithm of a ratio of products: where the two are independent the ratio is 1 and the sum exactly 0
+    # one logarithm of a ratio of products: the ratio of independent labels is 1, so the sum is exactly 0
     information = (n * np.log((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
     normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
     return float(min(1.0, max(0.0, information / normaliser)))
@@ -738,8 +738,8 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
 def ari_of(table: Table) -> float:
     """Return the adjusted Rand index of a contingency table (dense or sparse); at most 1, and 0 on average by chance.
 
-    Pairs of objects are counted in exact integers, whatever their number, unless the table holds real weights. Equal
-    partitions have 1, a single object too; a table without objects has none (NaN).
+    Pairs of objects are counted in exact integers of any size, unless the table holds real weights. It is 1 for equal
+    partitions and for a single object, NaN for a table without objects.
 
     >>> import gpuens as ge
     >>> round(ge.contingency.ari_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
@@ -754,7 +754,7 @@ def ari_of(table: Table) -> float:
 def _ari(
     n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
 ) -> float:
-    """Return the index of so many cells, rows and columns that are not empty, and the sums of their squares."""
+    """Return the index from the numbers of non-empty cells, rows and columns and their sums of squares."""
     if n_cells == 0:
         return math.nan
     if n_cells == n_rows == n_cols:  # one to one
@@ -766,7 +766,7 @@ def _ari(
 
 @njit(cache=True, nogil=True)
 def _sums_of_squares(found):
-    """Return what `_ari` takes of each table of whole numbers, (tables, 7)."""
+    """Return the arguments of `_ari` for each table of whole numbers, (tables, 7)."""
     n_tables = len(found.starts) - 1
     sums = np.zeros((n_tables, 7), np.int64)
     end = found.starts[-1]
@@ -792,12 +792,12 @@ def _sums_of_squares(found):
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return what a table's rows (or columns) hold in all, as floats: exact for counts below 2^53."""
+    """Return the sums of a table's rows (or columns) as floats, exact for counts below 2^53."""
     return np.bincount(lines, weights=counts)
 
 
 def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) -> bool:
-    """Return whether every cluster of either clustering is one cluster of the other."""
+    """Return whether the two partitions are equal."""
     return counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols)
 
 
@@ -807,7 +807,7 @@ def _entropy_of(p: np.ndarray) -> float:
 
 
 def _sum_of_squares(x: np.ndarray) -> Any:
-    """Return Σ x² as a Python number; integers exactly, also where int64 would overflow."""
+    """Return Σ x² as a Python number, exact for integers even where int64 would overflow."""
     if x.dtype.kind == "f" or int(x.sum()) < 2**31:
         return (x * x).sum().item()
     return int((x.astype(object) ** 2).sum())

@@ -1,8 +1,8 @@
-"""Data sets to try methods on: those of scikit-learn, Covertype, and the files of a directory.
+"""Data sets for experiments: scikit-learn's, Covertype, and files of a directory.
 
-The directory is named by the argument ``data`` or by GPUENS_DATA; it holds ``<name>.npz`` files with features ``X``
-(n_objects, n_features), classes ``y`` (n_objects,), and ``scale`` where X is to be multiplied by it; or a sparse X as
-``scipy.sparse.save_npz`` writes it, with ``y`` added.
+The argument ``data`` or GPUENS_DATA names the directory. It holds ``<name>.npz`` files with features ``X`` (n_objects,
+n_features), classes ``y`` (n_objects,) and optionally ``scale``, a factor of X; or a sparse X as written by
+``scipy.sparse.save_npz``, with ``y`` added.
 """
 
 import os
@@ -22,15 +22,15 @@ BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features with the classes that clusterings are compared with.
+    """Features and the classes to compare clusterings with.
 
     Attributes
     ----------
     name : str
     X : ndarray, SciPy sparse matrix or DataFrame (n_objects, n_features)
-    y : ndarray (n_objects,) int64, 0 … n_classes - 1 and -1 for missing, or None where no classes are known
+    y : ndarray (n_objects,) int64, 0 … n_classes - 1 and -1 for missing, or None without classes
     source : str
-        Where it came from, for people to read.
+        The origin, as a readable text.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Dataset:
 
 
 def names(data: str | os.PathLike | None = None) -> list[str]:
-    """Return the names that `load` knows, those in the directory ``data`` (or GPUENS_DATA) included.
+    """Return the names that `load` accepts, including those of the directory ``data`` (or GPUENS_DATA).
 
     Examples
     --------
@@ -62,12 +62,12 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     Parameters
     ----------
     name : str or path
-        "digits", "iris", "wine", "breast_cancer": the ones that scikit-learn brings along. "covtype": ``covtype.npz``
-        of the directory if it is there, else downloaded (and kept) by scikit-learn. Any other name: ``<name>.npz`` of
-        the directory. Or the path of an npz file as described above, or of an npy, csv, tsv, parquet or h5ad file; in
-        those tables a column called ``y``, ``class``, ``label`` or ``target`` holds the classes.
+        "digits", "iris", "wine", "breast_cancer": bundled with scikit-learn. "covtype": ``covtype.npz`` of the
+        directory, else downloaded (and kept) by scikit-learn. Any other name: ``<name>.npz`` of the directory. Or the
+        path of such an npz file, or of an npy, csv, tsv, parquet or h5ad file; in tables the column ``y``, ``class``,
+        ``label`` or ``target`` holds the classes.
     data : path, optional
-        The directory of data sets; without it, the one that GPUENS_DATA names.
+        The directory of data sets; by default that of GPUENS_DATA.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     Raises
     ------
     ValueError, OSError
-        In one sentence, for unknown names, files that are not there or cannot be read, and downloads that fail.
+        For unknown names, missing or unreadable files, and failed downloads.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _fetch_covtype() -> Dataset:
 
 
 def _numbered(classes: np.ndarray) -> np.ndarray:
-    """Number the classes from 0 on, in the order of their values; -1 where the class is missing."""
+    """Return the classes as numbers from 0 on, ordered by value; -1 is missing."""
     import pandas as pd
 
     return pd.factorize(classes, sort=True)[0].astype(np.int64)

@@ -37,7 +37,7 @@ def chunked(array: Any) -> bool:
 
 
 def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
-    """Return a chunk of a Dask array, or refuse what is not as the array says (which has NaN for unknown sizes)."""
+    """Return a chunk of a Dask array, or refuse one that differs from its declaration (NaN is an unknown size)."""
     places, (chunk, *columns) = block_info[0]["array-location"], block_info[0]["chunk-location"]
     declared, found = [stop - start for start, stop in places], getattr(block, "shape", None)
     if found is not None and len(found) == len(declared):
@@ -48,9 +48,7 @@ def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
     where = f"chunk {chunk}" if np.isnan(stop) else f"chunk {chunk} (objects {start} … {stop - 1})"
     where += f" of columns {places[1][0]} … {places[1][1] - 1}" if any(columns) else ""
     kind, what = (TypeError, f"is {type(block).__name__}") if found is None else (ValueError, f"has shape {found}")
-    raise kind(
-        f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct what makes it, or its chunks."
-    )
+    raise kind(f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct the array or its chunks.")
 
 
 def common_kind(arrays: list) -> str:
@@ -65,9 +63,9 @@ def common_kind(arrays: list) -> str:
 
 
 def native(array: Any) -> Any:
-    """Return any array where it is: NumPy's for what is in host memory, CuPy's for what is in GPU memory.
+    """Return an array as NumPy's or CuPy's, in the memory where it already is.
 
-    ``__cuda_array_interface__``, DLPack and nested lists are understood, and Dask's arrays brought together.
+    Accepts ``__cuda_array_interface__``, DLPack, nested lists and Dask arrays, which are computed.
     """
     if isinstance(array, np.ndarray):
         return array
@@ -88,22 +86,22 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def move(array: Any, kind: str) -> Any:
-    """Return an array in the memory that ``kind`` (see `kind_of`) names: results go where labels came from."""
+    """Return an array in the memory named by ``kind`` (see `kind_of`): results go where the labels came from."""
     return _cupy().asarray(array) if kind == "cuda" else to_host(array)
 
 
 def namespace(device: str) -> Any:
-    """Return the array module of a device: NumPy, whose arrays the emulator reads too, or CuPy."""
+    """Return the array module of a device: CuPy, or NumPy for the CPU and the emulator."""
     return _cupy() if device == "cuda" else np
 
 
 def identity(device: str) -> str:
-    """Return a name for what a kernel is compiled for: "emulated", or "cuda:1" with the GPU in use."""
+    """Return the name of the compilation target: "emulated", or "cuda:1" for the second GPU."""
     return f"cuda:{_cupy().cuda.runtime.getDevice()}" if device == "cuda" else device
 
 
 def compile_cuda(source: str, options: tuple[str, ...]) -> Any:
-    """Return CUDA source as a module for the GPU in use."""
+    """Compile CUDA source for the GPU in use and return the module."""
     return _cupy().RawModule(code=source, options=options)
 
 
@@ -121,9 +119,9 @@ def _cupy() -> Any:
 
 
 def resolve(device: str, kind: str = "cpu") -> str:
-    """Return where to work ("cpu", "cuda" or "emulated") on labels of this kind of memory, or refuse in one sentence.
+    """Return the device to work on ("cpu", "cuda" or "emulated"), or refuse the request in one sentence.
 
-    "auto" follows the labels: those in GPU memory are worked on there.
+    "auto" follows the labels, which are in memory of this ``kind``.
     """
     if not isinstance(device, str) or device not in DEVICES:
         refusal = ValueError if isinstance(device, str) else TypeError
@@ -145,7 +143,7 @@ def resolve(device: str, kind: str = "cpu") -> str:
 
 @cache
 def describe() -> list[dict[str, Any]]:
-    """Return what `gpuens info` prints about devices: the CPU, and each GPU that CuPy can see."""
+    """Return the devices that `gpuens info` prints: the CPU and each GPU visible to CuPy."""
     found: list[dict[str, Any]] = [{"device": "cpu", "threads": n_threads(), "memory": total_memory()}]
     try:
         import cupy
@@ -164,7 +162,7 @@ def describe() -> list[dict[str, Any]]:
 
 
 def n_threads() -> int:
-    """Return how many threads the CPU path uses: GPUENS_THREADS, else the processors this process may use."""
+    """Return the number of CPU threads: GPUENS_THREADS, else the processors available to this process."""
     setting = os.environ.get("GPUENS_THREADS", "")
     if setting:
         if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
@@ -176,11 +174,11 @@ def n_threads() -> int:
 
 
 def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list:
-    """Call ``work(start, stop)`` on pieces of range(n), in threads, and return what the calls returned, in order.
+    """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
 
     ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
-    not depend on the number of threads; it must not come back here, for the threads would wait for each other.
-    ``grain`` is the smallest piece worth a thread; pieces outnumber threads so that unequal ones even out.
+    not depend on the number of threads. It must not call `over_ranges`: the threads would deadlock.
+    ``grain`` is the smallest piece worth a thread; there are more pieces than threads, to balance the load.
     """
     threads = n_threads()
     pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
@@ -197,7 +195,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits no threads
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -213,7 +211,7 @@ def total_memory() -> int:
 
 
 def memory_budget(device: str = "cpu") -> int:
-    """Return how many bytes a run may take where it works: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
+    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
         match = re.fullmatch(r"\s*((?=\.?[0-9])[0-9]{0,15}\.?[0-9]{0,15})\s*([kmgt]i?|)b?\s*", setting.lower())
@@ -232,16 +230,16 @@ def memory_budget(device: str = "cpu") -> int:
 
 # --- memory of a GPU --------------------------------------------------------------------------------------------------
 
-_shrunk = ContextVar("shrunk", default=1)  # by how much steps have had to make do with less
+_shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
 
 
 def scratch(device: str) -> int:
-    """Return how many bytes a step on a GPU may take for what it writes down meanwhile: the sizes of its pieces."""
+    """Return the bytes of working memory for one step on a GPU, which sets the size of its pieces."""
     return max(2**16, min(2**30, memory_budget(device) // 8) // _shrunk.get())
 
 
 def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
-    """Return ``work()``; where a GPU's memory runs out, try in smaller pieces, and then say so in one sentence."""
+    """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence."""
     shrink = _shrunk.get()
     while True:
         token = _shrunk.set(shrink)
@@ -256,5 +254,5 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
                 raise MemoryError(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
         finally:
             _shrunk.reset(token)
-        cupy.get_default_memory_pool().free_all_blocks()  # here, when the error no longer holds on to arrays
+        cupy.get_default_memory_pool().free_all_blocks()  # only now: the error kept arrays alive
         shrink *= 16

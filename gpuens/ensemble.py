@@ -1,4 +1,4 @@
-"""The label matrix: M base clusterings of N objects in one compact array, with its cluster numbering."""
+"""The label matrix: M base clusterings of N objects in one compact array, with one numbering of all clusters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,23 +16,23 @@ class Ensemble:
     ----------
     labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
         Integers of any width, whole floats, booleans, strings or categories. -1 (the number), NaN, None, pandas.NA
-        and masked entries mean that the label is missing. Labels may have gaps and mean something only within their
-        own clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results go back
-        where the labels came from. In a list, each element is one base clustering (a column), whatever its own type.
+        and masked entries are missing labels. Label values need not be consecutive and are local to their clustering.
+        NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the memory of the
+        labels. In a list, each element is one base clustering (a column) of any type.
     names : sequence, optional
-        The names of the clusterings; a DataFrame brings its own, and elsewhere they are 0 … M - 1.
+        The names of the clusterings; by default the columns of a DataFrame, else 0 … M - 1.
 
     Attributes
     ----------
     codes : ndarray (n_objects, n_clusterings), uint8, uint16 or uint32, columns contiguous
-        Clusters of each clustering numbered 0 … k_m - 1 in the order of their label values; `missing_code` where
-        the label is missing.
+        Clusters of each clustering numbered 0 … k_m - 1 in the order of their label values; `missing_code` is a
+        missing label.
     missing_code : int
         The largest value of ``codes.dtype``.
     categories : list of M arrays
         The label value of each cluster: ``categories[m][code]``.
     offsets : ndarray (n_clusterings + 1,), int64
-        Cluster ``code`` of clustering m has the ensemble-wide number ``offsets[m] + code``.
+        Cluster ``code`` of clustering m has the number ``offsets[m] + code`` in the ensemble.
     sizes : ndarray (n_clusters,), int64
         Objects in each cluster.
     n_objects, n_clusterings, n_clusters : int
@@ -42,9 +42,8 @@ class Ensemble:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for labels that are 1-D, empty, transposed, fractional, infinite, of different lengths, on
-        different devices, missing for a whole clustering or for an object everywhere. A clustering with a single
-        cluster is a warning.
+        For labels that are 1-D, empty, transposed, fractional, infinite, of different lengths, on different devices, or
+        missing for a whole clustering or for an object everywhere. A clustering with one cluster is a warning.
 
     Examples
     --------
@@ -62,8 +61,8 @@ class Ensemble:
     offsets: np.ndarray
     sizes: np.ndarray
     names: list
-    device_kind: str  # "cpu" or "cuda": where the caller's labels live, and so where results go
-    _copies: dict[str, Any]  # the codes, by the memory that they are in
+    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
+    _copies: dict[str, Any]  # the codes, by memory
 
     def __init__(self, labels: Any, *, names: Sequence | None = None) -> None:
         if isinstance(labels, Ensemble):
@@ -79,7 +78,7 @@ class Ensemble:
 
     @classmethod
     def of_labelled(cls, labels: Any, *, names: Sequence | None = None) -> tuple["Ensemble", np.ndarray]:
-        """Return the ensemble of the objects that have a label in some clustering, and the mask (n_objects,) of them.
+        """Return the ensemble of the objects with any label, and their mask (n_objects,).
 
         Parameters and errors are those of the class.
 
@@ -96,9 +95,9 @@ class Ensemble:
     def of_codes(
         cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu", *, sizes: Any = None
     ) -> "Ensemble":
-        """Return the ensemble of codes (n_objects, n_clusterings) that are numbered as `categories` are.
+        """Return the ensemble of codes (n_objects, n_clusterings) numbered like `categories`.
 
-        Nothing is checked; clusters may be without objects. `sizes` are counted if they are not given.
+        Nothing is checked; clusters may be empty. `sizes` are counted if not given.
         """
         ensemble = object.__new__(cls)
         n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
@@ -109,10 +108,10 @@ class Ensemble:
         return ensemble
 
     def take(self, rows: Any) -> "Ensemble":
-        """Return the ensemble of some of the objects, with this one's cluster numbering (clusters may become empty).
+        """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
 
-        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (trusted to be
-        in range) choose from the labels there, and the subset stays there.
+        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (not checked)
+        select from the labels there, and the subset stays there.
         """
         kind = device.kind_of(rows)
         if kind == "cpu":
@@ -232,13 +231,13 @@ class Ensemble:
         return self._copy("cpu")
 
     def codes_on(self, where: str) -> Any:
-        """Return the codes where a device ("cpu", "cuda", "emulated") works; they are brought there once."""
+        """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
         return self._copy("cuda" if where == "cuda" else "cpu")
 
     def _copy(self, kind: str) -> Any:
         if kind not in self._copies:
             ((_, codes),) = self._copies.items()
-            self._copies[kind] = device.move(codes.T, kind).T  # both ways the columns stay contiguous
+            self._copies[kind] = device.move(codes.T, kind).T  # columns stay contiguous
         return self._copies[kind]
 
     def to_array(self) -> np.ndarray:
@@ -301,7 +300,7 @@ def _places(clusterings: Any, names: list) -> set[int]:
 
 
 def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
-    """Return the codes of what the caller gave, the categories and the names, and where the labels live."""
+    """Return ((codes, categories, names), memory) of the caller's labels."""
     columns, found_names, kind = _columns(labels)
     names = found_names if names is None else checks.check_names(names, len(columns))
     codes, categories = _encode(columns, names)
@@ -309,12 +308,12 @@ def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndar
     return (codes, categories, names), kind
 
 
-# --- from what callers have to columns --------------------------------------------------------------------------------
+# --- from labels to columns -------------------------------------------------------------------------------------------
 
 
 def _columns(labels: Any) -> tuple[list, list, str]:
     """Split what the caller gave into M columns; return them with their names and where they live."""
-    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # whose columns would be looked at row by row
+    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # its columns would be read row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
             f"of {checks.listed(labels.obs.columns)}."
@@ -328,10 +327,10 @@ def _columns(labels: Any) -> tuple[list, list, str]:
         )
     if hasattr(labels, "columns") and hasattr(labels, "shape"):  # a DataFrame: pandas, polars, cuDF
         kind = "cpu"
-        if hasattr(labels, "to_pandas") and hasattr(labels, "iloc"):  # cuDF, whose strings no array interface carries
+        if hasattr(labels, "to_pandas") and hasattr(labels, "iloc"):  # cuDF: the array interface carries no strings
             labels, kind = labels.to_pandas(), "cuda"
         checks.check_label_shape(tuple(labels.shape), columns_are_clusterings=True)
-        names = list(labels.columns)  # which may repeat in pandas, so columns are taken by position there
+        names = list(labels.columns)  # they may repeat in pandas, so columns are taken by position
         columns = [labels.iloc[:, m] if hasattr(labels, "iloc") else labels[name] for m, name in enumerate(names)]
         return columns, names, kind
     if isinstance(labels, (list, tuple)):
@@ -373,7 +372,7 @@ def _check_columns(shapes: list[tuple[int, ...]]) -> None:
 
 
 def _as_column(column: Any) -> Any:
-    """Return one element of a list as an array on the host, or as the pandas Series that it is."""
+    """Return one element of a list as an array, or unchanged if it is a pandas Series."""
     if _is_pandas(column):
         return column
     if not isinstance(column, (list, tuple)):
@@ -384,7 +383,7 @@ def _as_column(column: Any) -> Any:
         array = np.empty(len(column), dtype=object)
         array[:] = column
         return array
-    # NumPy would write None and NaN among strings as strings, and round large integers among floats
+    # NumPy would turn None and NaN among strings into strings, and round large integers among floats
     return np.array(column, dtype=object) if array.dtype.kind in "USf" else array
 
 
@@ -395,7 +394,7 @@ def _is_pandas(column: Any) -> bool:
 # --- from columns to codes --------------------------------------------------------------------------------------------
 
 
-# NumPy's functions call CuPy's for arrays in GPU memory, so that what follows encodes labels where they are.
+# NumPy's functions dispatch to CuPy for arrays in GPU memory: labels are encoded where they are.
 
 
 def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
@@ -415,7 +414,7 @@ def _encode(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
 
 
 def codes_dtype(n_clusters: int) -> type:
-    """Return the smallest unsigned dtype with a value for each cluster and one more for missing."""
+    """Return the smallest unsigned dtype with a value for each cluster and one for missing."""
     for dtype in (np.uint8, np.uint16):
         if n_clusters <= np.iinfo(dtype).max:
             return dtype
@@ -423,7 +422,7 @@ def codes_dtype(n_clusters: int) -> type:
 
 
 def _recoded(codes: Any, dtype: np.dtype) -> Any:
-    """Return codes in another dtype, which has a value for every cluster; what is missing stays missing."""
+    """Return codes in another, large enough dtype; missing labels stay missing."""
     if codes.dtype == dtype:
         return codes
     found = codes.astype(dtype, order="F")
@@ -442,14 +441,14 @@ def _missing_everywhere(codes: Any) -> Any:
 
 
 def _sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
-    """Count the objects of each cluster, all clusterings in one array."""
-    # missing codes are brought down to k first: the largest uint32 would ask for a table of 32 GB
+    """Return the number of objects of each cluster of the ensemble (N_c,)."""
+    # missing codes become k: the largest uint32 would need a table of 32 GB
     counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
     return device.to_host(np.concatenate(counts)).astype(np.int64)
 
 
 def _encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
-    """Return int64 codes (-1 = missing) numbered by ascending label value, and the label values."""
+    """Return int64 codes (-1 = missing), numbered by ascending label value, and the label values."""
     if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
         return _encode_objects(column, name)
     values = device.native(column)
@@ -487,8 +486,8 @@ def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
     bits = min(np.finfo(column.dtype).nmant + 1, 53)
     if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1
         raise ValueError(
-            f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, where whole numbers are not told "
-            "apart any more; pass integers or strings."
+            f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, beyond exact whole numbers; pass "
+            "integers or strings."
         )
     whole = np.full_like(column, checks.MISSING, dtype=np.int64)
     whole[~missing] = known.astype(np.int64)
@@ -528,7 +527,7 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
 
 
 def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
-    """Strings, categories and mixed objects; numbers among them mean what they mean in a column of numbers."""
+    """Encode strings, categories and mixed objects; numbers among them count as in a numeric column."""
     import pandas as pd
 
     try:
@@ -553,9 +552,9 @@ def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sort_key(value: Any) -> tuple[int, str, Any]:
-    """Order labels of all kinds by value, numbers first, so that the order of the objects cannot matter."""
+    """Return a key that orders labels of all kinds by value, numbers first, whatever the order of the objects."""
     number = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
-    if number and not isinstance(value, np.timedelta64):  # which NumPy counts among the integers
+    if number and not isinstance(value, np.timedelta64):  # an integer to NumPy
         return 0, "", int(value)
     if isinstance(value, str):
         return 1, "", str(value)

@@ -1,4 +1,4 @@
-"""Features of the objects, as callers have them: arrays, tables, sparse matrices."""
+"""Features of the objects: arrays, tables, sparse matrices."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from gpuens.device import kind_of, namespace, native, to_host
 
 
 def as_features(X: Any, device: str = "cpu") -> Any:
-    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) where the device works.
+    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
-    Nothing is copied that already is one. Integers and booleans become float32 where that is exact, else float64.
+    Such an array is not copied. Integers and booleans become float32 where that is exact, else float64.
     """
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError("X must be features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
@@ -58,7 +58,7 @@ def as_features(X: Any, device: str = "cpu") -> Any:
 
 
 def _check_numbers(dtype: Any, column: object = None) -> None:
-    """Refuse features that are no real numbers; ``column`` names the one that was found in a DataFrame."""
+    """Refuse features that are not real numbers; ``column`` is their column of a DataFrame."""
     if getattr(dtype, "kind", "O") not in "iufb":
         where = "X has" if column is None else f"X has, in column {column!r},"
         raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
@@ -66,7 +66,7 @@ def _check_numbers(dtype: Any, column: object = None) -> None:
 
 def _check_finite(values: np.ndarray) -> None:
     """Refuse features with NaN or infinity."""
-    # the extremes carry NaN and infinity, and need no mask as large as X
+    # minimum and maximum propagate NaN and infinity, without a mask as large as X
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         found = np.argwhere(~np.isfinite(values))
         where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
@@ -77,7 +77,7 @@ def _check_finite(values: np.ndarray) -> None:
 
 
 def float_for(dtype: np.dtype, values: np.ndarray) -> type:
-    """Return float32 where that holds the values exactly or they are no wider, else float64."""
+    """Return float32 where it is exact or the values are no wider, else float64."""
     if dtype.kind == "f":
         return np.float32 if dtype.itemsize <= 4 else np.float64
     exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))

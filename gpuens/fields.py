@@ -1,15 +1,15 @@
-"""How many fields the lines of a text table have: a row that is too short or too long is named before it is read."""
+"""The number of fields in each line of a text table, to name a row of the wrong length before parsing."""
 
 import numpy as np
 
 from gpuens.compiled import njit
 
-NUL, UNPAIRED = -1, -2  # what `irregular` finds in place of a number of fields
+NUL, UNPAIRED = -1, -2  # returned by `irregular` in place of a number of fields
 
 
 @njit(cache=True, nogil=True)
 def irregular(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
-    """Return (line, fields, rows): the first row with another number of fields, and the rows before it.
+    """Return (line, fields, rows): the first row with a wrong number of fields, and the rows before it.
 
     Rows end and fields are quoted as in pandas' own parser: a quotation mark opens a field where the field begins and
     stands for itself elsewhere. ``text`` holds bytes (uint8), ``separator`` is one; ``n_first`` is the number of fields

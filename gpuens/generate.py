@@ -1,4 +1,4 @@
-"""Base clusterings: k-means that differ in their k, their objects, their features, their projection and their start."""
+"""Base clusterings by k-means that differ in k, objects, features, projection and start."""
 
 import math
 import numbers
@@ -18,8 +18,8 @@ from gpuens.ensemble import Ensemble
 from gpuens.features import as_features, float_for
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
-FULL_UP_TO = 20_000  # objects that "auto" still gives to full k-means
-BYTES_OF_A_TASK = 2_000  # a generator of random numbers, mostly
+FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
+BYTES_OF_A_TASK = 2_000  # mostly its random generator
 
 
 def kmeans_ensemble(
@@ -40,64 +40,64 @@ def kmeans_ensemble(
     device: str = "auto",
     client: Any = None,
 ) -> Any:
-    """Cluster the objects many times by k-means and return the base clusterings as an ensemble.
+    """Cluster the objects many times by k-means; return the ensemble of base clusterings.
 
-    Clustering m depends on ``random_state`` and m alone: not on how many others there are, nor on the number of
-    threads. Where there are fewer distinct points than k, fewer clusters come out.
+    Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. Fewer distinct
+    points than k give fewer clusters.
 
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, as they are: nothing is scaled. float32 and float64 are kept; integers become float32 where that
-        is exact (below 2**24 in size), else float64.
+        The features, unscaled. float32 and float64 are kept; integers become float32 where that is exact (below 2**24
+        in size), else float64.
     n_clusterings : int
-        M.
+        M, the number of clusterings.
     n_clusters : int, "sqrt" or pair
         k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
         ⌊√n_objects⌋.
     objects : float or int
-        Share (float) or number (int) of the objects that each k-means is fitted to, drawn without replacement. The
-        other objects get the label of the nearest centroid.
+        Share (float) or number (int) of the objects for each k-means, drawn without replacement. The other objects get
+        the label of the nearest centroid.
     features : float or int
-        Share or number of the features that each clustering sees, drawn without replacement.
+        Share or number of the features for each clustering, drawn without replacement.
     projection : int, optional
-        Dimensions of a Gaussian random projection, another one for each clustering (after ``features``).
+        Dimensions of a Gaussian random projection, drawn anew for each clustering (after ``features``).
     algorithm : {"auto", "full", "minibatch"}
         Lloyd's k-means on all objects, or k-means on batches of 1024. "auto": "full" up to 20,000 objects.
     n_init : int
-        Starts of each k-means, of which the best is kept.
+        Starts of each k-means; the best is kept.
     max_iter : int
-        Iterations of each start (passes over the objects for "minibatch").
+        Iterations per start (passes over the objects for "minibatch").
     init : {"k-means++", "random"}
-        How the first centroids are chosen.
+        The choice of the first centroids.
     random_state : int, None or numpy.random.Generator
-        Seed of everything that is drawn.
+        Seed of all draws.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}
-        Whether to show a progress bar; "auto" shows it on a terminal.
+        Show a progress bar; "auto" does on a terminal.
     device : {"auto", "cpu", "cuda", "emulated"}
-        Where to work; "auto" follows X. The same seed gives the same clusterings everywhere, up to rounding, which
-        can tip an object between two centroids; and with float32, where scikit-learn adds up k-means++'s probabilities
-        in float32, it can tip the choice of a first centroid, after which that clustering is another one. Labels of
+        Where to work; "auto" follows X. The same seed gives the same clusterings on every device, up to rounding: it
+        can move an object between two centroids. With float32 features it can also change the choice of a first
+        centroid (scikit-learn sums k-means++'s probabilities in float32) and so the whole clustering. Labels of
         features in GPU memory count as labels in GPU memory, wherever they were computed.
     client : distributed.Client, optional
-        Workers that make the clusterings, one a task; they need not have the objects in common with this process. A
-        Dask array in chunks of rows is worked on by the client given, or the one that is active: each k-means is fitted
-        to objects drawn from all chunks, and each chunk is labelled where it is, so ``objects`` must say how many.
+        Workers that make the clusterings, one per task; they need no memory in common with this process. A Dask array
+        in chunks of rows uses this client, or the active one: each k-means is fitted to objects drawn from all chunks
+        (``objects`` must say how many), and each chunk is labelled where it is.
 
     Returns
     -------
     Ensemble (n_objects, n_clusterings)
-        For a Dask array, a Dask array of labels with its chunks; the same labels, whoever made them.
+        For a Dask array, a Dask array of labels in the same chunks. Labels do not depend on the workers.
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for features that are not 2-D, not numbers, not finite or empty, and for parameters out of
-        range, such as more clusters than objects to fit.
+        For features that are not 2-D, not numbers, not finite or empty, and for parameters out of range, such as more
+        clusters than objects to fit.
     MemoryError
-        Before work starts, if the copies that the threads need are above the memory budget.
+        Before work starts, if the copies for the threads exceed the memory budget.
 
     References
     ----------
@@ -185,16 +185,16 @@ def kmeans_ensemble(
 
 
 def _share(value: Any, total: int, name: str) -> int:
-    """Return how many of ``total`` a share (float in (0, 1]) or a number (int) asks for, or refuse it."""
+    """Return the number that a share of ``total`` (float in (0, 1]) or a number (int) means, or refuse it."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return max(1, round(checks.check_real(value, name, above=0, at_most=1) * total))
     return checks.check_integer(value, name, minimum=1, maximum=total)
 
 
 def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
-    """Return the lowest and the highest k that ``n_clusters`` allows, or refuse it.
+    """Return the bounds of k that ``n_clusters`` means, or refuse it.
 
-    ``n_drawn`` objects are there to be clustered; "sqrt" is about all ``n_objects``.
+    ``n_drawn`` objects are clustered; "sqrt" refers to all ``n_objects``.
     """
     pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
     given = checks.shown(n_clusters)
@@ -221,7 +221,7 @@ def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
 
 
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
-    """Yield the nearest centroid of every object for each task in order: scikit-learn's k-means, one to a thread."""
+    """Yield each task's nearest centroids (n_objects,) in order: scikit-learn's k-means, one per thread."""
     needed, budget = _copies(X, draws, algorithm), memory_budget()
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
@@ -243,7 +243,7 @@ def _label_one(X: Any, task: Task, draws: Draws, algorithm: str, settings: dict[
 def _label_chunks(
     X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
 ) -> Any:
-    """Return the labels of features in chunks: each k-means is fitted to objects from all chunks, on a worker."""
+    """Return the labels of features in chunks; each k-means is fitted on a worker to objects from all chunks."""
     from gpuens.distributed import by_chunks, results
 
     exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2
@@ -273,15 +273,15 @@ def _label_chunk(block: Any, models: list[tuple[Any, list]], real: Any, dtype: A
 
 
 def _seen(X: Any, columns: Any, directions: Any) -> Any:
-    """Return what a clustering sees of the features: some columns, projected."""
+    """Return the features of one clustering: its columns, projected."""
     points = X
-    if columns is not None:  # X[:, columns] of an array would not be C-contiguous, and be copied once more
+    if columns is not None:  # X[:, columns] of an array is not C-contiguous and would be copied again
         points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
     return points if directions is None else points @ directions.astype(X.dtype)
 
 
 def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
-    """Return scikit-learn's k-means, fitted to some rows of the points (None: all)."""
+    """Return scikit-learn's k-means fitted to some rows of the points (None: all)."""
     with _one_thread():
         return (_full if algorithm == "full" else _mini_batches)(points, rows, task.k, task.rng, **settings)
 
@@ -303,9 +303,9 @@ def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: i
 def _mini_batches(
     points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str
 ) -> Any:
-    """Fit k-means by mini-batches (Sculley 2010), drawn here and stopped by the rule of scikit-learn's ``fit``.
+    """Fit k-means to mini-batches (Sculley 2010) with the stopping rule of scikit-learn's ``fit``.
 
-    That method's own draws cost a pass over all objects for every batch in some versions of scikit-learn.
+    Batches are drawn here: in some versions of scikit-learn its own draws cost a pass over all objects per batch.
     """
     from sklearn.cluster import MiniBatchKMeans
 
@@ -338,14 +338,14 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _one_thread() -> Any:
-    """Keep one k-means on one thread: several add up their partial sums in an order that changes from run to run."""
+    """Limit a k-means to one thread: several would add their partial sums in a varying order."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1, user_api="openmp")
 
 
 def _copies(X: Any, draws: Draws, algorithm: str) -> int:
-    """Return the bytes of the copies of X that one k-means makes."""
+    """Return the bytes of one k-means's copies of X."""
     n_objects, n_features, n_drawn, n_seen, projection = draws
     sparse = hasattr(X, "tocsr")
     row = X.data.nbytes / n_objects * n_seen / n_features if sparse else X.itemsize * n_seen
@@ -360,13 +360,13 @@ def _copies(X: Any, draws: Draws, algorithm: str) -> int:
 
 @contextmanager
 def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of threads, with BLAS on one thread in each; what has not begun when it is left is dropped."""
+    """Open a pool of threads with single-threaded BLAS; tasks that have not begun at the exit are dropped."""
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    # BLAS limits and warning filters belong to the whole process: set here once, not by the threads in each other's way
+    # BLAS limits and warning filters are global: threads that set them would interfere
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than k: fewer clusters come out
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than k give fewer clusters
         pool = ThreadPoolExecutor(threads)
         try:
             yield pool

@@ -1,8 +1,8 @@
-"""Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label.
+"""Products with the incidence matrix B of rows and clusters, computed by look-ups; B is never built.
 
-``codes`` (G, M) are those of an Ensemble where the device works (`Ensemble.codes_on`), ``offsets`` (M + 1,) its cluster
-numbering; a missing label adds nothing. Results stay where the device works. Sums over a row are taken in the order of
-the clusterings on every device, so that they have the same bits.
+``codes`` (G, M) are an Ensemble's codes on the device (`Ensemble.codes_on`), ``offsets`` (M + 1,) number its clusters.
+Missing labels add nothing. Results stay on the device. Sums over a row follow the order of the clusterings on every
+device, so that they are bit-identical.
 """
 
 import math
@@ -112,10 +112,10 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
 
 
 def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
-    """Return numbers as int64 multiples of a unit, a power of two so small that n of them can be summed, and the unit.
+    """Return numbers as int64 multiples of a unit, and the unit: a power of two that lets n of them be summed.
 
-    Sums of integers are the same in whatever order blocks of a GPU add them. Integers are returned as they are, and
-    their unit is None.
+    Integer sums do not depend on the order in which a GPU's blocks add them. Integers are returned unchanged, with None
+    as their unit.
     """
     if values.dtype.kind in "iu":
         return values.astype(np.int64), None
@@ -125,6 +125,6 @@ def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
 
 
 def from_fixed_point(sums: Any, unit: float | None) -> Any:
-    """Return sums (uint64, as atomics add them) of what `fixed_point` gave as int64, or as float64 times the unit."""
+    """Return sums (uint64 from atomics) of `fixed_point` numbers as int64, or as float64 times the unit."""
     signed = sums.view(np.int64)
     return signed if unit is None else signed * unit

@@ -1,6 +1,6 @@
-"""Label files and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, by the ending of their name.
+"""Label and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, told by their ending.
 
-What a file claims to hold is compared with the memory that may be taken before it is read.
+The claimed size of a file is compared with the memory budget before the file is read.
 """
 
 import os
@@ -24,7 +24,7 @@ ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
 INPUTS = (*ARRAYS, *TABLES, *ANNOTATED)
-IN_CHUNKS = (".npy", ".zarr", ".parquet")  # that `gpuens.distributed` reads
+IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
 OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
 
 Path_ = str | os.PathLike
@@ -33,10 +33,10 @@ Words = str | Sequence[str]
 
 
 class LabelFile(NamedTuple):
-    """What `read_label_file` finds in a file."""
+    """The result of `read_label_file`."""
 
     ensemble: Ensemble  # of the objects that have labels
-    ids: Any  # what the file calls all of its objects, a pandas Index; None: nothing
+    ids: Any  # names of all objects of the file, a pandas Index or None
     labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
 
 
@@ -57,36 +57,36 @@ def read_labels(
     Parameters
     ----------
     path : str or path
-        The ending of its name says what kind of file it is:
+        The ending says what kind of file it is:
 
         - ``.npy``: an array (n_objects, n_clusterings), or (n_objects,) for a single clustering, read through a memory
           map, column by column.
         - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; else ``key`` says which array.
         - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
-          column that numbers or names the rows, as pandas and R write it, is left out. Labels are read as text: 01 is
-          not 1. A column of nothing but numbers means numbers; in it -1 and nan are missing. Everywhere an empty field
-          is missing, and nothing else: a cluster may be called NA. Blanks around a field do not count.
+          column of row numbers or names, as pandas and R write it, is omitted. Labels are read as text: 01 is not 1. A
+          column with nothing but numbers is numeric; in it -1 and nan are missing. Otherwise only empty fields are
+          missing: a cluster may be called NA. Blanks around a field are ignored.
         - ``.parquet``: a column for each clustering (needs pyarrow).
-        - ``.h5ad``: columns of ``obs``; those of categories and integers unless ``columns`` says which (needs anndata).
+        - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
     columns : name, number, pattern, or list of them, optional
-        Which columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. Without
-        it a column with a different value for each object, as ids have, is left out, with a warning; so is said of
-        what does not look like the others (`gpuens.columns.warn_of_strangers`).
+        The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
+        all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
+        the others cause a warning, too (`gpuens.columns.warn_of_strangers`).
     exclude : name, number, pattern, or list of them, optional
-        Which columns to leave out.
+        The columns to omit.
     key : str, optional
         The name of the array in an npz file.
     id_column : name or number, optional
-        The column that names the objects, which is no clustering; `read_label_file` returns it.
+        The column of object names, which is not a clustering; `read_label_file` returns it.
     missing : str or list of str, optional
-        Words that mean missing, such as ``["?", "unknown"]``; in columns of numbers also numbers, such as ``"0"``. With
-        a list, be it empty, no warning is given of other words that look like it.
+        Words for missing labels, such as ``["?", "unknown"]``; in numeric columns also numbers, such as ``"0"``. Any
+        list, even an empty one, turns off the warning about other words that look missing.
     drop_unlabelled : bool
-        Leave out objects without any label, which are refused otherwise.
+        Omit objects without any label instead of refusing them.
     sep : str, optional
-        What separates the fields of text; without it that is told from the first lines: comma, semicolon, tab or |.
+        The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
-        Whether the first line of text holds names. Without it, it does unless all of it are numbers.
+        Whether the first line of text holds names; by default, unless it holds only numbers.
 
     Returns
     -------
@@ -95,11 +95,11 @@ def read_labels(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        In one sentence, for files that are not there, cannot be read or are of an unknown kind, for unknown columns and
-        keys, where a package is missing, for text whose separator or first line can be understood in two ways or whose
-        lines differ in length, for more clusterings than objects, and for labels that `Ensemble` refuses.
+        For missing, unreadable or unknown files, unknown columns and keys, missing packages, text with an ambiguous
+        separator or first line or with lines of different lengths, more clusterings than objects, and labels that
+        `Ensemble` refuses.
     MemoryError
-        For files that claim to hold more than the memory that may be taken, before they are read.
+        For files that claim more than the memory budget, before they are read.
 
     Examples
     --------
@@ -125,14 +125,13 @@ def read_labels(
 
 
 def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
-    """Read base clusterings with what the file calls its objects; parameters and errors are those of `read_labels`.
+    """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
 
     Returns
     -------
     LabelFile
-        ``ensemble``; ``ids``, a pandas Index (n_objects,): the column that ``id_column`` names, else row names of a
-        table or cell names, None where there are none; ``labelled``, a mask of the objects that are in the ensemble
-        where others were dropped, else None.
+        ``ensemble``; ``ids``, a pandas Index (n_objects,) with the id column, else the row or cell names, else None;
+        ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
     """
     found, names, ids = _read_labels(path, **options)
     if names is None:  # an array
@@ -151,9 +150,9 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: An
 
 
 def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
-    """Read label columns as they are, by name: a single one may then leave objects without a label.
+    """Read label columns by name without encoding them: a single one may have unlabelled objects.
 
-    Parameters and errors are those of `read_labels`, but for what `Ensemble` refuses.
+    Parameters and errors are those of `read_labels`, except for labels that `Ensemble` refuses.
 
     Returns
     -------
@@ -176,7 +175,7 @@ def _read_labels(
     sep: str | None = None,
     header: bool | None = None,
 ) -> tuple[Any, list | None, Any]:
-    """Return the labels in a file as an array or a DataFrame, the names of the columns if it has any, and the ids."""
+    """Return the labels in a file (array or DataFrame), the column names or None, and the ids or None."""
     suffix = checks.file_kind(path, INPUTS)
     opened = _open(path, suffix, key, sep=sep, header=header, missing=missing)
     everything = columns is None
@@ -186,7 +185,7 @@ def _read_labels(
     ids = opened.ids(of_ids)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if suffix not in TEXTS:  # which have seen to it
+    if suffix not in TEXTS:  # which handle missing words themselves
         found = without(found, missing)
     if everything and len(names) > 1:
         kept = left_out(found, names, f"path {os.fspath(path)!r}")
@@ -212,15 +211,15 @@ def read_features(
     Parameters
     ----------
     path : str or path
-        As in `read_labels`. An ``.npz`` file holds one array, or one called ``X`` beside others, or what
-        ``scipy.sparse.save_npz`` writes; else ``key`` says which array. Of an ``.h5ad`` file X is read, or what ``key``
-        names in obsm or the layers, such as ``"X_pca"``.
+        As in `read_labels`. An ``.npz`` file holds one array, or ``X`` among others, or a sparse matrix of
+        ``scipy.sparse.save_npz``; else ``key`` chooses the array. An ``.h5ad`` file gives X, or the entry ``key`` of
+        obsm or layers, such as ``"X_pca"``.
     columns, exclude : name, number, pattern, or list of them, optional
-        Which features to read, and which to leave out.
+        The features to read, and those to omit.
     key : str, optional
         The name of the array in an npz or h5ad file.
     id_column : name or number, optional
-        The column that names the objects, which is no feature; `read_ids` returns it.
+        The column of object names, which is not a feature; `read_ids` returns it.
     missing, sep, header
         As in `read_labels`, for text.
 
@@ -231,7 +230,7 @@ def read_features(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError, MemoryError
-        As `read_labels`. Whether the features are numbers is for those to check who use them.
+        As `read_labels`. Values are not checked to be numbers here.
     """
     suffix = checks.file_kind(path, INPUTS)
     opened = _open(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
@@ -241,11 +240,11 @@ def read_features(
 def read_ids(
     path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
 ) -> Any:
-    """Return what a file calls its objects: the column that ``id_column`` names, or the names of its rows or cells.
+    """Return the names of a file's objects: the id column, or the row or cell names.
 
     Returns
     -------
-    pandas Index (n_objects,), or None for files that call them nothing
+    pandas Index (n_objects,), or None for files without names
 
     Raises
     ------
@@ -266,26 +265,24 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     Parameters
     ----------
     path : str or path
-        The ending of its name says what is written: ``.npy``, ``.npz`` (an array ``labels``), ``.csv``, ``.tsv``, both
-        also with ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as
-        categories, under the names of the cells) or ``.zarr`` (an array). A file of that name is replaced once the new
-        one is complete.
+        The ending says what is written: ``.npy``, ``.npz`` (an array ``labels``), ``.csv``, ``.tsv``, both also with
+        ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as categories) or
+        ``.zarr`` (an array). An existing file is replaced when the new one is complete.
     labels : array (n_objects,) or (n_objects, n_clusterings), or Ensemble
-        Integers or strings. Of an ensemble the cluster numbers are written, with -1 for missing. In csv and tsv a
-        string that a spreadsheet would run, one that begins with = + - or @, is written with ' before it, which
-        `read_labels` takes away again.
+        Integers or strings; for an ensemble the cluster numbers, with -1 for missing. In csv and tsv, a string that a
+        spreadsheet would run as a formula (it begins with = + - or @) is escaped by ', which `read_labels` removes.
     names : sequence of str, optional
-        The names of the columns of a table: for one labelling "label", for an ensemble its own names unless they are
-        numbers, else "clustering_0", ….
+        Column names of a table; by default "label" for one labelling, the ensemble's own names unless they are numbers,
+        else "clustering_0", ….
     ids : sequence or pandas Index (n_objects,), optional
-        What the objects are called: the first column of a table, by the name of the Index (without a name it is one of
-        row names), or the names of the cells; other kinds of files have no place for them.
+        The names of the objects: the first column of a table, titled by the Index (row names if it has no name), or the
+        cell names. Other kinds of files do not hold them.
 
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        In one sentence, for unknown kinds of files, directories that cannot be written to, labels that are none or
-        would not read back from text, and where pyarrow, anndata or zarr is missing.
+        For unknown kinds of files, unwritable directories, labels that are not labels or would not be read back from
+        text, and without pyarrow, anndata or zarr.
 
     Examples
     --------
@@ -331,7 +328,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
 
 
 def packages_for(suffix: str) -> None:
-    """Refuse a kind of output whose package is not installed, before there is anything to write."""
+    """Refuse a kind of output whose package is not installed, before the work."""
     package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
     if package is not None:
         with needs(package, suffix[1:]):
@@ -363,7 +360,7 @@ def _open(
     missing: Words | None,
     features: bool = False,
 ) -> Opened:
-    """Open a file of a kind and find its columns."""
+    """Open a file and find its columns."""
     checks.check_readable(path)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
@@ -393,7 +390,7 @@ def _open(
 
 
 def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Opened:
-    """Return a file whose columns ``get`` returns by their positions, and whose rows may have names."""
+    """Return an opened file; ``get`` reads columns by position, ``row_names`` their ids."""
 
     def ids(position: int | None) -> Any:
         import pandas as pd
@@ -408,7 +405,7 @@ def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Op
 
 
 def _of_array(array: Any, features: bool) -> Opened:
-    """Return an array, a sparse matrix or a DataFrame as a file that has been opened."""
+    """Return an array, a sparse matrix or a DataFrame as an opened file."""
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if features:
@@ -416,13 +413,13 @@ def _of_array(array: Any, features: bool) -> Opened:
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
-        needed = n_objects * (n_clusterings + 16)  # codes of one byte, and a column of labels at work
+        needed = n_objects * (n_clusterings + 16)  # codes of one byte, and one column of labels in work
         checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
     names = list(getattr(array, "columns", range(array.shape[1])))
 
     def get(positions: list[int]) -> Any:
         if positions == list(range(len(names))):
-            return array  # as it is: mapped
+            return array  # still a memory map
         return array.iloc[:, positions] if hasattr(array, "iloc") else array[:, positions]
 
     return _opened(names, get)
@@ -449,7 +446,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
     if not stored:
         raise ValueError("path names an npz file without any array in it; write the file anew.")
     shapes = {found.shape for found in headers.values()}
-    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # arrays that may be columns
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # else each is a clustering
         raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
 
     def get(positions: list[int]) -> Any:

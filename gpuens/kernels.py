@@ -1,9 +1,8 @@
-"""Which function does a primitive's work on which device, and the only place that compiles and launches kernels.
+"""Primitives and their device versions; the only place that compiles and launches kernels.
 
 A primitive is one small computation on plain arrays (intersections, nearest lists, operator products, …). It has one
-signature and up to two versions: the decorated function is the CPU's, and `Primitive.kernel` registers the one that
-launches kernels, on a GPU ("cuda") or executed on the CPU by the tests' emulator ("emulated"). Callers name the device
-and nothing else.
+signature and up to two versions: the decorated function is the CPU version, and `Primitive.kernel` registers the one
+that launches kernels, on a GPU ("cuda") or in the tests' emulator ("emulated"). Callers only name the device.
 
 >>> from gpuens import kernels
 >>> @kernels.primitive
@@ -12,8 +11,8 @@ and nothing else.
 >>> doubled(21, device="cpu")
 42
 
-Sources are ``kernels/*.cu``, one idea per file. ``prelude.cuh`` is put before each of them as text, so that nothing is
-included and a compiler's cache that looks at the source sees all of it. A file's first lines say which macros it takes
+Sources are ``kernels/*.cu``, one idea per file. The text of ``prelude.cuh`` is prepended to each, without ``#include``,
+so that a compiler cache keyed by the source sees all of it. A file's first lines list its macros
 (``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
@@ -31,9 +30,9 @@ from gpuens import device as devices
 
 PACKAGE = Path(__file__).resolve().parent
 PRELUDE = "prelude.cuh"
-SHARED_BYTES = 48 * 1024  # of dynamic shared memory that every block can have without asking
-APPENDED = ("-ftz=true",)  # by CuPy, behind ours, so that it wins: subnormal float32 numbers are 0
-# no contraction of a·b + c, so that every sum has the bits it has on the CPU
+SHARED_BYTES = 48 * 1024  # of dynamic shared memory that every block gets without opting in
+APPENDED = ("-ftz=true",)  # added by CuPy after our options, so it wins: subnormal float32 numbers are 0
+# no contraction of a·b + c: sums are bit-identical to the CPU's
 FLAGS = ("--std=c++17", "--fmad=false")
 
 _primitives: dict[str, "Primitive"] = {}
@@ -43,7 +42,7 @@ _primitives: dict[str, "Primitive"] = {}
 
 
 class Primitive:
-    """A function with a version for the CPU and one for GPUs; calling it with ``device=`` chooses."""
+    """A function with a CPU and a GPU version; ``device=`` chooses between them."""
 
     def __init__(self, cpu: Callable) -> None:
         self._cpu = cpu
@@ -52,7 +51,7 @@ class Primitive:
         _primitives[cpu.__name__] = self
 
     def kernel(self, version: Callable) -> Callable:
-        """Register what launches the kernels; it is called with the same arguments and ``device``."""
+        """Register the GPU version, which takes the same arguments and ``device``."""
         self._kernel = version
         return version
 
@@ -68,7 +67,7 @@ primitive = Primitive
 
 
 def primitives() -> dict[str, list[str]]:
-    """Return the primitives loaded so far and the devices that each has a version for."""
+    """Return the primitives loaded so far and the devices of each."""
     return {
         name: ["cpu"] if found._kernel is None else ["cpu", "cuda", "emulated"]
         for name, found in sorted(_primitives.items())
@@ -81,7 +80,7 @@ def primitives() -> dict[str, list[str]]:
 
 @cache
 def directory() -> Path:
-    """Return where the sources are: inside an installed package, or beside the package in a checkout."""
+    """Return the folder of the sources: inside an installed package, or beside the package in a checkout."""
     for found in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
         if (found / PRELUDE).exists():
             return found
@@ -90,7 +89,7 @@ def directory() -> Path:
 
 @cache
 def sources() -> dict[str, str]:
-    """Return the text of every source, prelude first, by the stem of its file."""
+    """Return {file stem: source text}, each text with the prelude first."""
 
     def text(path: Path) -> str:
         return f'#line 1 "{path.name}"\n{path.read_text()}\n'
@@ -104,12 +103,12 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\(
 
 @cache
 def functions() -> dict[str, str]:
-    """Return {kernel: stem of the file that holds it}."""
+    """Return {kernel: file stem}."""
     return {name: stem for stem, text in sources().items() for name in _KERNEL.findall(text)}
 
 
 def variants(stem: str) -> list[dict[str, str]]:
-    """Return every choice of macros that a source is compiled with: one empty choice if it takes none."""
+    """Return every combination of a source's macros; one empty combination if it has none."""
     found = re.search(r"^// variants: (.*)$", sources()[stem], flags=re.MULTILINE)
     macros = [part.split("=") for part in found[1].split(";")] if found else []
     choices = itertools.product(*([(name.strip(), value) for value in values.split()] for name, values in macros))
@@ -117,7 +116,7 @@ def variants(stem: str) -> list[dict[str, str]]:
 
 
 def options(macros: dict[str, str]) -> tuple[str, ...]:
-    """Return the compiler's options for a choice of macros."""
+    """Return the compiler options for one combination of macros."""
     return (*FLAGS, *(f"-D{name}={value}" for name, value in sorted(macros.items())))
 
 
@@ -136,14 +135,14 @@ C_NAMES = {
 
 
 def c_name(dtype: Any) -> str:
-    """Return what the prelude calls a NumPy dtype, for a macro."""
+    """Return the prelude's name of a NumPy dtype."""
     return C_NAMES[np.dtype(dtype).name]
 
 
 def launch(
     name: str, grid: int | tuple, block: int | tuple, args: tuple, *, device: str, shared: int = 0, **macros: Any
 ) -> None:
-    """Launch a kernel of ``kernels/*.cu`` on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
+    """Launch a kernel on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
 
     ``shared`` is the dynamic shared memory in bytes.
     """
@@ -157,7 +156,7 @@ def launch(
 
 
 def function(name: str, device: str, **macros: str) -> Any:
-    """Return a kernel, compiled for the GPU in use or for the emulator."""
+    """Return a kernel compiled for the GPU in use or for the emulator."""
     return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)
 
 
@@ -171,7 +170,7 @@ def _module(stem: str, device: str, macros: tuple) -> Any:
 
 @cache
 def emulator() -> Any:
-    """Return the tests' emulator, which compiles kernels with g++ and runs them on the CPU; checkouts have it."""
+    """Return the tests' emulator, which compiles kernels with g++ for the CPU; only checkouts have it."""
     path = PACKAGE.parent / "tests" / "emulator" / "__init__.py"
     if not path.exists():
         raise ValueError("device='emulated' works in a checkout only, where tests/emulator is; use device='cpu'.")
@@ -184,5 +183,5 @@ def emulator() -> Any:
 
 
 def blocks(n: int, block: int, most: int = 65_535) -> int:
-    """Return how many blocks of ``block`` threads a grid-stride loop over n items is launched with."""
+    """Return the number of blocks of ``block`` threads for a grid-stride loop over n items."""
     return min(most, -(-n // block))

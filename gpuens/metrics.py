@@ -1,7 +1,7 @@
 """Scores of one labeling against another, or of several against each other: NMI, ARI, accuracy, stability.
 
-Every score is read off one contingency table. Labels may be integers of any width, strings or categories, in lists,
-arrays (also in GPU memory) or Series; objects missing (-1, NaN, None) in either labeling are left out of it.
+Every score derives from one contingency table. Labels may be integers of any width, strings or categories, in lists,
+arrays (also in GPU memory) or Series; objects missing (-1, NaN, None) in either labeling are omitted.
 """
 
 from collections.abc import Callable
@@ -57,9 +57,9 @@ def ari(a: Any, b: Any) -> float:
 
 
 def accuracy(a: Any, b: Any) -> float:
-    """Return the share of objects with equal labels after the best one-to-one renaming of the clusters (Hungarian).
+    """Return the share of objects with equal labels after the best one-to-one matching of the clusters (Hungarian).
 
-    Where the numbers of clusters differ, those left over match nothing. Arguments and errors as for `nmi`.
+    Surplus clusters of either labeling match nothing. Arguments and errors as for `nmi`.
 
     >>> import gpuens as ge
     >>> ge.metrics.accuracy(["x", "x", "y", "y"], [1, 1, 0, 2])
@@ -91,9 +91,9 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
 
     With the adjusted Rand index this is the pairwise stability of Kuncheva and Vetrov (2006, "Evaluation of stability
     of k-means cluster ensembles with respect to random initialization"). Their combined stability index (CSI) is the
-    sum of two such terms, that of the individual clusterers and that of the ensembles. Papers on consensus functions
-    that report a CSI between 0 and 1 for one method, or for the base clusterings, do not define it; it is read here as
-    the one term that belongs to what is scored: ``stability`` of the method's runs, or of the base clusterings.
+    sum of two such terms, one of the individual clusterers and one of the ensembles. Papers on consensus functions that
+    report a CSI between 0 and 1 do not define it; we take it as the one term of what is scored: the ``stability`` of
+    the method's runs, or of the base clusterings.
 
     Parameters
     ----------
@@ -156,14 +156,14 @@ def _accuracy_of(counts: Table) -> float:
 
 
 def _matched(counts: Table) -> Any:
-    """Return the largest sum of cells of which no two share a row or a column."""
+    """Return the largest sum of cells with no two in one row or column."""
     if isinstance(counts, np.ndarray):
         from scipy.optimize import linear_sum_assignment
 
         return counts[linear_sum_assignment(counts, maximize=True)].sum()
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    # a column of its own for every row (worth 1, and every real cell 1 more than it holds) makes a full matching exist
+    # an extra column for every row (worth 1; real cells are worth their count + 1) guarantees a full matching
     n_rows = counts.shape[0]
     rows, cols, n = cells(counts)
     own = np.arange(n_rows)

@@ -1,7 +1,7 @@
 """Pictures of an ensemble and its consensus: co-association, sizes, dendrograms, CA-trees, correspondences.
 
-Every function draws into the Axes it is given, or into those of a new Figure that no window belongs to; it returns
-the Axes, and ``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded when something is drawn.
+Every function draws into the given Axes, or into a new Figure without a window, and returns the Axes;
+``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded on the first drawing.
 """
 
 import math
@@ -13,24 +13,24 @@ from gpuens import checks
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 
-# one palette for all pictures: told apart by those who see no red or no green, too (tests/test_plotting.py)
+# one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
 SHARES = "Blues"  # from 0 to 1
-CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # of Okabe & Ito; neighbours take turns
+CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe & Ito; neighbours alternate
 
-LONGEST_NAME = 20  # letters of a name that labels an axis
-LONGEST_TITLE = 60  # letters of a name within a title
-LETTERS_ABREAST = 60  # that an x axis has room for
-NODES_DRAWN = 300  # of a CA-tree, where nothing else is asked for
-SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points that can be read; inches of a picture
-CELLS_WRITTEN = 240  # of a correspondence matrix: in larger ones numbers would be too small to read
+LONGEST_NAME = 20  # letters of a name at an axis
+LONGEST_TITLE = 60  # letters of a name in a title
+LETTERS_ABREAST = 60  # names that fit at an x axis
+NODES_DRAWN = 300  # of a CA-tree, by default
+SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
+CELLS_WRITTEN = 240  # of a correspondence matrix; in larger ones numbers would be illegible
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
-    """Draw the co-association matrix with the objects in the order of a consensus, and frames around its clusters.
+    """Draw the co-association matrix in the order of a consensus, with frames around its clusters.
 
-    Similar clusters stand side by side, and so do similar objects within a cluster: both come from one average-linkage
-    tree of the objects drawn, in which the clusters are kept together.
+    Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of one average-linkage
+    tree of the objects drawn, with the clusters kept together.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     labels : array (n_objects,)
         The consensus.
     max_objects : int
-        Of more objects than these a sample is drawn, with the same share of every cluster: no N × N matrix is made.
+        Of more objects a sample with the same share of every cluster is drawn: no N × N matrix is made.
     ax : matplotlib Axes, optional
 
     Returns
@@ -48,7 +48,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     Raises
     ------
     ValueError, TypeError
-        For labels that are not one an object, and for max_objects below 1.
+        For labels of another length, and for max_objects below 1.
     ImportError
         Without matplotlib.
 
@@ -73,12 +73,12 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     clusters = clusters[drawn][order]
 
     ax = _axes(ax, (7.2, 6.2))
-    # smoothing would draw thin clusters paler than they are only where pixels run out
+    # smoothing only where there are more objects than pixels
     image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     widths = np.diff(np.append(starts, len(clusters)))
     _frames(ax, starts, widths)
-    readable = widths >= 0.025 * len(clusters)  # the names of thin clusters would run into each other
+    readable = widths >= 0.025 * len(clusters)  # names of thin clusters would overlap
     ticks = (starts + (widths - 1) / 2)[readable]
     for axis in (ax.xaxis, ax.yaxis):
         _write_names(axis, ticks, names[clusters[starts][readable]])
@@ -93,7 +93,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
 
 
 def sizes(labels: Any, *, ax: Any = None) -> Any:
-    """Draw how many objects each cluster holds, the largest first.
+    """Draw the number of objects of each cluster, the largest first.
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ def sizes(labels: Any, *, ax: Any = None) -> Any:
 
 
 def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
-    """Draw the top of a linkage method's tree: its last merges, the heights of which decide where to cut.
+    """Draw the top of a linkage method's tree: its last merges, whose heights decide where to cut.
 
     Parameters
     ----------
     estimator : a fitted linkage method, such as EAC or LWEA
     p : int
-        Branches shown; below each stands how many objects it holds. The line is at the cut of ``estimator.labels_``;
-        what hangs below it in one piece is one cluster.
+        Branches shown, each with its number of objects. The line is the cut of ``estimator.labels_``: each branch
+        below it is a cluster.
     ax : matplotlib Axes, optional
 
     Returns
@@ -167,11 +167,11 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.weights).astype(np.int64)
     Z = top.linkage_matrix()
-    lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, which similarities above 1 have
+    lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, as of similarities above 1
     Z[:, 2] += lifted
     cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
     colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
-    room = 72 * ax.get_position().width * ax.figure.get_size_inches()[0] / p  # points that a branch has
+    room = 72 * ax.get_position().width * ax.figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
         Z,
         ax=ax,
@@ -210,7 +210,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
 
 
 def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
-    """Draw how long each number of clusters lasts while the cut rises: the longest lifetime is the one to choose.
+    """Draw the lifetime of each number of clusters: the range of heights that gives it. Choose the longest.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     ax.bar(k, lasting, color=SHADE, width=0.85)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlim(1.3, len(k) + 1.7)
-    if estimator.n_clusters_ in k:  # a line, because the lifetime itself may be too short to see
+    if estimator.n_clusters_ in k:  # a line, as the bar may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
     name = type(estimator).__name__
@@ -260,21 +260,21 @@ def ca_tree(
 ) -> Any:
     """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
 
-    A node stands as high as its radius, and its marker is as large as its share of the objects. Those that a cut takes
-    are red: filled where they are kept, hollow where they are left out.
+    The height of a node is its radius, the size of its marker its share of the objects. Nodes of the cut are red:
+    filled if kept, hollow if left out.
 
     Parameters
     ----------
     tree : gpuens.reduction.ca_tree.Tree, Reduction or estimator
-        What ``CATree().grow(labels)`` or ``CATree(…).reduce(labels)`` returns, or what was fitted with
+        The result of ``CATree().grow(labels)`` or ``CATree(…).reduce(labels)``, or an estimator fitted with
         ``reduction=CATree(…)``.
     tau : float in [0, 1], optional
-        Where to cut, as a share of the clusterings; None is where the reduction or the estimator has cut, and no cut in
-        a tree alone.
+        Where to cut, as a share of the clusterings; None is the cut of the reduction or estimator, and no cut for a
+        tree.
     gamma : float in (0, 1], optional
-        The share of the objects that the nodes kept must hold; None is that of the reduction, and 1 of a tree alone.
+        The share of the objects in the kept nodes; None is that of the reduction, and 1 for a tree.
     min_objects : int, optional
-        Only nodes of so many objects are drawn; by default the largest, 300 at most.
+        Draw only nodes with at least so many objects; by default the 300 largest.
     ax : matplotlib Axes, optional
 
     Returns
@@ -318,7 +318,7 @@ def ca_tree(
     else:
         min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
     n_objects = int(tree.counts[-1])
-    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node, those above it
+    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node also its ancestors
     x = _abreast(tree, drawn)
 
     ax = _axes(ax, (7.2, 4.6))
@@ -341,7 +341,7 @@ def ca_tree(
     ):
         if len(nodes):
             ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
-    if tau is not None:  # radii are whole numbers: the line goes between those that may be and those that may not
+    if tau is not None:  # radii are integers: the line runs between accepted and refused ones
         height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
         ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
@@ -357,23 +357,22 @@ def ca_tree(
 
 
 def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) -> Any:
-    """Draw which clusters of a base clustering became which of the consensus.
+    """Draw the correspondence of the clusters of a base clustering to those of the consensus.
 
-    A single clustering has two pictures side by side: on the left its correspondence matrix S, by which memberships are
-    looked up, and on the right where its objects went, the share of each own cluster's objects that got each label.
-    They differ: S is what the method found to explain all clusterings together, and prefers few large entries. Into an
-    Axes that is given, and where all clusterings are drawn, goes S alone.
+    A single clustering has two panels: on the left its correspondence matrix S, the table of memberships, and on the
+    right the share of each own cluster's objects with each label. They differ: S explains all clusterings together and
+    prefers few large entries. A given Axes, and the picture of all clusterings, shows only S.
 
-    Own clusters, which are rows, stand in the order of the cluster of the consensus that each corresponds to most, so
-    that a clustering that agrees with the consensus is a staircase.
+    Rows are own clusters, ordered by the consensus cluster that each corresponds to most: a clustering that agrees with
+    the consensus is a staircase.
 
     Parameters
     ----------
     estimator : a fitted `gpuens.SCEC`
     clustering : int or str, optional
-        Which base clustering, by its position or name; None draws all of them, side by side in one figure.
+        The base clustering, by position or name; None draws all of them in one figure.
     ax : matplotlib Axes, optional
-        Where to draw S of a single one.
+        Where to draw S of a single clustering.
 
     Returns
     -------
@@ -384,7 +383,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     TypeError
         For anything but a fitted SCEC.
     ValueError
-        For a clustering that is not there, and for one Axes where several clusterings are to be drawn.
+        For an unknown clustering, and for one Axes for several clusterings.
     ImportError
         Without matplotlib.
 
@@ -451,7 +450,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
 
 
 def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
-    """Draw a matrix of numbers from 0 to 1 with names at the axes, and the numbers if there is room."""
+    """Draw a matrix of numbers from 0 to 1 with names at the axes, and the numbers if they fit."""
     most, longest = (12, 8) if small else (60, LONGEST_NAME)
     image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
@@ -471,7 +470,7 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
 
 
 def _dendrogram_of(estimator: Any) -> Any:
-    """Return the dendrogram of a fitted linkage method, or refuse what is none."""
+    """Return the dendrogram of a fitted linkage method, or refuse other things."""
     if not hasattr(estimator, "dendrogram_"):
         raise TypeError(
             f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {_kind(estimator)}."
@@ -480,7 +479,7 @@ def _dendrogram_of(estimator: Any) -> Any:
 
 
 def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
-    """Return the CA-tree of a reduction or a fitted estimator and the τ and γ that it was cut at, or refuse others."""
+    """Return the CA-tree of a tree, reduction or fitted estimator and the τ and γ of its cut; refuse other things."""
     if hasattr(tree, "radii"):
         return tree, None, 1.0
     cut = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
@@ -493,7 +492,7 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
 
 
 def _position(clustering: Any, names: list) -> int:
-    """Return the position of a base clustering given by its name or its position, or refuse it."""
+    """Return the position of a base clustering given by name or position, or refuse it."""
     for place, name in enumerate(names):
         if type(name) is type(clustering) and name == clustering:
             return place
@@ -517,26 +516,26 @@ def _vector(labels: Any) -> np.ndarray:
 
 
 def _evenly(clusters: np.ndarray, size: int) -> np.ndarray:
-    """Return at most ``size`` objects, every cluster with its share."""
+    """Return at most ``size`` objects, the same share of every cluster."""
     by_cluster = np.argsort(clusters, kind="stable")
     n = min(size, len(clusters))
     return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
 
 
 def _seriated(similarity: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return an order with the clusters in one piece each, and what is similar close together."""
+    """Return an order that keeps clusters together and similar objects close."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
     if len(clusters) < 2:
         return np.arange(len(clusters))
-    # farther than any two objects of one cluster can be, so that the tree makes whole clusters first
+    # farther than any two objects of one cluster, so that the tree completes clusters first
     distances = (1.0 - similarity) + 2.0 * (clusters[:, None] != clusters)
     return leaves_list(linkage(squareform(distances, checks=False), "average"))
 
 
 def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
-    """Return where nodes of a CA-tree stand: side by side if nothing is drawn below them, else amid their children."""
+    """Return the x of nodes of a CA-tree: leaves of the drawing side by side, others amid their children."""
     x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # of the children: the first, the last
     reached[0] = np.inf
     reached[1] = -np.inf
@@ -553,9 +552,9 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
 
 
 def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
-    """Return the colour of each node of a linkage matrix: those of one cluster have one, its neighbours another.
+    """Return the colour of each node of a linkage matrix: one per cluster, different from its neighbours'.
 
-    ``labels`` (p,) are the clusters of the leaves. What joins several clusters is ink.
+    ``labels`` (p,) are the clusters of the leaves. Nodes above clusters are ink.
     """
     from scipy.cluster.hierarchy import leaves_list
 
@@ -568,7 +567,7 @@ def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
 
 
 def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
-    """Return the height between the merges that k clusters leave made and unmade, of the last p - 1 merges."""
+    """Return the height of the cut into k clusters, between two of the last p - 1 merges."""
     made = max(0, p - k)
     below = heights[made - 1] if made else heights[0]
     above = heights[made] if made < len(heights) else heights[-1]
@@ -593,24 +592,24 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def no_matplotlib() -> ImportError:
-    """Return the refusal of pictures where nothing can draw them."""
+    """Return the refusal of pictures without matplotlib."""
     return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
 
 
 def _entitle(place: Any, text: str) -> None:
-    """Write a title over an Axes or a Figure, in as many lines as it takes; names in it mean what they say, "$" too."""
+    """Write a title over an Axes or a Figure, wrapped, with "$" taken literally."""
     write = place.set_title if hasattr(place, "set_title") else place.suptitle
     write(text, wrap=True, parse_math=False)
 
 
 def _short(name: Any, most: int) -> str:
-    """Return a name on one line, without its middle if it is long."""
+    """Return a name on one line, its middle cut if it is long."""
     text = " ".join(str(name).split())
     return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
 
 
 def _write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGEST_NAME) -> None:
-    """Write names at an axis; long ones stand upright below it."""
+    """Write names at an axis, long ones rotated."""
     texts = [_short(name, longest) for name in names]
     axis.set_ticks(places, texts, parse_math=False)
     axis.set_tick_params(length=0)
@@ -619,7 +618,7 @@ def _write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGE
 
 
 def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:
-    """Return so many Axes of a new Figure."""
+    """Return the Axes of a new Figure."""
     figure = _axes(None, (2.4 * n_cols, 2.2 * n_rows)).figure
     figure.clear()
     panels = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()

@@ -1,4 +1,4 @@
-"""Progress bars for long work: on a terminal or where they are asked for, and nothing anywhere else."""
+"""Progress bars for long work: shown on a terminal or on request."""
 
 import os
 import sys
@@ -16,18 +16,18 @@ def bar(
     Parameters
     ----------
     over : iterable or int, optional
-        What to iterate over, or how much there is to count.
+        The items to iterate over, or their number.
     description : str
-        What is being done, in a word or two.
+        The work, in a word or two.
     total : int, optional
-        How much there is to count, where ``over`` does not say.
+        The number of items, if ``over`` does not tell.
     show : {"auto", True, False}
-        "auto" shows the bar when stderr is a terminal; GPUENS_PROGRESS=0 or 1 decides instead where it is set.
+        "auto" shows the bar when stderr is a terminal; GPUENS_PROGRESS=0 or 1 overrides that.
 
     Returns
     -------
     bar
-        Iterable, a context manager, and with ``update(n)``: tqdm's bar on stderr, or one that shows nothing.
+        tqdm's bar on stderr, or a silent one: iterable, a context manager, with ``update(n)``.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Text tables, csv and tsv: what separates their fields, what names their columns, and what the fields mean.
+"""Text tables, csv and tsv: separators, column names and the meaning of fields.
 
-All of it is decided here, from the first lines or by what the caller says. Labels are read as the text that they are: a
-column is one of numbers only if every field of it is written as a number, so that 01 differs from 1, long integers stay
-exact and a cluster may be called NA. Only empty fields are missing, and words that the caller names; in a column of
-numbers also -1 and nan, as everywhere.
+The layout comes from the first lines or from the caller. Labels are read as text: a column is numeric only if every
+field is written as a number, so 01 differs from 1, long integers stay exact and a cluster may be called NA. Missing are
+empty fields and the words that the caller names; in a numeric column also -1 and nan, as everywhere.
 """
 
 import codecs
@@ -22,15 +21,15 @@ from gpuens import checks, device
 from gpuens.columns import Opened, missing_words, telling
 
 SEPARATORS = (",", ";", "\t", "|")
-PIECE = 2**16  # rows that are read at a time
-SAMPLE = 2**16  # bytes that are looked at before anything is read
+PIECE = 2**16  # rows read at a time
+SAMPLE = 2**16  # bytes of the first lines that decide the layout
 LOOKS_MISSING = frozenset(
     ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
 )
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet would run, and what looks like one that was made safe
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
 
 
 class Texts(NamedTuple):
@@ -46,8 +45,8 @@ class Layout(NamedTuple):
     separator: str
     n_first: int  # fields of the first line
     n_fields: int  # fields of the others
-    names: list | None  # of the columns after the row names; None: the first line is an object
-    guessed: bool  # whether the caller left open what the first line is
+    names: list | None  # of the columns after the row names; None: the first line is data
+    guessed: bool  # whether `header` was left open
     row_names: bool  # whether the first column names or numbers the rows
     decimal: str  # "." or ","
 
@@ -61,15 +60,15 @@ def open_text(
     missing: Sequence[str] | None = None,
     features: bool = False,
 ) -> Opened:
-    """Look at the lines of a table whose ending says that ``own`` separates its fields; nothing but that is read yet.
+    """Open a text table and detect its layout; ``own`` is the usual separator of its ending.
 
     The columns of labels are Categoricals of integers, floats or strings; features are read as numbers.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        In one sentence, for text that is no UTF-8 or UTF-16, NUL bytes, rows of different lengths by the number of
-        their line, separators or names that cannot be told, and more text than memory.
+        For text that is neither UTF-8 nor UTF-16, NUL bytes, rows of different lengths (with the line's number),
+        ambiguous separators or names, and more text than memory.
     """
     _check(sep, header)
     text = _content(path)
@@ -90,14 +89,14 @@ def open_text(
             header=None,
             skiprows=int(layout.names is not None),
             usecols=sorted({position + first for position in positions}),
-            skip_blank_lines=False,  # a blank line is an object without labels, and others follow it
+            skip_blank_lines=False,  # a blank line followed by others is an object without labels
             skipinitialspace=layout.separator != " ",
             compression=None,
             **options,
         )
 
     def texts(positions: list[int]) -> list[Texts]:
-        # as strings in pieces, and not as pandas' categories: some of its versions make numbers of these
+        # strings in pieces, as categories become numbers in some versions of pandas
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
         with checks.reading(path), parsed(positions, **options) as pieces:
             return _numbered(pieces, [position + first for position in positions])
@@ -117,7 +116,7 @@ def open_text(
     def numbers(positions: list[int]) -> Any:
         import pandas as pd
 
-        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)  # and says that nobody need ask for it
+        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)  # then the default, and asking for it warns
         options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
         if missing is not None:
             options["na_values"] = missing_words(missing)
@@ -140,7 +139,7 @@ def open_text(
 
 
 def _numbered(pieces: Iterable, columns: list[int]) -> list[Texts]:
-    """Return the distinct texts of each column, by first appearance, and which of them each row has."""
+    """Return the distinct texts of each column, in order of appearance, and their index for each row."""
     import pandas as pd
 
     known: list[dict[str, int]] = [{} for _ in columns]
@@ -164,7 +163,7 @@ def _check(sep: Any, header: Any) -> None:
 
 
 def _content(path: str | os.PathLike) -> Any:
-    """Return the text as UTF-8, mapped where it lies in the file as it is, else as bytes."""
+    """Return the text as UTF-8: a memory map of the file where possible, else bytes."""
     with checks.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -202,14 +201,14 @@ def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, heade
 
     def rows(separator: str) -> list[list[str]]:
         found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
-        return found if end >= len(text) or len(found) == 1 else found[:-1]  # the last one is cut
+        return found if end >= len(text) or len(found) == 1 else found[:-1]  # the last one may be cut off
 
     separator = _separator(path, rows, own) if sep is None else sep
     found = rows(separator)
     first, second = found[0], found[1] if len(found) > 1 else found[0]
     n_fields = len(first)
     named = header if header is not None else not all(map(_is_number, first))
-    if named and len(second) == len(first) + 1 > 2:  # R leaves out the name of the row names
+    if named and len(second) == len(first) + 1 > 2:  # R omits the name of the row names
         n_fields += 1
     names: list | None = ["", *map(unescaped, first)][-n_fields:] if named else None
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
@@ -231,7 +230,7 @@ def _records(sample: str, separator: str) -> Iterable[list[str]]:
 
 
 def _separator(path: str | os.PathLike, rows: Any, own: str) -> str:
-    """Return what separates the fields: what makes rows of one length, or refuse to choose among several."""
+    """Return the separator that gives rows of one length, or refuse to choose among several."""
     widths = {separator: [len(row) for row in rows(separator)] for separator in SEPARATORS}
     regular = [separator for separator, found in widths.items() if found[0] > 1 and _of_one_length(found)]
     present = [separator for separator, found in widths.items() if max(found) > 1]
@@ -250,12 +249,12 @@ def _separator(path: str | os.PathLike, rows: Any, own: str) -> str:
 
 
 def _of_one_length(widths: list[int]) -> bool:
-    """Return whether all rows have one length, but for a first one without a name for the row names."""
+    """Return whether all rows have one length; the first may lack the name of the row names."""
     return len(set(widths[1:])) <= 1 and widths[-1] - widths[0] in (0, 1)
 
 
 def _is_number(cell: str) -> bool:
-    """Return whether a cell can belong to a row of numbers, some of them missing."""
+    """Return whether a cell is a number or missing."""
     return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or NUMBER.fullmatch(cell) is not None
 
 
@@ -264,7 +263,7 @@ def _counts(cells: list[str]) -> bool:
 
 
 def _is_numbered(rows: list[list[str]]) -> bool:
-    """Return whether the first row and column only count the others, as pandas writes them where nothing is named."""
+    """Return whether the first row and column only count, as pandas writes an unnamed table."""
     first, *others = rows
     across, down = first[1:], [row[0] for row in others]
     return (
@@ -275,7 +274,7 @@ def _is_numbered(rows: list[list[str]]) -> bool:
 
 
 def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
-    """Return how many objects there are, or refuse the first line that is not like the others."""
+    """Return the number of objects, or refuse the first irregular line."""
     from gpuens.fields import NUL, UNPAIRED, irregular
 
     begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
@@ -308,7 +307,7 @@ def _meant(
     name: object,
     odd: dict[str, list[str]],
 ) -> Any:
-    """Return a column of texts as a Categorical of the labels they stand for; note in ``odd`` what looks missing."""
+    """Return a column of texts as a Categorical of labels; add words that look missing to ``odd``."""
     import pandas as pd
 
     absent = {"", *missing_words(missing)}
@@ -356,11 +355,11 @@ def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) 
 
 
 def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, columns: list[Texts]) -> None:
-    """Refuse to guess that a first line holds names where these are labels of their own columns."""
+    """Refuse a first line that may be names or labels: its fields occur as labels in their columns."""
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # as a table has them whose columns had no names
+    if len(numbers) > 2 and _counts(numbers):  # as in a table without column names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):
@@ -374,7 +373,7 @@ def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, colum
 
 
 def escaped(text: str) -> str:
-    """Return a label so that a spreadsheet shows it and does not run it; `unescaped` takes that back."""
+    """Return a label escaped so that a spreadsheet does not run it as a formula; `unescaped` reverses it."""
     return f"'{text}" if FORMULA.match(text) else text
 
 
@@ -383,7 +382,7 @@ def unescaped(text: str) -> str:
 
 
 def as_text(frame: Any) -> Any:
-    """Return a table of labels as it is written, strings escaped; refuse strings that would not read back."""
+    """Return a table of labels as text, strings escaped; refuse strings that would not be read back."""
     import pandas as pd
 
     def safe(values: Any) -> Any:

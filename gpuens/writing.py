@@ -1,8 +1,8 @@
-"""Writing files: nothing partial under a final name, and labels that never stand beside the record of others.
+"""Atomic writing of files: nothing partial under a final name, and no labels beside the record of other labels.
 
-A file is written beside its place under a short name, ``.gpuens-<host>-<random>.part``, and takes its own name when it
-is complete. Its writer holds a lock on it, which the system lets go when the process ends, however it ends: so what a
-killed run has left is known from what is being written, and the next run that writes there removes it.
+A file is written under a temporary name in the same folder, ``.gpuens-<host>-<random>.part``, and renamed when it is
+complete. Its writer holds a lock, which the system releases when the process ends: this tells the leftovers of a killed
+run from files in progress, and the next run that writes to the folder removes the leftovers.
 """
 
 import errno
@@ -25,24 +25,24 @@ from gpuens import checks
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove a file that is open
+except ImportError:  # Windows, where open files cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 Path_ = str | os.PathLike
 
-LONG = 7 * 24 * 3600  # seconds after which nobody on another host is still writing, whatever its locks are worth
+LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
 
 @contextmanager
 def replacing(path: Path_) -> Iterator[IO[bytes]]:
-    """Open a binary file to write beside ``path``; it takes that name when the block ends, and is gone if it fails.
+    """Open a temporary binary file; it is renamed to ``path`` when the block ends, and removed if the block fails.
 
-    In a block of `recorded` it takes its name at the end of that one.
+    Inside a block of `recorded` it is renamed at the end of that block.
 
     Raises
     ------
     OSError, ValueError
-        In one sentence, where it cannot be written.
+        Where it cannot be written.
     """
     check_writable(path)
     with _beside(path) as (file, beside, _, waiting):
@@ -53,14 +53,14 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_folder(path: Path_) -> Iterator[str]:
-    """Make a folder beside ``path`` and yield it; it takes that name as a file of `replacing` does.
+    """Make a temporary folder and yield its path; it is renamed to ``path`` like a file of `replacing`.
 
-    A folder that is there already goes just before: for a moment there is neither.
+    An existing folder is moved away just before: for a moment there is neither.
 
     Raises
     ------
     OSError, ValueError
-        In one sentence, where it cannot be made.
+        Where it cannot be made.
     """
     _check_folder_place(path)
     with _beside(path) as (_, beside, kept, waiting):
@@ -74,9 +74,9 @@ def replacing_folder(path: Path_) -> Iterator[str]:
 
 @contextmanager
 def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple[Path_, str]]]]:
-    """Yield a part and its path, the stack that keeps it, and the list of what takes its name.
+    """Yield a part and its path, the stack that removes it, and the list of parts to rename.
 
-    That is at the end of this block, or of that of `recorded`.
+    Parts are renamed at the end of this block, or of the block of `recorded`.
     """
     with ExitStack() as alone:
         parts = _together.get()
@@ -88,16 +88,16 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
 
 
 def _folders_of(part: str) -> tuple[str, str]:
-    """Return where the folder that belongs to a part is made, and where the one goes whose place it takes."""
+    """Return the temporary names of a part's new folder and of the folder it replaces."""
     return f"{part}.new", f"{part}.old"
 
 
 @contextmanager
 def recorded(path: Path_) -> Iterator[dict[str, Any]]:
-    """Yield a record to fill in of the file that `replacing` writes to ``path`` in this block.
+    """Yield an empty record of the file that `replacing` writes to ``path`` in this block.
 
-    It becomes ``<path>.json`` and names the file's SHA-256. Both take their names at the end of the block, or neither
-    does; at no moment is there the one without the other's match: the old record goes first, the new one comes last.
+    It is written to ``<path>.json`` with the file's SHA-256. Both files are renamed at the end of the block, or neither
+    is. A record never stands beside another file: the old record is removed first, the new one is renamed last.
     """
     record: dict[str, Any] = {}
     with ExitStack() as kept:
@@ -116,7 +116,7 @@ def recorded(path: Path_) -> Iterator[dict[str, Any]]:
 
 
 def digest(path: Path_) -> str:
-    """Return the SHA-256 of a file; of a folder that of the list of its files that ``sha256sum`` prints, by name."""
+    """Return the SHA-256 of a file; for a folder, that of the sorted ``sha256sum`` listing of its files."""
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -126,7 +126,7 @@ def digest(path: Path_) -> str:
 
 
 def record_of(path: Path_) -> str:
-    """Return where the record of a file is."""
+    """Return the path of a file's record."""
     return f"{os.fspath(path)}.json"
 
 
@@ -134,7 +134,7 @@ def write_record(path: Path_, record: dict[str, Any]) -> None:
     """Write the record of a file beside it."""
     text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
     with replacing(record_of(path)) as file:
-        # names of files may hold bytes that are no text: JSON writes them as backslash, u and four digits, too
+        # bytes of file names that are not text are written as \uXXXX, which is JSON too
         file.write(f"{text}\n".encode(errors="backslashreplace"))
 
 
@@ -143,7 +143,7 @@ _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = Contex
 
 def _take_names(waiting: list[tuple[Path_, str]]) -> None:
     for path, beside in waiting:
-        target = os.path.realpath(path)  # a link stays one
+        target = os.path.realpath(path)  # a link stays a link
         with _refusing(path):
             if os.path.isdir(beside) and os.path.isdir(target):
                 os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
@@ -152,10 +152,10 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
 
 @contextmanager
 def _refusing(path: Path_) -> Iterator[None]:
-    """Say in one sentence why a file cannot be written."""
+    """Turn an error of writing into one sentence."""
     try:
         yield
-    except ConnectionError:  # where the contents come from, not where they go
+    except ConnectionError:  # of the source of the contents, not of the file
         raise
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -165,13 +165,13 @@ def _refusing(path: Path_) -> Iterator[None]:
 
 
 def check_writable(path: Path_, name: str = "path") -> None:
-    """Refuse paths where no file can be put; ``name`` says whose path it is."""
+    """Refuse paths that cannot be written; ``name`` is the argument's name."""
     path = os.fspath(path)
     try:
         there = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         there = None
-    except (OSError, ValueError) as error:  # names that are too long, or that no file can have
+    except (OSError, ValueError) as error:  # names that are too long or invalid
         raise _unwritable(path, error, name) from error
     folder = os.path.dirname(os.path.realpath(path))
     if there is not None and stat.S_ISDIR(there):
@@ -180,13 +180,12 @@ def check_writable(path: Path_, name: str = "path") -> None:
         raise FileNotFoundError(f"{name} {path!r} is in a directory that does not exist; make {folder!r} first.")
     if there is not None and not stat.S_ISREG(there):
         raise ValueError(
-            f"{name} {path!r} is a pipe or a device, and a file that is complete takes the place of what is there; "
-            "name a file."
+            f"{name} {path!r} is a pipe or a device, and a complete file replaces what is there; name a file."
         )
 
 
 def _check_folder_place(path: Path_, name: str = "path") -> None:
-    """Refuse paths where no folder can take the place of one; ``name`` says whose path it is."""
+    """Refuse paths where a folder cannot be replaced; ``name`` is the argument's name."""
     check_folder(path, name)
     parent = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(parent):
@@ -196,7 +195,7 @@ def _check_folder_place(path: Path_, name: str = "path") -> None:
 
 
 def check_folder(path: Path_, name: str = "path") -> None:
-    """Refuse paths where no folder can be made or filled; ``name`` says whose path it is."""
+    """Refuse paths where a folder cannot be made or written to; ``name`` is the argument's name."""
     path = os.fspath(path)
     try:
         os.lstat(path)
@@ -211,7 +210,7 @@ def check_folder(path: Path_, name: str = "path") -> None:
 
 
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
-    """Refuse outputs of an unknown kind, in places that cannot be written to, or on top of what is read."""
+    """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
     kind = checks.file_kind(path, kinds)
     (_check_folder_place if kind == ".zarr" else check_writable)(path)
     target = os.path.realpath(path)
@@ -227,7 +226,7 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
 
 
 def _replaceable(path: str, folder: str) -> bool:
-    """Return whether this user may replace a file, which in folders such as /tmp is for its owner alone."""
+    """Return whether this user may replace a file; in sticky folders such as /tmp only its owner may."""
     where = os.stat(folder)
     if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
         return True
@@ -235,10 +234,10 @@ def _replaceable(path: str, folder: str) -> bool:
 
 
 def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
-    """Return the refusal of a place that cannot be written to."""
+    """Return the refusal of an unwritable path."""
     reason = getattr(error, "strerror", None) or checks.gist(error)
     too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
-    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place's fault or the name's
+    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place is bad, or the name
     instead = "a shorter name" if too_long else "another place"
     return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
 
@@ -248,25 +247,25 @@ def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") ->
 
 @contextmanager
 def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a new file in a folder and its path; at the end of the block it is gone, unless it has been renamed."""
-    _remove_leavings(folder)
+    """Yield a new file in a folder and its path; it is removed at the end of the block unless renamed."""
+    _remove_leftovers(folder)
     while True:
         beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
         with ExitStack() as held:
             held.callback(_unlink, beside)
             file = held.enter_context(open(beside, "xb"))
             if fcntl is not None:
-                lock = os.dup(file.fileno())  # the file is closed before it is renamed
+                lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
                 held.callback(os.close, lock)
                 _lock(lock)
-            if os.path.exists(beside):  # nobody took it for a leaving before it was locked
+            if os.path.exists(beside):  # not removed as a leftover before it was locked
                 yield file, beside
                 return
 
 
-def _remove_leavings(folder: str) -> None:
-    """Remove the parts in a folder whose writers are gone; those of other hosts only after a long time."""
-    with suppress(OSError), os.scandir(folder) as entries:  # who may write into a folder need not be able to list it
+def _remove_leftovers(folder: str) -> None:
+    """Remove parts whose writers are gone; those of other hosts only after a long time."""
+    with suppress(OSError), os.scandir(folder) as entries:  # a writable folder need not be listable
         for entry in entries:
             if not (entry.name.startswith(".gpuens-") and entry.name.endswith(".part")):
                 continue
@@ -281,7 +280,7 @@ def _remove_leavings(folder: str) -> None:
 
 
 def _lock(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file; return False where another process has done so, or the system knows no such locks."""
+    """Lock an open file; return False if another process holds the lock or the system has no such locks."""
     if fcntl is None:
         return False
     try:
@@ -298,7 +297,7 @@ def _unlink(path: str) -> None:
 
 @cache
 def _prefix() -> str:
-    """Return how the names of this host's parts begin."""
+    """Return the prefix of this host's parts."""
     host = platform.node().encode()
     with suppress(OSError), open("/etc/machine-id", "rb") as file:
         host += file.read()

@@ -86,6 +86,6 @@ def test_no_place_is_said_once_and_none_is_made(tmp_path):
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120
     )
     assert (ran.returncode, ran.stdout) == (0, "42\n"), ran.stderr
-    assert ran.stderr.count("UserWarning: what is compiled cannot be kept") == 1
+    assert ran.stderr.count("UserWarning: compiled functions cannot be kept") == 1
     assert "let NUMBA_CACHE_DIR name a directory that can." in ran.stderr
     assert os.listdir(tmp_path) == []
