@@ -90,7 +90,7 @@ def _fit(estimator: Any, labels: np.ndarray) -> str:
     """Fit, and return how that ended."""
     features = {}
     if type(estimator).__name__ == "ECRMC":
-        features["X"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
+        features["features"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -99,7 +99,7 @@ def _fit(estimator: Any, labels: np.ndarray) -> str:
         return f"refused: {error}"
     except Exception as error:
         return f"failed: {type(error).__name__}: {error}"
-    return f"{len(estimator.reduction_.weights):,} rows, {estimator.n_clusters_} clusters"
+    return f"{len(estimator.reduction_.counts):,} rows, {estimator.n_clusters_} clusters"
 
 
 def _forget_peak() -> int:

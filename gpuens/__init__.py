@@ -17,14 +17,18 @@ from typing import Any
 from gpuens.methods import ESTIMATORS
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
+from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
+from gpuens.methods import similarities as similarities
 
 __version__ = "0.1.0"
 
 # public name -> the module that holds it; None: the name is a module
 _PUBLIC: dict[str, str | None] = {
+    "Consensus": "methods.base",
     "Ensemble": "ensemble",
     "Reduction": "reduction",
+    "Rows": "rows",
     "CATree": "reduction",
     "CoreGroups": "reduction",
     "Sample": "reduction",
@@ -41,7 +45,7 @@ _PUBLIC: dict[str, str | None] = {
     "similarity": None,
 }
 
-__all__ = [*sorted([*_PUBLIC, "consensus", "methods", "register"]), "__version__"]
+__all__ = [*sorted([*_PUBLIC, "consensus", "methods", "partitioners", "register", "similarities"]), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble, _as_column, _encode_column
 from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
+from gpuens.rows import Rows, as_rows
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
 
@@ -41,13 +42,13 @@ AVERAGES: dict[str, Callable[[float, float], float]] = {
 
 
 def intersections(
-    ens: Any, weights: Any = None, *, layout: str = "auto", device: str = "auto"
+    ens: Any, weights: Any = None, layout: str = "auto", *, device: str = "auto"
 ) -> np.ndarray | sparse.csr_array:
     """Return the number of objects that any two clusters of the ensemble share: |c ∩ d|.
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_objects,), optional
         What each object counts for: positive numbers.
     layout : {"auto", "dense", "sparse"}
@@ -76,9 +77,8 @@ def intersections(
            [2, 0, 2, 0],
            [1, 0, 0, 1]])
     """
-    ens = Ensemble(ens)
+    ens, weights, device = _given(ens, weights, device)
     checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
-    device = devices.resolve(device, ens.device_kind)
     labels, w = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
     sizes = ens.sizes
     if w is not None:
@@ -90,6 +90,20 @@ def intersections(
         return _sparse_intersections(labels, w, ens.offsets, sizes, budget)
     checks.check_memory(needed, budget, "the dense table of cluster intersections", "pass layout='sparse'")
     return _dense_intersections(labels, w, ens.offsets, sizes)
+
+
+def intersections_of(rows: Rows, layout: str = "auto") -> Table:
+    """Return `intersections` of the objects of rows, which may be in pieces."""
+    if layout == "auto":
+        layout = "dense" if 8 * rows.n_clusters**2 <= DENSE_BYTES else "sparse"
+    shared: Table = rows.sum(intersections, None, layout)
+    return shared
+
+
+def _given(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
+    """Return the ensemble, what its rows count for, and where to work; Rows say all three themselves."""
+    rows = as_rows(labels, device)
+    return rows.ensemble, rows.counts if weights is None and isinstance(labels, Rows) else weights, rows.device
 
 
 def _dense_intersections(labels: "Labels", w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -200,8 +214,7 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
     ...     print(i, j, table.tolist())
     0 1 [[2, 1], [0, 0]]
     """
-    ens = Ensemble(ens)
-    device = devices.resolve(device, ens.device_kind)
+    ens, weights, device = _given(ens, weights, device)
     return _over_pairs(labels_of(ens, device), checks.check_weights(weights, ens.n_objects), lambda i, j, table: table)
 
 
@@ -558,7 +571,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_objects,), optional
         What each object counts for: positive numbers.
 
@@ -573,8 +586,8 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     >>> ge.contingency.entropy(columns).round(2).tolist()
     [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
     """
-    ens = Ensemble(ens)
-    labels = labels_of(ens, devices.resolve(device, ens.device_kind))
+    ens, weights, device = _given(ens, weights, device)
+    labels = labels_of(ens, device)
     one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
     total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
 
@@ -665,7 +678,7 @@ def agreement(
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     score : {"nmi", "ari"}
     average : {"geometric", "max", "arithmetic", "min"}
         The normaliser of the mutual information; unused by the adjusted Rand index.
@@ -683,11 +696,11 @@ def agreement(
     >>> ge.contingency.agreement([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]], score="ari").round(2).tolist()
     [[1.0, 1.0, -0.5], [1.0, 1.0, -0.5], [-0.5, -0.5, 1.0]]
     """
-    ens = Ensemble(ens)
+    ens, weights, device = _given(ens, weights, device)
     checks.check_choice(score, "score", ("nmi", "ari"))
     checks.check_choice(average, "average", AVERAGES)
     of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
-    labels = labels_of(ens, devices.resolve(device, ens.device_kind))
+    labels = labels_of(ens, device)
     return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
 
 

@@ -1,6 +1,7 @@
 """The label matrix: M base clusterings of N objects in one compact array, with one numbering of all clusters."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,6 @@ class Ensemble:
 
     categories: list[np.ndarray]
     offsets: np.ndarray
-    sizes: np.ndarray
     names: list
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
     _copies: dict[str, Any]  # the codes, by memory
@@ -103,7 +103,8 @@ class Ensemble:
         n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
         ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
         ensemble.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        ensemble.sizes = _sizes(codes, n_clusters) if sizes is None else sizes
+        if sizes is not None:
+            ensemble.__dict__["sizes"] = sizes
         ensemble._copies = {device.kind_of(codes): codes}
         return ensemble
 
@@ -119,7 +120,7 @@ class Ensemble:
         codes = self._copy(kind)[rows].copy(order="F")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
-        subset.sizes = _sizes(codes, np.diff(self.offsets))
+        subset.__dict__.pop("sizes", None)  # of all objects
         subset._copies = {kind: codes}
         return subset
 
@@ -226,6 +227,37 @@ class Ensemble:
             sizes=np.concatenate([self.sizes[self.offsets[m] : self.offsets[m + 1]] for m in kept]),
         )
 
+    def encoded(self, labels: Any) -> "Ensemble":
+        """Return the ensemble of other objects' labels, with this one's cluster numbering.
+
+        ``labels`` are as the class takes them, of as many clusterings. Values that no cluster here has become missing.
+
+        Raises
+        ------
+        ValueError
+            For another number of clusterings, and for objects without a label that is known here.
+        """
+        columns, names, kind = _columns(labels, self.n_clusterings)
+        if len(columns) != self.n_clusterings:
+            raise ValueError(
+                f"labels are of {len(columns)} clusterings, and {self.n_clusterings} are expected; pass the same "
+                "clusterings in the same order."
+            )
+        codes, categories = _encode(columns, names)
+        tables = [_places_among(own, known) for own, known in zip(categories, self.categories, strict=True)]
+        codes = renumbered(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
+        unknown = device.to_host(_missing_everywhere(codes))
+        if unknown.any():
+            raise ValueError(
+                f"{int(unknown.sum())} object(s), the first of them {int(unknown.argmax())}, have no label that is "
+                "known; leave them out."
+            )
+        return Ensemble.of_codes(codes, self.categories, self.names, kind)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return _sizes(self._any_copy, np.diff(self.offsets))
+
     @property
     def codes(self) -> np.ndarray:
         return self._copy("cpu")
@@ -311,9 +343,12 @@ def _coded(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndar
 # --- from labels to columns -------------------------------------------------------------------------------------------
 
 
-def _columns(labels: Any) -> tuple[list, list, str]:
-    """Split what the caller gave into M columns; return them with their names and where they live."""
-    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # its columns would be read row by row
+def _columns(labels: Any, n_clusterings: int | None = None) -> tuple[list, list, str]:
+    """Split what the caller gave into M columns; return them with their names and where they live.
+
+    Where the number of clusterings is known, so few objects that they could be columns are no reason to refuse.
+    """
+    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # whose columns would be looked at row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
             f"of {checks.listed(labels.obs.columns)}."
@@ -337,7 +372,7 @@ def _columns(labels: Any) -> tuple[list, list, str]:
         kind = device.common_kind(list(labels))
         columns = [_as_column(c) for c in labels]
         _check_columns([c.shape for c in columns])
-        if len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
+        if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
             raise ValueError(
                 f"labels are a list of {len(columns)} lists of {len(columns[0])} label(s), and in a list each element "
                 "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
@@ -346,7 +381,8 @@ def _columns(labels: Any) -> tuple[list, list, str]:
         return columns, list(range(len(columns))), kind
     kind = device.kind_of(labels)
     matrix = device.native(labels)
-    checks.check_label_shape(matrix.shape, columns_are_clusterings=False)
+    as_known = len(matrix.shape) == 2 and matrix.shape[1] == n_clusterings
+    checks.check_label_shape(matrix.shape, columns_are_clusterings=as_known)
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
     return [matrix[:, m] for m in range(matrix.shape[1])], list(range(matrix.shape[1])), kind
@@ -428,6 +464,22 @@ def _recoded(codes: Any, dtype: np.dtype) -> Any:
     found = codes.astype(dtype, order="F")
     found[codes == np.iinfo(codes.dtype).max] = np.iinfo(dtype).max
     return found
+
+
+def renumbered(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
+    """Return codes by another numbering: ``tables[m]`` is the new code of each old one, -1 of what becomes missing."""
+    xp, missing = device.namespace(device.kind_of(codes)), np.iinfo(dtype).max
+    found = xp.empty(codes.shape, dtype=dtype, order="F")
+    for m, table in enumerate(tables):
+        extended = xp.asarray(np.append(np.where(table < 0, missing, table), missing).astype(dtype))
+        found[:, m] = extended[np.minimum(codes[:, m], codes.dtype.type(min(len(table), np.iinfo(codes.dtype).max)))]
+    return found
+
+
+def _places_among(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the place of each label value among those known, -1 of one that is not."""
+    place = {_sort_key(value): i for i, value in enumerate(known.tolist())}
+    return np.array([place.get(_sort_key(value), -1) for value in values.tolist()], dtype=np.int64)
 
 
 def _missing_everywhere(codes: Any) -> Any:

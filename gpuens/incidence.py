@@ -40,6 +40,16 @@ def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> 
     return sums
 
 
+@kernels.primitive
+def label_histograms(
+    codes: np.ndarray, offsets: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int
+) -> np.ndarray:
+    """Return (N_c, n_labels) int64: the weight of the rows of each cluster that have each of the labels (G,)."""
+    counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
+    devices.over_ranges(lambda a, b: _label_histograms(a, b, codes, offsets, weights, labels, counted), codes.shape[1])
+    return counted
+
+
 @njit(cache=True, nogil=True)
 def _row_sums(codes, offsets, values, sums):
     missing = codes.dtype.type(-1)
@@ -69,7 +79,16 @@ def _row_lookups(codes, offsets, table, sums):
                     sums[g, d] += row[d]
 
 
-# --- kernels/products.cu ----------------------------------------------------------------------------------------------
+@njit(cache=True, nogil=True)
+def _label_histograms(start, stop, codes, offsets, weights, labels, counted):
+    missing = codes.dtype.type(-1)
+    for m in range(start, stop):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                counted[offsets[m] + codes[g, m], labels[g]] += weights[g]
+
+
+# --- kernels/products.cu, kernels/label_space.cu ----------------------------------------------------------------------
 
 
 @row_sums.kernel
@@ -109,6 +128,21 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
         device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return from_fixed_point(sums, unit)
+
+
+@label_histograms.kernel
+def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
+    cells = np.diff(devices.to_host(offsets)) * n_labels
+    shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
+    kernels.launch(
+        "label_histograms", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
+        (codes.T, xp.asarray(offsets), xp.asarray(weights, dtype=np.int64), labels, counted, len(codes), n_labels,
+         shared // 8),
+        device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return counted.view(np.int64)
 
 
 def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:

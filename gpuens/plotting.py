@@ -165,7 +165,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
         return _plain(ax)
     branch = tree.cut(p)
     top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
-    objects = np.bincount(branch, weights=estimator.reduction_.weights).astype(np.int64)
+    objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
     Z = top.linkage_matrix()
     lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, as of similarities above 1
     Z[:, 2] += lifted

@@ -7,22 +7,22 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting, progress
-from gpuens.methods.base import LinkageConsensus
-from gpuens.methods.scec import SCEC
+from gpuens.partition.linkages import Linkage
+from gpuens.partition.soft_correspondence import SoftCorrespondence
 from gpuens.writing import replacing
 
 
-def has_pictures(kind: type) -> bool:
-    """Return whether a class of estimators has pictures of its own."""
-    return issubclass(kind, (LinkageConsensus, SCEC))
+def has_pictures(estimator: Any) -> bool:
+    """Return whether an estimator will have pictures of its own."""
+    return isinstance(estimator._parts()[1], (Linkage, SoftCorrespondence))
 
 
 def pictures(estimator: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the name of each picture of a fitted estimator, and what draws it."""
-    if isinstance(estimator, LinkageConsensus):
+    if hasattr(estimator, "dendrogram_"):
         yield "dendrogram", partial(plotting.dendrogram, estimator)
         yield "lifetimes", partial(plotting.lifetimes, estimator)
-    if isinstance(estimator, SCEC):
+    if hasattr(estimator, "correspondence_"):
         digits = len(str(len(estimator.correspondence_) - 1))
         for h in range(len(estimator.correspondence_)):
             yield f"correspondence_{h:0{digits}}", partial(plotting.correspondence, estimator, h)

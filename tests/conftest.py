@@ -117,7 +117,7 @@ class ECRMC(ge.ECRMC):
         places = np.random.default_rng(7).standard_normal((ensemble.n_clusters + 1, 5))
         known = ensemble.to_array() >= 0
         clusters = np.where(known, ensemble.to_array() + ensemble.offsets[:-1], ensemble.n_clusters)
-        return super().fit(ensemble, X=places[clusters].sum(axis=1))
+        return super().fit(ensemble, features=places[clusters].sum(axis=1))
 
     def fit_predict(self, labels, y=None):
         return self.fit(labels).labels_

@@ -26,7 +26,7 @@ def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
     if weights is None:
         weights = np.ones(ensemble.n_clusters, dtype=np.int64)
     codes = reduced.ensemble.codes_on(device)
-    return average_linkage(codes, ensemble.offsets, weights, reduced.weights, device=device, **kwargs), reduced
+    return average_linkage(codes, ensemble.offsets, weights, reduced.counts, device=device, **kwargs), reduced
 
 
 def random_weights(labels, seed=0):
@@ -65,7 +65,7 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
     for weights in (None, random_weights(labels)):
         work = Work()
         found, reduced = dendrogram_of(labels, weights, where, work=work)
-        assert len(reduced.weights) > 64
+        assert len(reduced.counts) > 64
         assert work.searches > 0
         expected = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
@@ -143,7 +143,7 @@ def test_real_weights_equal_scipy_on_all_pairs(shape):
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights)
     within = weights[reduced.ensemble.to_array() + reduced.ensemble.offsets[:-1]].sum(axis=1) / labels.shape[1]
-    objects = found.expand(reduced.membership, within)
+    objects = found.expand(reduced.row_of, within)
     literal = oracles.full_scipy_average(labels, weights)
     np.testing.assert_allclose(1 - objects.similarities, np.sort(literal[:, 2]), atol=1e-12, rtol=0)
     z = objects.linkage_matrix()
@@ -229,9 +229,9 @@ def test_what_64_bits_cannot_hold_is_refused():
         weights = ones.copy()
         weights[1] = bad
         with pytest.raises(ValueError, match=r"^cluster_weights must be from 1e-150 to 1e150, not .*\.$"):
-            average_linkage(*args, weights, reduced.weights)
+            average_linkage(*args, weights, reduced.counts)
     with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
-        average_linkage(*args, ones, reduced.weights * 2 * 10**8)
+        average_linkage(*args, ones, reduced.counts * 2 * 10**8)
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):
@@ -239,7 +239,7 @@ def test_histograms_that_are_gone_cannot_be_read(where):
     labels = random_labels(40, 5, 6, seed=2)
     reduced = core_groups(Ensemble(labels))
     codes = reduced.ensemble.codes_on(where)
-    regions = regions_of(codes, reduced.ensemble.offsets, reduced.weights, device=where)
+    regions = regions_of(codes, reduced.ensemble.offsets, reduced.counts, device=where)
     kept, absorbed = np.array([0, 2]), np.array([1, 3])
     merge_histograms(make_room(regions, np.arange(len(codes)), 20, device=where), kept, absorbed, device=where)
     roomy = make_room(regions, np.array([0, 2, 7]), 10**4, device=where)
@@ -257,7 +257,7 @@ def test_wide_codes(dtype_needed):
     first = ensemble.take(np.arange(60))
     reduced = core_groups(first)
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    found = average_linkage(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights)
+    found = average_linkage(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts)
     assert ensemble.codes.dtype == (np.uint16 if dtype_needed == 300 else np.uint32)
     assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
@@ -277,7 +277,7 @@ def test_label_comparisons_are_counted_and_few():
     labels = structured_labels(6000, 10, 8, noise=0.15, split=4, seed=2)[0]
     work = Work()
     _, reduced = dendrogram_of(labels, work=work)
-    assert 0 < work.comparisons < len(reduced.weights) ** 2 * 10
+    assert 0 < work.comparisons < len(reduced.counts) ** 2 * 10
     assert 0 < work.rounds < 200
 
 
@@ -294,9 +294,9 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     ensemble = Ensemble(labels)
     reduced = core_groups(ensemble)
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights), 16)  # compile
+    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts), 16)  # compile
     tracemalloc.start()
-    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.weights), 16)
+    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts), 16)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
@@ -334,7 +334,7 @@ def general_dendrogram(labels, similarity, device="cpu", work=None):
     ensemble = Ensemble(labels)
     reduced = core_groups(ensemble)
     codes = reduced.ensemble.codes_on(device)
-    found = average_linkage(codes, ensemble.offsets, similarity, reduced.weights, device=device, work=work)
+    found = average_linkage(codes, ensemble.offsets, similarity, reduced.counts, device=device, work=work)
     return found, reduced
 
 

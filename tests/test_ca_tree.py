@@ -36,7 +36,7 @@ def nodes_of(root):
 def test_the_tree_is_the_literal_one(labels, n_des, order, where):
     ens = ge.Ensemble(labels)
     codes = ens.to_array()
-    tree = grow(ens, n_des, order, device=where)
+    tree = grow(ge.Rows(ens, device=where), n_des, order)
     root = oracles.ca_tree(codes, literal_order(ens, order), n_des)
     assert tree.clusterings.tolist() == literal_order(ens, order)
     objects_of = objects_below(tree)
@@ -56,7 +56,7 @@ def test_the_tree_is_the_literal_one(labels, n_des, order, where):
 def objects_below(tree):
     leaf_of_group = np.empty(tree.n_leaves, dtype=np.int64)
     leaf_of_group[tree._leaves] = np.arange(tree.n_leaves)
-    leaf = leaf_of_group[to_host(tree._groups.membership)]
+    leaf = leaf_of_group[to_host(tree._groups.row_of)]
     return [np.flatnonzero((tree.first[z] <= leaf) & (leaf <= tree.last[z])).tolist() for z in range(len(tree))]
 
 
@@ -65,14 +65,14 @@ def objects_below(tree):
 def test_cuts_and_descents_are_the_literal_ones(labels, tau, gamma, n_des, order, where):
     ens = ge.Ensemble(labels)
     codes = ens.to_array()
-    tree = grow(ens, n_des, order, device=where)
+    tree = grow(ge.Rows(ens, device=where), n_des, order)
     root = oracles.ca_tree(codes, literal_order(ens, order), n_des)
     reduced = tree.reduce(tau, gamma)
     literal = oracles.reduce_ca_tree(root, tau * codes.shape[1], gamma, len(codes))
     rows = reduced.ensemble.to_array().tolist()
     found = {
-        tuple(row): (int(count), frozenset(np.flatnonzero(np.asarray(reduced.membership) == i).tolist()))
-        for i, (row, count) in enumerate(zip(rows, reduced.weights, strict=True))
+        tuple(row): (int(count), frozenset(np.flatnonzero(np.asarray(reduced.row_of) == i).tolist()))
+        for i, (row, count) in enumerate(zip(rows, reduced.counts, strict=True))
     }
     assert found == {z.representative[1]: (len(z.objects), frozenset(objects)) for z, objects in literal}
     assert tree.kept_share(tau, gamma) == len(literal) / len(oracles.cut_ca_tree(root, tau * codes.shape[1]))
@@ -82,10 +82,10 @@ def test_no_radius_is_core_groups(labels):
     ens = ge.Ensemble(labels)
     groups, reduced = ge.CoreGroups().reduce(ens), ge.CATree(tau=0).reduce(ens)
     np.testing.assert_array_equal(reduced.ensemble.codes, groups.ensemble.codes)
-    np.testing.assert_array_equal(reduced.weights, groups.weights)
-    np.testing.assert_array_equal(reduced.membership, groups.membership)
+    np.testing.assert_array_equal(reduced.counts, groups.counts)
+    np.testing.assert_array_equal(reduced.row_of, groups.row_of)
     for method in (ge.EAC, ge.LWEA):
-        k = min(3, len(groups.weights))
+        k = min(3, len(groups.counts))
         np.testing.assert_array_equal(
             method(k, reduction=ge.CATree(tau=0)).fit(ens).labels_, method(k).fit(ens).labels_
         )
@@ -104,17 +104,17 @@ def test_every_method_works_on_nodes(method):
     labels, truth = structured_labels(500, 10, 4, noise=0.15, split=3, seed=11)
     est = METHODS[method](4, reduction=ge.CATree(tau=0.2, gamma=0.9)).fit(labels)
     assert ge.metrics.ari(truth, est.labels_) > 0.8
-    assert len(est.reduction_.weights) < 0.7 * len(ge.CoreGroups().reduce(ge.Ensemble(labels)).weights)
+    assert len(est.reduction_.counts) < 0.7 * len(ge.CoreGroups().reduce(ge.Ensemble(labels)).counts)
     by_name = clone(est).set_params(reduction="catree:tau=0.2,gamma=0.9").fit(labels)
     np.testing.assert_array_equal(by_name.labels_, est.labels_)
 
 
 def test_nodes_may_count_alike():
     labels = ENSEMBLES["many rows"]()
-    sized, unit = (ge.CATree(tau=0.3, weights=w).reduce(ge.Ensemble(labels)) for w in ("size", "unit"))
-    assert set(unit.weights.tolist()) == {1}
-    assert sized.weights.sum() == len(labels)
-    np.testing.assert_array_equal(unit.membership, sized.membership)
+    sized, unit = (ge.CATree(tau=0.3, counts=counts).reduce(ge.Ensemble(labels)) for counts in ("size", "unit"))
+    assert set(unit.counts.tolist()) == {1}
+    assert sized.counts.sum() == len(labels)
+    np.testing.assert_array_equal(unit.row_of, sized.row_of)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_nodes_may_count_alike():
         ({"gamma": 1.1}, ValueError, "gamma must be above 0"),
         ({"n_des": 0}, ValueError, "n_des must be at least 1"),
         ({"order": "random"}, ValueError, "order must be one of"),
-        ({"weights": "none"}, ValueError, "weights must be one of"),
+        ({"counts": "none"}, ValueError, "counts must be one of"),
     ],
 )
 def test_bad_settings_are_refused(settings, kind, said):

@@ -61,11 +61,11 @@ def test_oc_ia_is_metis_on_the_literal_matrix(labels, where, weighted):
     assert same_partition(ge.OCIa(3, weights=weights, device=where).fit_predict(labels), expected)
 
 
-@pytest.mark.parametrize("theta", [None, 0.3])
-def test_oc_h_merges_as_the_literal_greedy_does(labels, where, theta):
+@pytest.mark.parametrize("threshold", [None, 0.3])
+def test_oc_h_merges_as_the_literal_greedy_does(labels, where, threshold):
     similarity = oracles.iaoso(labels)
-    literal = oracles.greedy_rock(labels, similarity, theta or oracles.mean_over_pairs(similarity))
-    est = ge.OCH(3, theta=theta, device=where).fit(labels)
+    literal = oracles.greedy_rock(labels, similarity, threshold or oracles.mean_over_pairs(similarity))
+    est = ge.OCH(3, threshold=threshold, device=where).fit(labels)
     linked = np.count_nonzero(est.merges_.goodness > 0)
     merges = list(zip(est.merges_.kept.tolist(), est.merges_.absorbed.tolist(), strict=True))
     assert merges[:linked] == [(a, b) for a, b, _ in literal[:linked]]
@@ -76,9 +76,11 @@ def test_crc_ia_is_meta_clustering_of_the_literal_similarity(labels, where):
     check_meta_clusters(ge.CrCIa(3, device=where).fit(labels), labels, oracles.iaoso(labels))
 
 
-@pytest.mark.parametrize("theta", [None, 0.4])
-def test_crc_c_is_meta_clustering_of_the_literal_similarity(labels, where, theta):
-    check_meta_clusters(ge.CrCC(3, theta=theta, device=where).fit(labels), labels, oracles.ccoso(labels, theta))
+@pytest.mark.parametrize("threshold", [None, 0.4])
+def test_crc_c_is_meta_clustering_of_the_literal_similarity(labels, where, threshold):
+    check_meta_clusters(
+        ge.CrCC(3, threshold=threshold, device=where).fit(labels), labels, oracles.ccoso(labels, threshold)
+    )
 
 
 @pytest.mark.parametrize("mu", [None, 0.0, 0.3, 1.0])
@@ -109,7 +111,7 @@ def check_meta_clusters(est, labels, similarity):
 
 def test_table_two_is_solved():
     """u2 and u3 belong together and u10 does not, which the labels alone do not tell (§1, §4.2)."""
-    found = ge.OCH(2, theta=0.65).fit_predict(oracles.TABLE_TWO)
+    found = ge.OCH(2, threshold=0.65).fit_predict(oracles.TABLE_TWO)
     assert found[1] == found[2]
 
 
@@ -120,21 +122,21 @@ def test_a_sample_is_as_good_as_all_where_structure_is_clear(where):
         assert ge.metrics.ari(truth, found) > 0.8, method
 
 
-class Weighted:
+class Counted:
     """A reduction to given rows that stand for given numbers of objects."""
 
-    def __init__(self, weights):
-        self.weights = np.array(weights)
+    def __init__(self, counts):
+        self.counts = np.array(counts)
 
-    def reduce(self, ensemble):
-        return ge.Reduction(ensemble, self.weights, np.arange(len(ensemble)))
+    def reduce(self, rows):
+        return ge.Reduction(ge.Rows(rows.ensemble, self.counts), np.arange(len(rows)))
 
 
 def test_links_of_any_number_of_objects_are_added_up_rightly():
     """Sums of links of 14 million objects pass int64 many times over."""
     rows = [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 1], [0, 2, 1, 2, 2]]
-    weights = np.array([4045, 4115, 1826, 2501, 1933])
-    few, many = (ge.OCH(2, theta=0.1, reduction=Weighted(weights * factor)).fit(rows) for factor in (1, 1000))
+    counts = np.array([4045, 4115, 1826, 2501, 1933])
+    few, many = (ge.OCH(2, threshold=0.1, reduction=Counted(counts * factor)).fit(rows) for factor in (1, 1000))
     np.testing.assert_array_equal(few.labels_, many.labels_)
     assert (many.merges_.goodness > 0).all()
 
@@ -159,8 +161,8 @@ def test_what_cannot_be_is_refused(method):
     refused(lambda: method().fit(labels), ValueError, "n_clusters")
     refused(lambda: method(2, weights=[1, 2]).fit(labels), ValueError, "weights", "8")
     refused(lambda: method(2).fit(labels[:, :1]), ValueError, "single base clustering")
-    if "theta" in method().get_params():
-        refused(lambda: method(2, theta=1.5).fit(labels), ValueError, "theta", "1.5")
+    if "threshold" in method().get_params():
+        refused(lambda: method(2, threshold=1.5).fit(labels), ValueError, "threshold", "1.5")
     if "random_state" in method().get_params():
         refused(lambda: method(2, random_state="x").fit(labels), TypeError, "random_state")
     refused(lambda: ge.SCCE(2, mu=-0.1).fit(labels), ValueError, "mu", "-0.1")

@@ -335,7 +335,8 @@ BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'cgc', 'crc-c', 'crc-ia', 'eac', *",
     "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
-        "--theta is no option of method 'eac', which has -k, --linkage, --distance-threshold, --reduce, --device."
+        "--theta is no option of method 'eac', which has -k, --linkage, --weights, --distance-threshold, --reduce, "
+        "--device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --method LWEA": "method must be one of *, not 'LWEA' (did you mean 'lwea'?).",
@@ -364,7 +365,11 @@ BEFORE_READING = {
     "run labels.csv --distance-threshold inf": "distance_threshold must be above 0 and finite, but is inf.",
     "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold both say where to cut; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
-    "run labels.csv --method oc-h -k 3 --theta 2": "theta must be from 0 to 1, or None for the mean similarity, but *",
+    "run labels.csv --method oc-h -k 3 --threshold 2": "threshold must be from 0 to 1, or None for the mean *",
+    "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of each cluster, *",
+    "run labels.csv -k 3 --similarity lwca:tau=1": "similarity 'lwca' cannot take 'tau=1'; it has theta, weights, *",
+    "run labels.csv -k 3 --partitioner best": "partitioner must be one of *",
+    "run labels.csv -k 3 --method eac --partitioner metis": "--method=eac has a similarity and a partitioner of its *",
     "run labels.csv --method s-cce -k 3 --mu -1": "mu must be from 0 to 1, or None for the consistency of the *",
     "run labels.csv --method cgc -k 3 --max-iter 0": "max_iter must be from 1 to 1000000, but is 0.",
     "run labels.csv -k 3 --reduce halves": "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'.",
@@ -384,7 +389,7 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "--fast is no option of method 'lwea', which has -k, --theta, --distance-threshold, *",
+    "run labels.csv --fast": "--fast is no option of method 'lwea', which has -k, --theta, --linkage, *",
     "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
     "run labels.csv --theta": "--theta must be a number, not ''.",
     "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",

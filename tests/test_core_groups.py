@@ -9,18 +9,26 @@ import gpuens as ge
 from gpuens.device import to_host
 from gpuens.reduction import core_groups
 from gpuens.reduction.core_groups import pack_rows
+from gpuens.rows import Rows
 
 
 def test_groups_are_the_distinct_rows_in_order(any_labels, where):
-    expected = oracles.core_groups(any_labels)
-    found = core_groups(ge.Ensemble(any_labels), device=where)
-    np.testing.assert_array_equal(found.ensemble.to_array(), ge.Ensemble(any_labels).to_array()[first_of(expected)])
-    np.testing.assert_array_equal(found.weights, expected.counts)
-    np.testing.assert_array_equal(to_host(found.membership), expected.membership)
+    _, counts, row_of = oracles.core_groups(any_labels)
+    first = [list(row_of).index(g) for g in range(len(counts))]
+    found = core_groups(Rows(any_labels, device=where))
+    np.testing.assert_array_equal(found.ensemble.to_array(), ge.Ensemble(any_labels).to_array()[first])
+    np.testing.assert_array_equal(found.counts, counts)
+    np.testing.assert_array_equal(to_host(found.row_of), row_of)
 
 
-def first_of(groups):
-    return [list(groups.membership).index(g) for g in range(len(groups.counts))]
+def test_rows_that_stand_for_several_objects(any_labels, where):
+    """The groups of the objects, whichever rows they were in before."""
+    times = np.random.default_rng(0).integers(1, 5, len(any_labels))
+    expected = core_groups(Rows(np.repeat(any_labels, times, axis=0)))
+    found = core_groups(Rows(any_labels, counts=times, device=where))
+    np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_array_equal(np.repeat(to_host(found.row_of), times), expected.row_of)
 
 
 def test_rows_of_many_words_compare_lexicographically(where):
@@ -28,9 +36,9 @@ def test_rows_of_many_words_compare_lexicographically(where):
     labels = random_labels(500, 100, (150, 200), distinct=200, missing=0.1, seed=3)
     ensemble = ge.Ensemble(labels)
     assert len(pack_rows(ensemble.codes, np.diff(ensemble.offsets) + 1)) >= 12
-    expected = oracles.core_groups(ensemble.to_array())
-    found = core_groups(ensemble, device=where)
-    np.testing.assert_array_equal(to_host(found.membership), expected.membership)
+    *_, row_of = oracles.core_groups(ensemble.to_array())
+    found = core_groups(Rows(ensemble, device=where))
+    np.testing.assert_array_equal(to_host(found.row_of), row_of)
 
 
 @pytest.mark.parametrize("radix", [2, 255, 256, 2**16, 2**21, 2**22])
@@ -59,10 +67,10 @@ def test_words_do_not_overflow(radix):
 def test_order_of_the_objects_does_not_matter():
     labels = random_labels(300, 5, (2, 4), seed=1)
     order = np.random.default_rng(0).permutation(300)
-    a, b = core_groups(ge.Ensemble(labels)), core_groups(ge.Ensemble(labels[order]))
+    a, b = core_groups(Rows(labels)), core_groups(Rows(labels[order]))
     np.testing.assert_array_equal(a.ensemble.codes, b.ensemble.codes)
-    np.testing.assert_array_equal(a.weights, b.weights)
-    np.testing.assert_array_equal(a.membership[order], b.membership)
+    np.testing.assert_array_equal(a.counts, b.counts)
+    np.testing.assert_array_equal(a.row_of[order], b.row_of)
 
 
 def test_expand_copies_labels_back_and_refuses_other_lengths():

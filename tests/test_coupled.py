@@ -11,6 +11,7 @@ from conftest import MANY_SHAPES, random_labels, refused, shapes
 import gpuens as ge
 from gpuens.device import to_host
 from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows
 from gpuens.similarity import coupled, neighborhood
 
 
@@ -67,15 +68,15 @@ TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # with the labels a
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labels, weighted, monkeypatch):
-    reduced = core_groups(ge.Ensemble(labels))
+    rows = core_groups(Rows(labels)).rows
     weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
-    expected = coupled.coupling(reduced.ensemble, reduced.weights, weights).values
+    expected = coupled.coupling(rows, weights).values
     monkeypatch.setattr("gpuens.similarity.coupled.contingency.intersections", None)  # not to be had
-    needed = 8 * reduced.ensemble.n_clusters**2
+    needed = 8 * rows.n_clusters**2
     for share in (0.0, 0.999 * needed / 10**9):  # without threads and, where the strips are narrow, with
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")
         monkeypatch.setattr("gpuens.similarity.coupled.SHARE_OF_BUDGET", share)
-        np.testing.assert_array_equal(coupled.coupling(reduced.ensemble, reduced.weights, weights).values, expected)
+        np.testing.assert_array_equal(coupled.coupling(rows, weights).values, expected)
 
 
 def test_table_two_of_the_paper(where):
@@ -220,36 +221,35 @@ def literal_clusters(name):
 
 
 @pytest.fixture
-def groups(labels):
-    return core_groups(ge.Ensemble(labels))
+def groups(labels, where):
+    return core_groups(Rows(labels, device=where))
 
 
 def test_core_groups_give_the_similarities_of_all_clusters(name, labels, groups, where):
-    blocks = coupled.coupling(groups.ensemble, groups.weights, None, device=where)
+    rows = groups.rows
+    blocks = coupled.coupling(rows, None)
     for a, b in zip(blocks.matrices(), ge.similarity.coupled_clusters(labels, device=where), strict=True):
         np.testing.assert_array_equal(a, b)
-    mean = coupled.mean_similarity(groups.ensemble, groups.weights, blocks, device=where)
-    close(mean, oracles.mean_over_pairs(literal_objects(name)))
+    close(blocks.mean(rows), oracles.mean_over_pairs(literal_objects(name)))
     of_objects, of_neighbors = literal_clusters(name)
-    close(coupled.between_clusters(groups.ensemble, groups.weights, blocks, device=where), of_objects)
-    near = neighborhood.Neighborhoods(groups.ensemble, groups.weights, blocks, None, device=where)
-    close(neighborhood.between_clusters(near), of_neighbors)
+    close(blocks.between_clusters(rows), of_objects)
+    close(neighborhood.Neighborhoods(rows, blocks, None).between_clusters(rows), of_neighbors)
 
 
-def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups, where):
+def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
     """Between different objects: of two in one group the same holds as of two in different ones."""
-    blocks = coupled.coupling(groups.ensemble, groups.weights, None, device=where)
-    near = neighborhood.Neighborhoods(groups.ensemble, groups.weights, blocks, 0.3137, device=where)
-    every = np.arange(len(groups.weights))
-    bits = near.bits(groups.ensemble.codes_on(where))
+    rows, row_of = groups.rows, to_host(groups.row_of)
+    near = neighborhood.Neighborhoods(rows, coupled.coupling(rows, None), 0.3137)
+    every = np.arange(len(rows))
+    bits = near.bits(rows.codes)
     of_groups = to_host(near.common(every, bits, every, near.planes(bits)))
     sets = oracles.neighborhoods(literal_objects(name), 0.3137)
     n = len(labels)
     expected = np.array([[len(sets[x] & sets[y]) for y in range(n)] for x in range(n)])
     different = ~np.eye(n, dtype=bool)
-    found = of_groups[np.ix_(groups.membership, groups.membership)]
+    found = of_groups[np.ix_(row_of, row_of)]
     np.testing.assert_array_equal(found[different], expected[different])
-    in_clusters = to_host(near.counts_in(every, bits))[groups.membership]
+    in_clusters = to_host(near.counts_in(every, bits))[row_of]
     clusters = [objects for _, _, objects in oracles.clusters(labels)]
     np.testing.assert_array_equal(in_clusters, [[len(of & objects) for objects in clusters] for of in sets])
 
@@ -339,12 +339,12 @@ def test_bad_weights_are_refused(function, weights):
 
 @pytest.mark.parametrize("theta", [-0.1, 1.1, np.nan, np.inf])
 def test_a_threshold_that_is_no_similarity_is_refused(theta):
-    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), ValueError, "theta must be")
+    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), ValueError, "threshold must be")
 
 
 @pytest.mark.parametrize("theta", ["a", True, [0.5]])
 def test_a_threshold_that_is_no_number_is_refused(theta):
-    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), TypeError, "theta must be")
+    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), TypeError, "threshold must be")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS[1:])

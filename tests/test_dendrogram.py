@@ -44,7 +44,7 @@ def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(shape):
     est = ge.EAC().fit(labels)
     distances = np.append(est.distances_, 1.0)
     # where the heights on both sides of a cut tie, SciPy's choice is its own
-    untied = [k for k in range(2, len(est.reduction_.weights)) if distances[-k] - distances[-k - 1] > 1e-9]
+    untied = [k for k in range(2, len(est.reduction_.counts)) if distances[-k] - distances[-k - 1] > 1e-9]
     assert untied
     for k in untied:
         by_scipy = scipy.cluster.hierarchy.fcluster(est.linkage_matrix(), k, "maxclust")
@@ -112,7 +112,7 @@ def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged(
     for _ in range(20):
         est = ge.ECRMC(2, n_neighbors=2).fit(labels, X=rng.normal(size=(6, 3)))
         rows = np.sort(1 - est.dendrogram_.similarities)
-        repeated = est._self_similarities[est.reduction_.weights > 1]
+        repeated = est._self_similarities[est.reduction_.counts > 1]
         assert len(repeated) == 1
         expected = max(0.0, rows[0] - (1 - repeated[0]))
         np.testing.assert_allclose(est.lifetimes_, [*np.diff(rows)[::-1], expected], atol=1e-12)

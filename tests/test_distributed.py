@@ -143,7 +143,7 @@ def test_the_tree_of_all_objects(labels):
     for reduction in (None, ge.CATree(0.3)):
         whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
         np.testing.assert_array_equal(chunked.distances_, whole.distances_)
-        np.testing.assert_array_equal(chunked.reduction_.membership.compute(), whole.reduction_.membership)
+        np.testing.assert_array_equal(chunked.reduction_.row_of.compute(), whole.reduction_.row_of)
     sampled = ge.EAC(4, reduction=ge.Sample(150)).fit(chunks_of(labels))
     refused(lambda: sampled.children_, AttributeError, "children_", "sample")
 
@@ -152,11 +152,19 @@ def test_what_is_not_in_chunks_or_the_wrong_way_round(labels):
     refused(lambda: in_chunks.plan(labels), TypeError, "Dask array", "ndarray")
     refused(lambda: ge.EAC(2).fit(da.from_array(labels[:300].T)), ValueError, "transposed")
 
-    class Whole:
-        def reduce(self, ensemble):
-            return ge.CoreGroups().reduce(ensemble)
 
-    refused(lambda: ge.EAC(2, reduction=Whole()).fit(chunks_of(labels)), TypeError, "reduce(ensemble, counts)")
+def test_any_reduction_takes_the_core_groups_of_chunks(labels):
+    class Own:
+        def reduce(self, rows):
+            return ge.CATree(0.3).reduce(rows)
+
+    class Nothing:
+        def reduce(self, rows):
+            return rows
+
+    found = ge.EAC(4, reduction=Own()).fit(chunks_of(labels)).labels_.compute()
+    np.testing.assert_array_equal(found, ge.EAC(4, reduction=ge.CATree(0.3)).fit_predict(labels))
+    refused(lambda: ge.EAC(2, reduction=Nothing()).fit(chunks_of(labels)), TypeError, "must return a gpuens.Reduction")
 
 
 def test_intersections_are_counted_chunk_by_chunk(client, labels):
@@ -235,7 +243,7 @@ def test_estimators_do_without_the_client_that_fitted_them(cluster, labels):
     for found in (est, pickle.loads(pickle.dumps(est))):
         np.testing.assert_array_equal(found.labels_.compute(), whole.labels_)
         np.testing.assert_array_equal(found.children_, whole.children_)
-        np.testing.assert_array_equal(found.reduction_.membership.compute(), whole.reduction_.membership)
+        np.testing.assert_array_equal(found.reduction_.row_of.compute(), whole.reduction_.row_of)
 
 
 def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
@@ -330,15 +338,15 @@ def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, monkeypatch):
     for dense_up_to in (2000, 0):  # dense eigenvectors, and Lanczos by sums over the pieces
         monkeypatch.setattr(transfer_cut_module(), "DENSE_UP_TO", dense_up_to)
         for given in (labels, noise):
-            ensemble = ge.Ensemble(list(given.T))
-            ones = np.ones(ensemble.n_clusters), np.ones(len(given), dtype=np.int64)
-            points, _ = embedding(ensemble, *ones, 4)
+            rows = ge.Rows(list(given.T))
+            ones = np.ones(rows.n_clusters)
+            points, _ = embedding(rows, ones, 4)
 
             def inertia(found, points=points):
                 return sum(((points[found == c] - points[found == c].mean(axis=0)) ** 2).sum() for c in set(found))
 
             _, found = fitted("hbgf", chunks_of(given))
-            assert inertia(found) <= 1.02 * inertia(transfer_cut(ensemble, *ones, 4))
+            assert inertia(found) <= 1.02 * inertia(transfer_cut(rows, ones, 4).labels)
 
 
 def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, monkeypatch):
@@ -378,17 +386,17 @@ def test_groups_that_fit_come_together_whatever_a_task_may_take(labels, monkeypa
     for reduction in (None, "core-groups", ge.CATree(0.3)):
         whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
         np.testing.assert_array_equal(chunked.labels_.compute(), whole.labels_)
-        np.testing.assert_array_equal(chunked.reduction_.weights, whole.reduction_.weights)
+        np.testing.assert_array_equal(chunked.reduction_.counts, whole.reduction_.counts)
 
 
 def test_rows_that_lie_between_two_centers_have_one_answer():
     rng = np.random.default_rng(0)
-    ens = ge.Ensemble(rng.integers(0, 4, (300, 5)))
+    rows = ge.Rows(rng.integers(0, 4, (300, 5)), device="cpu")
     table = rng.integers(-2, 3, (20, 3)) / 4
     centers = np.vstack([[1, 1, 0], [1, 0, 1], [0, 1, 1]]) / 2
-    rule = transfer_cut_module().TransferCut.to(centers, table)
-    together = rule(ens, device="cpu")
-    alone = [rule(ens.take(np.array([i])), device="cpu")[0] for i in range(300)]
+    rule = transfer_cut_module().NearestCenter.to(centers, table)
+    together = rule(rows)
+    alone = [rule(rows.take(np.array([i])))[0] for i in range(300)]
     np.testing.assert_array_equal(together, alone)
 
 

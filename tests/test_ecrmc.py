@@ -10,7 +10,7 @@ from conftest import random_labels, refused, structured_labels
 
 import gpuens as ge
 from gpuens.cli import main
-from gpuens.methods import ecrmc
+from gpuens.similarity import mapping
 
 
 def blobs(n_objects=80, *, missing=0.0, doubles=False, seed=0):
@@ -46,7 +46,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
     labels, x = CASES[case]()
-    est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, X=x)
+    est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, features=x)
     mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
     similarity = oracles.spearman(mapping)
     revised = oracles.revised_coassociation(labels, similarity)
@@ -61,13 +61,13 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
         if expected.heights[-k] - expected.heights[-k + 1] > 1e-9:  # elsewhere rounding decides
             of_groups = oracles.cut(expected.merges, len(expected.groups.rows), k)
             np.testing.assert_array_equal(
-                est.dendrogram_.cut(k)[est.reduction_.membership], of_groups[expected.groups.membership]
+                est.dendrogram_.cut(k)[est.reduction_.row_of], of_groups[expected.groups.membership]
             )
 
 
 def test_the_merge_list_of_all_objects():
     labels, x = blobs(doubles=True)
-    est = ge.ECRMC(3, n_neighbors=4).fit(labels, X=x)
+    est = ge.ECRMC(3, n_neighbors=4).fit(labels, features=x)
     assert len(est.children_) == len(labels) - 1
     assert (np.diff(est.distances_) >= 0).all()
     assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
@@ -76,52 +76,56 @@ def test_the_merge_list_of_all_objects():
 
 def test_how_many_neighbours(monkeypatch):
     labels, x = blobs(200)
-    assert ge.ECRMC(4).fit(labels, X=x).n_neighbors_ == 5  # a tenth of 200 / 4
-    assert ge.ECRMC(40).fit(labels, X=x).n_neighbors_ == 2
-    assert ge.ECRMC(1).fit(labels, X=x).n_neighbors_ == 20
+    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of 200 / 4
+    assert ge.ECRMC(40).fit(labels, features=x).n_neighbors_ == 2
+    assert ge.ECRMC(1).fit(labels, features=x).n_neighbors_ == 20
     few = min(len(np.unique(column)) for column in labels.T)
-    assert ge.ECRMC().fit(labels, X=x).n_neighbors_ == round(20 / few)
-    monkeypatch.setattr(ecrmc, "MOST_NEIGHBORS", 3)
-    assert ge.ECRMC(4).fit(labels, X=x).n_neighbors_ == 3
-    assert ge.ECRMC(4, n_neighbors=30).fit(labels, X=x).n_neighbors_ == 30
+    assert ge.ECRMC().fit(labels, features=x).n_neighbors_ == round(20 / few)
+    monkeypatch.setattr(mapping, "MOST_NEIGHBORS", 3)
+    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 3
+    assert ge.ECRMC(4, n_neighbors=30).fit(labels, features=x).n_neighbors_ == 30
 
 
 def test_few_objects():
-    assert ge.ECRMC(1).fit([[5]], X=[[1.0]]).labels_.tolist() == [0]
-    est = ge.ECRMC(2).fit([np.array([0, 1]), np.array([0, 1])], X=[[1.0], [4.0]])
+    assert ge.ECRMC(1).fit([[5]], features=[[1.0]]).labels_.tolist() == [0]
+    est = ge.ECRMC(2).fit([np.array([0, 1]), np.array([0, 1])], features=[[1.0], [4.0]])
     assert (est.labels_.tolist(), est.n_neighbors_) == ([0, 1], 1)
     np.testing.assert_array_equal(est.mapping_.toarray(), [[0, 1, 0, 1], [1, 0, 1, 0]])
 
 
 def test_a_cut_at_a_distance_of_any_sign():
     labels, x = blobs(300)
-    est = ge.ECRMC().fit(labels, X=x)
+    est = ge.ECRMC().fit(labels, features=x)
     heights = 1 - est.dendrogram_.similarities
     assert heights.min() < 0
     for threshold in (float(np.median(heights)), float(np.quantile(heights, 0.9))):
-        found = ge.ECRMC(distance_threshold=threshold).fit(labels, X=x)
+        found = ge.ECRMC(distance_threshold=threshold).fit(labels, features=x)
         assert found.n_clusters_ == 1 + np.count_nonzero(heights >= threshold)
-    refused(lambda: ge.ECRMC(3, distance_threshold=0.5).fit(labels, X=x), ValueError, "n_clusters and distance_thresh")
+    refused(
+        lambda: ge.ECRMC(3, distance_threshold=0.5).fit(labels, features=x),
+        ValueError,
+        "n_clusters and distance_thresh",
+    )
 
 
 @pytest.mark.parametrize("reduction", [ge.Sample(60), ge.CATree(tau=0.3), "sample:60"])
 def test_coefficients_are_those_of_all_objects_whatever_the_reduction(reduction):
     labels, x = blobs(200)
-    expected = ge.ECRMC(3).fit(labels, X=x)
-    est = ge.ECRMC(3, reduction=reduction).fit(labels, X=x)
+    expected = ge.ECRMC(3).fit(labels, features=x)
+    est = ge.ECRMC(3, reduction=reduction).fit(labels, features=x)
     np.testing.assert_array_equal(est.cluster_similarity_, expected.cluster_similarity_)
-    assert len(est.reduction_.weights) < len(expected.reduction_.weights)
+    assert len(est.reduction_.counts) < len(expected.reduction_.counts)
     assert ge.metrics.ari(est.labels_, expected.labels_) > 0.6
 
 
 def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
     labels, x = blobs(120)
-    expected = ge.ECRMC(3, n_neighbors=6).fit(labels, X=x).labels_
+    expected = ge.ECRMC(3, n_neighbors=6).fit(labels, features=x).labels_
     import pandas as pd
 
     frame = pd.DataFrame(x)
-    np.testing.assert_array_equal(ge.ECRMC(3, n_neighbors=6).fit_predict(labels, X=frame), expected)
-    np.testing.assert_array_equal(ge.consensus(labels, 3, method="ecrmc", X=x, n_neighbors=6), expected)
+    np.testing.assert_array_equal(ge.ECRMC(3, n_neighbors=6).fit_predict(labels, features=frame), expected)
+    np.testing.assert_array_equal(ge.consensus(labels, 3, method="ecrmc", features=x, n_neighbors=6), expected)
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", labels)
     np.save("x.npy", x)
@@ -144,25 +148,27 @@ def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
 
 def test_what_it_cannot_do_without_is_asked_for(monkeypatch):
     labels, x = blobs()
-    refused(lambda: ge.ECRMC(3).fit(labels), TypeError, "X is not given", "fit(labels, X=features)")
-    refused(lambda: ge.ECRMC(3).fit_predict(labels), TypeError, "X is not given")
-    refused(lambda: ge.consensus(labels, 3, method="ecrmc"), TypeError, "X is not given")
-    refused(lambda: ge.consensus(labels, 3, method="eac", X=x), TypeError, "X was given", "'eac'")
-    refused(lambda: ge.ECRMC(3).fit(labels, X=x[1:]), ValueError, "X has 79 rows", "80 objects")
-    refused(lambda: ge.ECRMC(3, n_neighbors=80).fit(labels, X=x), ValueError, "n_neighbors must be from 1 to 79")
-    refused(lambda: ge.ECRMC(3, n_neighbors=2.5).fit(labels, X=x), TypeError, "n_neighbors must be a whole number")
-    refused(lambda: ge.ECRMC("3").fit(labels, X=x), TypeError, "n_clusters must be a whole number")
+    refused(lambda: ge.ECRMC(3).fit(labels), TypeError, "features are not given", "fit(labels, features=features)")
+    refused(lambda: ge.ECRMC(3).fit_predict(labels), TypeError, "features are not given")
+    refused(lambda: ge.consensus(labels, 3, method="ecrmc"), TypeError, "features are not given")
+    refused(lambda: ge.consensus(labels, 3, method="eac", features=x), TypeError, "features were given", "EAC")
+    refused(lambda: ge.ECRMC(3).fit(labels, features=x[1:]), ValueError, "features have 79 rows", "80 objects")
+    refused(lambda: ge.ECRMC(3, n_neighbors=80).fit(labels, features=x), ValueError, "n_neighbors must be from 1 to 79")
+    refused(
+        lambda: ge.ECRMC(3, n_neighbors=2.5).fit(labels, features=x), TypeError, "n_neighbors must be a whole number"
+    )
+    refused(lambda: ge.ECRMC("3").fit(labels, features=x), TypeError, "n_clusters must be a whole number")
     monkeypatch.setenv("GPUENS_MEMORY", "100kB")
-    refused(lambda: ge.ECRMC(3).fit(labels, X=x), MemoryError)
+    refused(lambda: ge.ECRMC(3).fit(labels, features=x), MemoryError)
 
 
 def test_labels_in_chunks_are_refused():
     da = pytest.importorskip("dask.array")
     labels, x = blobs()
     chunks = da.from_array(labels, chunks=(20, 7))
-    refused(lambda: ge.ECRMC(3).fit(chunks, X=x), TypeError, "labels are in chunks", "labels.compute()")
-    fitted = ge.ECRMC(3).fit(labels, X=x)
-    refused(lambda: ge.distributed.fit(fitted, chunks), TypeError, "X is not given")
+    refused(lambda: ge.ECRMC(3).fit(chunks, features=x), TypeError, "labels are in chunks", "labels.compute()")
+    fitted = ge.ECRMC(3).fit(labels, features=x)
+    refused(lambda: ge.distributed.fit(fitted, chunks), TypeError, "labels are in chunks", "labels.compute()")
 
 
 def test_structure_that_only_the_features_show():
@@ -172,10 +178,10 @@ def test_structure_that_only_the_features_show():
     radius = np.where(truth == 0, 1.0, 3.0) + 0.05 * rng.standard_normal(600)
     x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     labels = ge.generate.kmeans_ensemble(x, 10, (20, 30), random_state=0)
-    assert ge.metrics.ari(ge.ECRMC(2, n_neighbors=8).fit_predict(labels, X=x), truth) == 1.0
+    assert ge.metrics.ari(ge.ECRMC(2, n_neighbors=8).fit_predict(labels, features=x), truth) == 1.0
 
 
 def test_structured_labels_with_features_of_no_use():
     labels, truth = structured_labels(300, 8, 4, noise=0.1, seed=1)
     x = np.random.default_rng(1).standard_normal((300, 2)) + 20 * truth[:, None]
-    assert ge.metrics.ari(ge.ECRMC(4).fit_predict(labels, X=x), truth) > 0.95
+    assert ge.metrics.ari(ge.ECRMC(4).fit_predict(labels, features=x), truth) > 0.95

@@ -127,8 +127,7 @@ def metis(**given):
 
 
 def transfer_cut(**given):
-    sizes = np.ones(len(ENS), dtype=np.int64)
-    return ge.partition.transfer_cut(ENS, np.ones(ENS.n_clusters), sizes, **{"n_clusters": 3, **given})
+    return ge.partition.transfer_cut(ge.Rows(ENS), np.ones(ENS.n_clusters), **{"n_clusters": 3, **given})
 
 
 def in_chunks(function, *more, **given):
@@ -210,7 +209,7 @@ CALLS = {
     "Dendrogram.n_clusters_at distance": (EST.dendrogram_.n_clusters_at, "distance"),
     "Tree.cut tau": (TREE.cut, "tau"),
     "Tree.kept gamma": (functools.partial(TREE.kept, 0.4), "gamma"),
-    "Tree.reduce weights": (functools.partial(TREE.reduce, 0.4), "weights"),
+    "Tree.reduce counts": (functools.partial(TREE.reduce, 0.4), "counts"),
     "consensus method": (functools.partial(ge.consensus, LABELS, 3), "method"),
     "consensus n_clusters": (functools.partial(ge.consensus, LABELS), "n_clusters"),
 }

@@ -16,7 +16,7 @@ from gpuens import contingency, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
-from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.soft_correspondence import (
     label_correspondences,
     label_memberships,
@@ -25,8 +25,10 @@ from gpuens.partition.soft_correspondence import (
 )
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
+from gpuens.rows import Rows
 from gpuens.similarity import coupled, mapping, neighborhood, ranks
-from gpuens.similarity.coassociation import coassociation_tile
+from gpuens.similarity.blocks import Blocks, coupled_tile
+from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.reference_sets import reference_sets
 
 SIZES = [1, 31, 32, 33, 1000]
@@ -173,11 +175,11 @@ def test_core_groups(n, n_clusterings, dtype, device):
     radices = np.diff(ens.offsets) + 1
     words = pack_rows(ens.codes_on(device), radices, device=device)
     np.testing.assert_array_equal(on_host(words), pack_rows(ens.codes, radices))
-    found, expected = core_groups(ens, device=device), core_groups(ens)
-    np.testing.assert_array_equal(found.weights, expected.weights)
-    np.testing.assert_array_equal(on_host(found.membership), expected.membership)
+    found, expected = (core_groups(Rows(ens, device=where)) for where in (device, "cpu"))
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_array_equal(on_host(found.row_of), expected.row_of)
     np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
-    labels = np.arange(len(found.weights))
+    labels = np.arange(len(found.rows))
     np.testing.assert_array_equal(on_host(found.expand(labels)), expected.expand(labels))
 
 
@@ -197,13 +199,13 @@ def test_ca_tree_by_few_blocks(scratch, n_des, device, monkeypatch):
 
 
 def same_tree(ens, n_des, order, device):
-    found, expected = grow(ens, n_des, order, device=device), grow(ens, n_des, order)
+    found, expected = (grow(Rows(ens, device=where), n_des, order) for where in (device, "cpu"))
     for measured in ("parents", "splits", "counts", "radii", "representatives"):
         np.testing.assert_array_equal(on_host(getattr(found, measured)), getattr(expected, measured))
     for tau, gamma in [(0.4, 1.0), (0.4, 0.5), (0.2, 0.3)]:
         one, other = found.reduce(tau, gamma), expected.reduce(tau, gamma)
-        np.testing.assert_array_equal(one.weights, other.weights)
-        np.testing.assert_array_equal(on_host(one.membership), other.membership)
+        np.testing.assert_array_equal(one.counts, other.counts)
+        np.testing.assert_array_equal(on_host(one.row_of), other.row_of)
         np.testing.assert_array_equal(one.ensemble.codes, other.ensemble.codes)
 
 
@@ -216,7 +218,7 @@ def blocks_of(offsets):
     """Return symmetric similarities of the clusters, of which many are equal."""
     rng = np.random.default_rng(6)
     matrices = [rng.random((k, k)) for k in np.diff(offsets).tolist()]
-    return coupled.Blocks.of([np.maximum((matrix + matrix.T) / 2, 0.4) for matrix in matrices])
+    return Blocks([np.maximum((matrix + matrix.T) / 2, 0.4) for matrix in matrices])
 
 
 def bits_of(n_rows, n_bits, seed=7):
@@ -245,12 +247,13 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
     ens = ensemble(300, dtype)
     blocks, codes = blocks_of(ens.offsets), ens.codes_on(device)
     rows, cols = ens.codes[:n_rows], ens.codes[100 : 100 + n_cols]
-    on_device = codes[:n_rows], codes[100 : 100 + n_cols], ens.offsets, blocks
-    expected = coupled.coupled_tile(rows, cols, ens.offsets, blocks)
-    np.testing.assert_array_equal(on_host(coupled.coupled_tile(*on_device, device=device)), expected)
+    on_device = codes[:n_rows], codes[100 : 100 + n_cols], ens.offsets, blocks.on(device)
+    on_cpu = rows, cols, ens.offsets, blocks.on("cpu")
+    expected = coupled_tile(*on_cpu)
+    np.testing.assert_array_equal(on_host(coupled_tile(*on_device, device=device)), expected)
     theta = float(expected.flat[0]) if expected.size else 0.5  # met exactly by a pair
     bits = on_host(neighborhood.neighborhood_bits(*on_device, theta, device=device))
-    np.testing.assert_array_equal(bits, neighborhood.neighborhood_bits(rows, cols, ens.offsets, blocks, theta))
+    np.testing.assert_array_equal(bits, neighborhood.neighborhood_bits(*on_cpu, theta))
     each = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     np.testing.assert_array_equal(each[:, :n_cols], expected >= theta)
     assert not each[:, n_cols:].any()
@@ -301,12 +304,13 @@ def test_sums_over_neighbors(n_rows, n_cols, width, device):
 @pytest.mark.parametrize("scratch", [1, 9000, 2**30])
 def test_neighborhoods_in_pieces(scratch, theta, device, monkeypatch):
     """A row a piece, some, and all; rows count several times."""
-    rows, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
-    blocks = coupled.coupling(rows, sizes, None)
-    expected = neighborhood.Neighborhoods(rows, sizes, blocks, theta)
+    ens, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
+    rows, on_device = Rows.of(ens, sizes, "cpu"), Rows.of(ens, sizes, device)
+    blocks = coupled.coupling(rows, None)
+    expected = neighborhood.Neighborhoods(rows, blocks, theta)
     monkeypatch.setattr(devices, "scratch", lambda device: scratch)
-    found = neighborhood.Neighborhoods(rows, sizes, blocks, theta, device=device)
-    assert found.theta == expected.theta
+    found = neighborhood.Neighborhoods(on_device, blocks, theta)
+    assert found.threshold == expected.threshold
     np.testing.assert_array_equal(found.own, expected.own)
     some = np.arange(3, 60)
     commons, counts = [], []
@@ -316,7 +320,7 @@ def test_neighborhoods_in_pieces(scratch, theta, device, monkeypatch):
         counts.append(np.concatenate([on_host(near.counts_in(*piece)) for piece in near.pieces()]))
     np.testing.assert_array_equal(*commons)
     np.testing.assert_array_equal(*counts)
-    np.testing.assert_array_equal(*map(neighborhood.between_clusters, (found, expected)))
+    np.testing.assert_array_equal(found.between_clusters(on_device), expected.between_clusters(rows))
 
 
 @pytest.mark.parametrize("scratch", [1, 2**30])
@@ -386,8 +390,8 @@ def test_label_histograms(n, dtype, device):
     ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(14)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, 7, n)
     given = ens.offsets, weights, devices.namespace(device).asarray(labels), 7
-    found = label_histograms(ens.codes_on(device)[:n], *given, device=device)
-    expected = label_histograms(ens.codes[:n], ens.offsets, weights, labels, 7)
+    found = incidence.label_histograms(ens.codes_on(device)[:n], *given, device=device)
+    expected = incidence.label_histograms(ens.codes[:n], ens.offsets, weights, labels, 7)
     np.testing.assert_array_equal(on_host(found), expected)
 
 
@@ -433,13 +437,13 @@ def test_memberships_and_correspondences_of_soft_clusterings(n, width, block_row
 
 def groups_of(labels, dtype=None):
     """Return the core groups of labels: codes (of the dtype asked for), offsets, sizes and N_c."""
-    reduced = core_groups(ge.Ensemble(list(labels.T)))
+    reduced = core_groups(Rows(list(labels.T)))
     rows = reduced.ensemble
     if dtype is not None:
         codes = rows.codes.astype(dtype, order="F")
         codes[rows.codes == rows.missing_code] = np.iinfo(dtype).max
         rows._copies = {"cpu": codes}
-    return rows, rows.offsets, reduced.weights
+    return rows, rows.offsets, reduced.counts
 
 
 def cluster_weights(n_clusters, kind):
@@ -571,8 +575,8 @@ ESTIMATORS = {
     "s-cce": ge.SCCE(4),
     "scec": ge.SCEC(4),
 }
-FITTED = ("children_", "distances_", "cluster_similarity_", "theta_", "mu_", "objective_", "n_iter_", "meta_clusters_",
-          "membership_")  # fmt: skip
+FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
+          "meta_clusters_", "membership_")  # fmt: skip
 ALL_PAIRS = ("eac, complete", "oc-ia", "oc-h")  # the partitioner is on the host and gets the similarities of all rows
 ON_HOST = (*ALL_PAIRS, "ecrmc")  # whose coefficients are ranked on the host
 

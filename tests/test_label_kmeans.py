@@ -11,14 +11,10 @@ from sklearn.metrics import adjusted_rand_score as ari
 import gpuens as ge
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.incidence import label_histograms
 from gpuens.partition import label_kmeans, squared_euclidean
-from gpuens.partition.label_kmeans import (
-    _lloyd,
-    _Rows,
-    centred_indicators,
-    label_histograms,
-    nearest_centroids,
-)
+from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, nearest_centroids
+from gpuens.rows import Rows
 
 MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
 
@@ -48,15 +44,60 @@ def counts_for(n, seed=0):
     return np.random.default_rng(seed).integers(1, 9, n)
 
 
-def rows_of(ens, tables, weights, where="cpu"):
-    return _Rows(ens.codes_on(where), ens.offsets, weights, squared_euclidean(tables), where)
+def search_of(ens, tables, weights, where="cpu"):
+    return _Search(Rows.of(ens, weights, where), squared_euclidean(tables))
+
+
+def centroids_at(search, places):
+    """Return cost and const of some rows as centroids."""
+    return search.divergence(search.shares_of(search.codes_at(places)))
+
+
+def labels_of(search, found):
+    """Return the labels of the rows that clusters are of."""
+    return found.rule(search.rows)
 
 
 def run(ens, tables, weights, k, where="cpu", seed=0, **options):
-    return label_kmeans(
-        ens.codes_on(where), ens.offsets, weights, squared_euclidean(tables), k,
-        rng=np.random.default_rng(seed), device=where, **options,
-    )  # fmt: skip
+    rows = Rows.of(ens, weights, where)
+    return label_kmeans(rows, squared_euclidean(tables), k, rng=np.random.default_rng(seed), **options)
+
+
+def centroids_of(found, ens, tables, weights):
+    """Return cost and const of the centroids of the clusters found."""
+    counted = label_histograms(ens.codes, ens.offsets, weights, found.labels, found.n_clusters)
+    return squared_euclidean(tables)(counted / np.bincount(found.labels, weights=weights))
+
+
+def same(found, expected):
+    """Check that two partitions have the same bits."""
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    assert found.n_clusters == expected.n_clusters
+    assert found.found == expected.found
+
+
+class OnePiece(Rows):
+    """Rows that are elsewhere, all in one place."""
+
+    here = False
+
+    def __init__(self, ens, weights, where):
+        self._hold(ens.take(np.arange(0)), np.empty(0, dtype=np.int64), where)
+        self.piece = Rows.of(ens, weights, where)
+
+    @property
+    def n_rows(self):
+        return self.piece.n_rows
+
+    @property
+    def objects_of_pieces(self):
+        return [self.piece.n_objects]
+
+    def each(self, function, *given, own=None):
+        return self.piece.each(function, *given, own=own)
+
+    def sum(self, function, *given):
+        return self.piece.sum(function, *given)
 
 
 # --- the oracle -------------------------------------------------------------------------------------------------------
@@ -184,20 +225,30 @@ def test_tiny(monkeypatch):
             np.testing.assert_array_equal(found, expected)
 
 
+class Given:
+    """A rule that knows the labels of all rows."""
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def where_rows_are(self, rows):
+        return rows.xp.asarray(self.labels)
+
+
 @pytest.mark.parametrize("kind", ["any", "flat", "centred"])
 def test_squared_euclidean(kind):
     ens = ge.Ensemble(LABELS["33 rows"]())
     tables, weights, labels = tables_of(ens, kind), counts_for(33), np.arange(33) % 4
     X = features(ens, tables)
-    rows = rows_of(ens, tables, weights)
-    found = rows.of(labels, *rows.count(labels, 4))
+    search = search_of(ens, tables, weights)
+    given = Given(labels)
+    found = search.of(given, *search.count(given, 4))
     expected = distances(X, means(X, weights, labels))
     for row, from_centers in zip(ens.to_array(), expected, strict=True):
         own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
         np.testing.assert_allclose(own, from_centers, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.objective, objective(X, weights, labels), rtol=1e-12)
-    rows = rows_of(ens, tables, weights)
-    to_some = rows.distances_to(rows.rows_at([5, 5, 20]))
+    to_some = search.distances_to(search.codes_at([5, 5, 20]))
     np.testing.assert_allclose(to_some, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
     assert (to_some[[5, 20], [0, 2]] == 0).all()
 
@@ -213,15 +264,15 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
     k = len(labels) if n_clusters == "all" else min(n_clusters, len(labels))
     tables, weights = tables_of(ens), counts_for(len(labels))
     X = features(ens, tables)
-    rows = rows_of(ens, tables, weights, where)
+    search = search_of(ens, tables, weights, where)
     start = np.random.default_rng(5).choice(len(labels), k, replace=False)
-    found, _, converged = _lloyd(rows, *rows.centroids_at(start), k, 100)
+    found, _, converged = _lloyd(search, *centroids_at(search, start), k, 100)
     expected = lloyd(X, weights, X[start], k)
-    np.testing.assert_array_equal(devices.to_host(found.labels), expected)
+    np.testing.assert_array_equal(labels_of(search, found), expected)
     np.testing.assert_allclose(found.objective, objective(X, weights, expected), rtol=1e-10, atol=1e-10)
     assert converged
     others = KMeans(k, init=X[start], n_init=1, tol=0).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(devices.to_host(found.labels), others.labels_)
+    np.testing.assert_array_equal(labels_of(search, found), others.labels_)
     np.testing.assert_allclose(found.objective, others.inertia_, rtol=1e-10, atol=1e-10)
 
 
@@ -229,13 +280,13 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
 def test_the_objective_never_rises(kind, where):
     ens = ge.Ensemble(random_labels(400, 6, (2, 6), missing=0.1, seed=6))
     tables, weights = tables_of(ens, kind), counts_for(400)
-    rows = rows_of(ens, tables, weights, where)
+    search = search_of(ens, tables, weights, where)
     X = features(ens, tables)
-    found = rows.clusters(*rows.centroids_at(np.arange(9)), 9)
+    found = search.clusters(*centroids_at(search, np.arange(9)), 9)
     for _ in range(20):
-        then = rows.clusters(found.cost, found.const, 9)
+        then = search.clusters(found.cost, found.const, 9)
         assert then.objective <= found.objective * (1 + 1e-14)
-        np.testing.assert_allclose(then.objective, objective(X, weights, devices.to_host(then.labels)), rtol=1e-12)
+        np.testing.assert_allclose(then.objective, objective(X, weights, labels_of(search, then)), rtol=1e-12)
         found = then
 
 
@@ -245,12 +296,12 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
     ens = ge.Ensemble(labels)
     tables, weights = tables_of(ens), counts_for(len(labels))
     X = features(ens, tables)
-    rows = rows_of(ens, tables, weights, where)
-    cost, const = rows.centroids_at([3, 3, 40, 3, 40])
+    search = search_of(ens, tables, weights, where)
+    cost, const = centroids_at(search, [3, 3, 40, 3, 40])
     const[4] += 1e6
-    found = rows.clusters(cost, const, 5)
-    np.testing.assert_array_equal(devices.to_host(found.labels), step(X, weights, X[[3, 3, 40]], 5))
-    assert np.bincount(devices.to_host(found.labels)).min() > 0
+    found = search.clusters(cost, const, 5)
+    np.testing.assert_array_equal(labels_of(search, found), step(X, weights, X[[3, 3, 40]], 5))
+    assert np.bincount(labels_of(search, found)).min() > 0
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -262,16 +313,16 @@ def test_every_device_finds_the_same(shape, kind, where):
     labels = LABELS[shape]()
     ens = ge.Ensemble(list(labels.T))
     k = min(6, len(labels))
-    args = ens, tables_of(ens, kind), counts_for(len(labels)), k
-    found, expected = run(*args, where), run(*args)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    tables, weights = tables_of(ens, kind), counts_for(len(labels))
+    found = run(ens, tables, weights, k, where)
+    same(found, run(ens, tables, weights, k))
     assert isinstance(found.labels, np.ndarray)
     assert found.labels.dtype == np.int64
     first = np.unique(found.labels, return_index=True)[1]
     assert (np.diff(first) > 0).all()
-    assert len(first) == k
-    nearest, _ = nearest_centroids(ens.codes_on(where), ens.offsets, found.cost, found.const, device=where)
+    assert len(first) == found.n_clusters == k
+    cost, const = centroids_of(found, ens, tables, weights)
+    nearest, _ = nearest_centroids(ens.codes_on(where), ens.offsets, cost, const, device=where)
     np.testing.assert_array_equal(devices.to_host(nearest), found.labels)
 
 
@@ -286,7 +337,7 @@ def test_structure_is_found(restarts_on, where, monkeypatch):
     ens = ge.Ensemble(labels)
     found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
     assert ari(truth, found.labels) > 0.95
-    assert found.converged
+    assert found.found["converged"]
 
 
 @pytest.mark.parametrize("k", [3, 20])
@@ -295,7 +346,7 @@ def test_as_good_as_k_means_on_features(k):
     tables, weights = tables_of(ens, "centred"), counts_for(500)
     found = run(ens, tables, weights, k)
     expected = KMeans(k, n_init=10, random_state=0).fit(features(ens, tables), sample_weight=weights)
-    assert found.objective < 1.01 * expected.inertia_
+    assert found.found["objective"] < 1.01 * expected.inertia_
 
 
 def test_weights_are_repetitions():
@@ -306,7 +357,7 @@ def test_weights_are_repetitions():
     found = run(ens, tables, weights, 6)
     expected = run(repeated, tables, np.ones(weights.sum(), dtype=np.int64), 6)
     np.testing.assert_array_equal(np.repeat(found.labels, weights), expected.labels)
-    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-12)
+    np.testing.assert_allclose(found.found["objective"], expected.found["objective"], rtol=1e-12)
 
 
 def test_one_cluster_and_as_many_as_rows():
@@ -315,9 +366,9 @@ def test_one_cluster_and_as_many_as_rows():
     X = features(ens, tables)
     one, all_of_them = run(ens, tables, weights, 1), run(ens, tables, weights, 33)
     assert not one.labels.any()
-    np.testing.assert_allclose(one.objective, objective(X, weights, one.labels), rtol=1e-12)
+    np.testing.assert_allclose(one.found["objective"], objective(X, weights, one.labels), rtol=1e-12)
     np.testing.assert_array_equal(all_of_them.labels, np.arange(33))
-    np.testing.assert_allclose(all_of_them.objective, 0, atol=1e-9)
+    np.testing.assert_allclose(all_of_them.found["objective"], 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_clusters", [4, 5, 12])
@@ -327,26 +378,27 @@ def test_rows_of_the_same_features_stay_together(n_clusters, where):
     tables = [np.array([[0.1, 0.3], [0.1, 0.3], [0.7, 0.2], [0.7, 0.2]]), np.array([[1 / 3], [1 / 7], [1 / 7]])]
     found = run(ge.Ensemble(labels), tables, counts_for(12), n_clusters, where)
     assert found.labels.tolist() == [0, 1, 1, 0, 1, 1, 2, 3, 3, 2, 3, 3]
-    np.testing.assert_allclose(found.objective, 0, atol=1e-12)
-    assert found.const.shape == (4,)
+    np.testing.assert_allclose(found.found["objective"], 0, atol=1e-12)
+    assert found.n_clusters == 4
 
 
 def test_all_rows_alike(where):
     ens = ge.Ensemble(np.tile([0, 1, 2], (3, 1)).T)
     found = run(ens, [np.ones((3, 2))] * 3, np.ones(3, dtype=np.int64), 3, where)
     assert found.labels.tolist() == [0, 0, 0]
-    assert found.converged
+    assert found.found["converged"]
 
 
 def test_restarts_and_iterations_make_it_better():
     ens = ge.Ensemble(random_labels(300, 6, (2, 6), seed=9))
     args = ens, tables_of(ens), counts_for(300), 8
-    reached = [run(*args, n_init=n).objective for n in (1, 3, 10)]
+    reached = [run(*args, n_init=n).found["objective"] for n in (1, 3, 10)]
     assert reached == sorted(reached, reverse=True)
     cut_short = [run(*args, n_init=1, max_iter=n) for n in (1, 2, 4, 100)]
-    assert [found.objective for found in cut_short] == sorted((f.objective for f in cut_short), reverse=True)
-    assert [found.n_iter for found in cut_short[:2]] == [1, 2]
-    assert [found.converged for found in cut_short] == [False, False, False, True]
+    objectives = [found.found["objective"] for found in cut_short]
+    assert objectives == sorted(objectives, reverse=True)
+    assert [found.found["n_iter"] for found in cut_short[:2]] == [1, 2]
+    assert [found.found["converged"] for found in cut_short] == [False, False, False, True]
     for found in cut_short:
         assert np.bincount(found.labels, minlength=8).min() > 0
 
@@ -354,11 +406,33 @@ def test_restarts_and_iterations_make_it_better():
 def test_other_rows_go_to_the_centroids_found(where):
     labels, truth = structured_labels(400, 10, 4, noise=0.2, split=2, seed=10)
     ens = ge.Ensemble(labels)
-    seen = ens.take(np.arange(150))
-    found = run(seen, tables_of(ens, "centred"), np.ones(150, dtype=np.int64), 4, where)
-    rest = ens.take(np.arange(150, 400))
-    nearest, _ = nearest_centroids(rest.codes_on(where), ens.offsets, found.cost, found.const, device=where)
+    seen, rest = ens.take(np.arange(150)), Rows(ens, device=where).take(np.arange(150, 400))
+    tables, weights = tables_of(ens, "centred"), np.ones(150, dtype=np.int64)
+    cost, const = centroids_of(run(seen, tables, weights, 4, where), seen, tables, weights)
+    nearest, _ = nearest_centroids(rest.codes, ens.offsets, cost, const, device=where)
     assert ari(truth[150:], devices.to_host(nearest)) > 0.95
+    rows = OnePiece(seen, weights, where)
+    rule = label_kmeans(rows, squared_euclidean(tables), 4, rng=np.random.default_rng(0)).rule
+    assert ari(truth[150:], rule(rest)) > 0.95
+
+
+@pytest.mark.parametrize("shape", ["33 rows", "structured", "many clusters"])
+def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, monkeypatch):
+    """The same draw and the same iterations: all that differs is that labels come by the rule."""
+    ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
+    tables, weights = tables_of(ens), counts_for(ens.n_objects)
+    monkeypatch.setattr(MODULE, "RESTARTS_ON", 30)
+    expected = run(ens, tables, weights, 6, where)
+    rows = OnePiece(ens, weights, where)
+    found = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
+    assert found.labels is None
+    assert (found.n_clusters, found.found) == (expected.n_clusters, expected.found)
+    np.testing.assert_array_equal(found.rule(rows.piece), expected.labels)
+
+
+def distinct_in_order(labels):
+    """Return distinct rows as core groups have them: in lexicographic order of the codes, missing ones last."""
+    return np.array(sorted(distinct_rows(labels).tolist(), key=lambda row: [np.inf if v < 0 else v for v in row]))
 
 
 def test_threads_do_not_matter(monkeypatch):
@@ -367,8 +441,7 @@ def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setenv("GPUENS_THREADS", "1")
     expected = run(*args, n_init=1)
     monkeypatch.setenv("GPUENS_THREADS", "3")
-    for one, other in zip(run(*args, n_init=1), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    same(run(*args, n_init=1), expected)
 
 
 @pytest.mark.kernels
@@ -380,8 +453,7 @@ def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
     fake_cupy.traffic.to_host.sizes.clear()
     found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
     assert fake_cupy.traffic.to_host.largest <= 8 * 1000 * 3 < ens.n_objects * ens.n_clusterings
-    for one, other in zip(found, run(ens, tables_of(ens), counts_for(1000), 4, n_init=2), strict=True):
-        np.testing.assert_array_equal(one, other)
+    same(found, run(ens, tables_of(ens), counts_for(1000), 4, n_init=2))
 
 
 def test_centred_indicators_are_the_tables_that_are_not_built():

@@ -94,13 +94,13 @@ def test_objects_in_pieces(where, monkeypatch):
 def test_what_cannot_be_mapped_is_refused(monkeypatch):
     labels, x = random_labels(30), features("noise", 30)
     mapped = ge.similarity.mapping_coefficients
-    refused(lambda: mapped(labels, x[:-1], 3), ValueError, "X has 29 rows", "30 objects")
-    refused(lambda: mapped(labels, scipy.sparse.csr_array(x), 3), TypeError, "X is a sparse matrix", "toarray")
+    refused(lambda: mapped(labels, x[:-1], 3), ValueError, "features have 29 rows", "30 objects")
+    refused(lambda: mapped(labels, scipy.sparse.csr_array(x), 3), TypeError, "features are a sparse matrix", "toarray")
     refused(lambda: mapped(labels, x, 30), ValueError, "n_neighbors must be from 1 to 29")
     refused(lambda: mapped(labels, x, 0), ValueError, "n_neighbors")
     refused(lambda: mapped([[0]], x[:1], 1), ValueError, "n_neighbors=1", "1 object")
     refused(lambda: mapped(labels, np.where(x > 1, np.nan, x), 3), ValueError, "NaN")
-    refused(lambda: mapped(labels, x * 1e200, 3), ValueError, "X has a feature of size", "scale")
+    refused(lambda: mapped(labels, x * 1e200, 3), ValueError, "features have a value of size", "scale")
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: mapped(labels, x, 3), MemoryError, "mapping coefficients of 30 objects", "n_neighbors")
 
@@ -179,7 +179,7 @@ def test_revised_coassociation(any_labels, where):
     np.testing.assert_array_equal(block, np.asarray(found)[[1, 0], 2:5])
     operator = ge.similarity.revised_operator(ens, s, device=where)
     np.testing.assert_allclose(operator @ np.eye(len(any_labels))[:, :3], expected[:, :3], rtol=0, atol=1e-12)
-    own = ge.similarity.revised.self_similarities(ens, s, device=where)
+    own = ge.similarity.Full(s, ens.offsets).of_equal_rows(ge.Rows(ens, device=where))
     np.testing.assert_array_equal(own, np.diagonal(found))
 
 

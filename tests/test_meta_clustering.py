@@ -9,9 +9,10 @@ import pytest
 from conftest import random_labels, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
-import gpuens as ge
+from gpuens.device import to_host
 from gpuens.partition import meta_clustering, metis
 from gpuens.reduction import core_groups
+from gpuens.rows import Rows
 
 MODULE = sys.modules[meta_clustering.__module__]  # the package shows the function under the same name
 
@@ -34,10 +35,22 @@ def associations(labels, clusters, k):
     ]
 
 
+class Found:
+    """What `meta_clustering` found of rows, by name."""
+
+    def __init__(self, partition, rows):
+        self.labels, self.clusters = partition.labels, partition.found["meta_clusters"]
+        self.membership = partition.membership(rows)
+        assert partition.n_clusters == self.labels.max() + 1
+
+
+def cut(similarities, rows, k, **options):
+    return Found(meta_clustering(similarities, rows, k, **options), rows)
+
+
 def run(labels, k, where="cpu", **options):
-    reduced = core_groups(ge.Ensemble(labels))
-    found = meta_clustering(reduced.ensemble, jaccard(labels), reduced.weights, k, device=where, **options)
-    return found, reduced
+    reduced = core_groups(Rows(labels, device=where))
+    return cut(jaccard(labels), reduced.rows, k, **options), reduced
 
 
 ENSEMBLES = {
@@ -56,7 +69,7 @@ def test_rows_go_where_they_are_associated_most(name, k, where):
     labels = ENSEMBLES[name]()
     found, reduced = run(labels, k, where)
     expected = associations(labels, found.clusters, k)
-    for x, g in enumerate(reduced.membership):
+    for x, g in enumerate(to_host(reduced.row_of)):
         association = expected[x]
         assert sum(association) > 0
         assert association[found.labels[g]] == max(association)
@@ -89,8 +102,8 @@ def test_clusters_are_divided_by_metis_and_weigh_their_objects():
 def test_ties_go_to_the_meta_cluster_of_the_first_cluster(monkeypatch):
     """Meta-clusters {0, 3} and {1, 2}: objects 1 and 2 are in one cluster of each."""
     monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 1, 1, 0]))
-    rows = ge.Ensemble(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
-    found = meta_clustering(rows, np.zeros((4, 4)), np.ones(4, dtype=np.int64), 2)
+    rows = Rows(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
+    found = cut(np.zeros((4, 4)), rows, 2)
     assert found.labels.tolist() == [0, 1, 1, 1]
     assert found.clusters.tolist() == [1, 0, 0, 1]
     assert found.membership.tolist() == [[1, 0], [0.5, 0.5], [0.5, 0.5], [0, 1]]
@@ -99,9 +112,9 @@ def test_ties_go_to_the_meta_cluster_of_the_first_cluster(monkeypatch):
 def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch):
     """Both objects are in one of the two first clusters, and in both clusters of a meta-cluster of their own."""
     monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
-    rows = ge.Ensemble([np.array([0, 1])] * 3)
+    rows = Rows([np.array([0, 1])] * 3)
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
-        found = meta_clustering(rows, np.zeros((6, 6)), np.ones(2, dtype=np.int64), 3)
+        found = cut(np.zeros((6, 6)), rows, 3)
     assert found.labels.tolist() == [0, 1]
     assert found.clusters.tolist() == [2, 2, 0, 1, 0, 1]
     np.testing.assert_allclose(found.membership, [[2 / 3, 0, 1 / 3], [0, 2 / 3, 1 / 3]])
@@ -109,10 +122,10 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch)
 
 def test_clusters_without_objects_count_nowhere(where):
     labels = structured_labels(60, 6, 3, split=3, seed=6)[0]
-    ensemble = ge.Ensemble(labels).take(np.arange(12))
-    assert (ensemble.sizes == 0).any()
-    found = meta_clustering(ensemble, jaccard(labels), np.ones(12, dtype=np.int64), 3, device=where)
-    there = ensemble.sizes > 0
+    rows = Rows(labels, device=where).take(np.arange(12))
+    there = rows.cluster_sizes() > 0
+    assert not there.all()
+    found = cut(jaccard(labels), rows, 3)
     indicators = oracles.incidence(labels)[:12]
     expected = np.stack([indicators[:, there & (found.clusters == q)].mean(axis=1) for q in range(3)], axis=1)
     np.testing.assert_allclose(found.membership, expected / expected.sum(axis=1, keepdims=True), atol=1e-15)
@@ -121,14 +134,9 @@ def test_clusters_without_objects_count_nowhere(where):
 def test_structure_is_found():
     labels, truth = structured_labels(400, 12, 5, noise=0.2, split=2, seed=7)
     found, reduced = run(labels, 5, imbalance=0.1)
-    assert ari(truth, found.labels[reduced.membership]) > 0.9
+    assert ari(truth, found.labels[reduced.row_of]) > 0.9
 
 
 def test_too_many_meta_clusters_are_refused():
-    rows = ge.Ensemble(np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 1]]))
-    refused(
-        lambda: meta_clustering(rows, np.zeros((5, 5)), np.ones(5, dtype=np.int64), 6),
-        ValueError,
-        "n_clusters=6",
-        "5 clu",
-    )
+    rows = Rows(np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 1]]))
+    refused(lambda: meta_clustering(np.zeros((5, 5)), rows, 6), ValueError, "n_clusters=6", "5 clu")

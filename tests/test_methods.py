@@ -57,7 +57,7 @@ def test_order_of_the_clusterings_and_names_of_the_labels_do_not_matter_without_
     untied = [k for k in range(2, 30) if gaps[len(gaps) - k + 1] < -1e-9]
     assert len(untied) > 5
     for k in untied:
-        assert ari(a.dendrogram_.cut(k)[a.reduction_.membership], b.dendrogram_.cut(k)[b.reduction_.membership]) == 1.0
+        assert ari(a.dendrogram_.cut(k)[a.reduction_.row_of], b.dendrogram_.cut(k)[b.reduction_.row_of]) == 1.0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -112,9 +112,9 @@ def test_groups_that_straddle_the_cut_stay_together():
     labels = np.column_stack([sure, sure, unsure])
     labels[1:6] = labels[0]
     est = ge.LWEA(theta=0.05).fit(labels)
-    within = est._self_similarities
-    n_groups = len(est.reduction_.weights)
-    repeated = est.reduction_.weights > 1
+    within = est.similarity_.of_equal_rows(est.reduction_.rows)
+    n_groups = len(est.reduction_.counts)
+    repeated = est.reduction_.counts > 1
     lowest = within[repeated].min()
     straddled = [k for k in range(2, n_groups) if est.dendrogram_.similarities[n_groups - k - 1] > lowest]
     assert straddled, "the example must straddle"
@@ -139,7 +139,7 @@ def test_cut_at_a_height(method, ensemble):
     height = float(np.median(1 - METHODS[method](4).fit(ensemble[0]).dendrogram_.similarities))
     est = METHODS[method](distance_threshold=height).fit(ensemble[0])
     assert est.n_clusters_ == 1 + np.count_nonzero(1 - est.dendrogram_.similarities >= height)
-    assert 1 < est.n_clusters_ < len(est.reduction_.weights)
+    assert 1 < est.n_clusters_ < len(est.reduction_.counts)
 
 
 def test_complete_linkage_says_when_a_cut_is_arbitrary():
@@ -152,10 +152,10 @@ def test_a_reduction_of_ones_own(ensemble):
     class FirstOfEachGroupUnweighted:
         def reduce(self, ens):
             reduced = ge.CoreGroups().reduce(ens)
-            return ge.Reduction(reduced.ensemble, np.ones_like(reduced.weights), reduced.membership)
+            return ge.Reduction(ge.Rows(reduced.ensemble), reduced.row_of)
 
     found = ge.EAC(4, reduction=FirstOfEachGroupUnweighted()).fit(ensemble[0])
-    assert (found.reduction_.weights == 1).all()
+    assert (found.reduction_.counts == 1).all()
     assert len(found.labels_) == 200
 
 
@@ -200,7 +200,7 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.EAC(2, device="gpu"), "device must be one of 'auto', 'cpu', 'cuda', 'emulated'"),
         (ge.EAC(2, device="cuda"), "device='cuda' needs"),
         (ge.EAC(2, reduction="halves"), "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'"),
-        (ge.EAC(2, reduction=3), "reduction must be None, have a method reduce(ensemble)"),
+        (ge.EAC(2, reduction=3), "reduction must be None, have a method reduce(rows)"),
     ],
 )
 def test_bad_parameters_are_refused(estimator, sentence):

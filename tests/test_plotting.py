@@ -147,7 +147,7 @@ def test_dendrogram_shows_the_last_merges_and_every_object(estimator, p):
     branches = min(p, tree.n_leaves)
     np.testing.assert_allclose(heights(ax), np.sort(1 - tree.similarities[-(branches - 1) :]))
     counts = [int(tick.get_text()) for tick in ax.get_xticklabels()]
-    assert sorted(counts) == sorted(np.bincount(tree.cut(branches)[estimator.reduction_.membership]))
+    assert sorted(counts) == sorted(np.bincount(tree.cut(branches)[estimator.reduction_.row_of]))
     assert len(ax.lines) == (1 < estimator.n_clusters_ <= branches)
     drawn(ax)
 
@@ -167,7 +167,7 @@ def test_dendrogram_joins_what_the_method_joined():
 
 
 def test_distances_below_zero_stand_at_the_axis_as_they_are():
-    est = ECRMC(3).fit(ENS, X=np.random.default_rng(0).normal(size=(ENS.n_objects, 3)))
+    est = ECRMC(3).fit(ENS, features=np.random.default_rng(0).normal(size=(ENS.n_objects, 3)))
     similarities = est.dendrogram_.similarities
     assert similarities.max() > 1
     ax = plotting.dendrogram(est, p=10_000)

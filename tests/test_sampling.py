@@ -34,7 +34,7 @@ def similarity_of(method, est, labels, drawn):
     ])  # fmt: skip
     if method in ("cgc", "oc-ia", "crc-ia"):
         return coupled
-    common = oracles.ieoso(coupled, est.theta_, among=drawn)
+    common = oracles.ieoso(coupled, est.threshold_, among=drawn)
     return est.mu_ * coupled + (1 - est.mu_) * common if method == "s-cce" else common
 
 
@@ -67,11 +67,11 @@ def test_drawn_objects_are_counted_and_every_object_has_a_row():
     ens = ge.Ensemble(random_labels(300, 3, 3, seed=1))
     reduced = ge.Sample(50, random_state=3).reduce(ens)
     drawn = np.random.default_rng(3).choice(300, 50, replace=False)
-    rows = np.concatenate([reduced.ensemble.to_array(), reduced.others.to_array()])
-    np.testing.assert_array_equal(rows[reduced.membership], ens.to_array())
-    np.testing.assert_array_equal(np.bincount(reduced.membership[drawn], minlength=len(rows))[: len(reduced.weights)],
-                                  reduced.weights)  # fmt: skip
-    assert reduced.weights.sum() == 50
+    rows = np.concatenate([reduced.ensemble.to_array(), reduced.others.ensemble.to_array()])
+    np.testing.assert_array_equal(rows[reduced.row_of], ens.to_array())
+    np.testing.assert_array_equal(np.bincount(reduced.row_of[drawn], minlength=len(rows))[: len(reduced.counts)],
+                                  reduced.counts)  # fmt: skip
+    assert reduced.counts.sum() == 50
     assert reduced.expand(np.arange(len(rows))).shape == (300,)
 
 
@@ -113,7 +113,7 @@ def test_memberships_of_the_others_are_theirs():
 
 def test_the_tree_of_a_sample_is_not_passed_for_that_of_all():
     est = ge.EAC(3, reduction=ge.Sample(40)).fit(LABELS)
-    assert est.dendrogram_.n_leaves == len(est.reduction_.weights)
+    assert est.dendrogram_.n_leaves == len(est.reduction_.counts)
     for name in ("children_", "distances_"):
         refused(lambda name=name: getattr(est, name), AttributeError, name, "sample")
     refused(est.linkage_matrix, AttributeError, "linkage_matrix", "sample")

@@ -153,12 +153,12 @@ def test_other_rows_are_looked_up(reduction, where):
     assert est.membership_.shape == (200, 4)
     if reduction.startswith("sample"):
         table = SoftEnsemble.of(est.reduction_.ensemble).joined(est.correspondence_)
-        n = len(est.reduction_.weights)
-        others = est.reduction_.others.to_array()
+        n = len(est.reduction_.counts)
+        others = est.reduction_.others.ensemble.to_array()
         offsets = est.reduction_.ensemble.offsets
         means = [table[a:b].mean(axis=0) for a, b in pairwise(offsets)]
         m = np.mean([[table[offsets[h] + v] if v >= 0 else means[h] for h, v in enumerate(row)] for row in others], 1)
-        by_row = dict(zip(est.reduction_.membership.tolist(), est.labels_.tolist(), strict=True))
+        by_row = dict(zip(est.reduction_.row_of.tolist(), est.labels_.tolist(), strict=True))
         assert [by_row[n + i] for i in range(len(others))] == m.argmax(axis=1).tolist()
         np.testing.assert_array_equal(est.labels_, est.membership_.argmax(axis=1))
 

@@ -39,7 +39,7 @@ def test_coassociation_and_its_blocks(any_labels, where):
 def test_eci_on_weighted_rows_is_that_of_all_objects(any_labels):
     reduced = ge.CoreGroups().reduce(ge.Ensemble(any_labels))
     np.testing.assert_array_equal(
-        ge.similarity.eci(reduced.ensemble, 0.4, reduced.weights), ge.similarity.eci(any_labels, 0.4)
+        ge.similarity.eci(reduced.ensemble, 0.4, reduced.counts), ge.similarity.eci(any_labels, 0.4)
     )
 
 

@@ -8,13 +8,14 @@ from conftest import MANY_SHAPES, random_labels, shapes, structured_labels
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, complete_linkage, single_linkage
 from gpuens.reduction import core_groups
-from gpuens.similarity.coassociation import coassociation_tile
+from gpuens.rows import Rows
+from gpuens.similarity.diagonal import coassociation_tile
 
 
 def prepared(labels, weighted):
     ensemble = Ensemble(labels)
     weights = np.random.default_rng(0).uniform(0.05, 1, ensemble.n_clusters) if weighted else None
-    return core_groups(ensemble), weights, np.ones(ensemble.n_clusters, np.int64) if weights is None else weights
+    return core_groups(Rows(ensemble)), weights, np.ones(ensemble.n_clusters, np.int64) if weights is None else weights
 
 
 def heights_of_all_objects(dendrogram, reduced, weights):
@@ -23,14 +24,14 @@ def heights_of_all_objects(dendrogram, reduced, weights):
     within = (np.asarray(weights, float)[np.where(known, groups.to_array() + groups.offsets[:-1], 0)] * known).sum(
         axis=1
     )
-    return dendrogram.expand(reduced.membership, within / groups.n_clusterings).similarities
+    return dendrogram.expand(reduced.row_of, within / groups.n_clusterings).similarities
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
     reduced, weights, w = prepared(any_labels, weighted)
     rows = reduced.ensemble
-    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.weights, device=where)
+    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.counts, device=where)
     expected = oracles.single_linkage_heights(any_labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
 
@@ -43,7 +44,7 @@ def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_l
     labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
     work, rows = Work(), reduced.ensemble
-    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.weights, device=where, work=work)
+    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.counts, device=where, work=work)
     assert work.searches > 0
     expected = oracles.single_linkage_heights(labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)

@@ -7,7 +7,6 @@ import oracles
 import pytest
 from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structured_labels
 
-import gpuens as ge
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.partition import soft_correspondence
@@ -21,6 +20,7 @@ from gpuens.partition.soft_correspondence import (
     soft_memberships,
 )
 from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
 MODULE = sys.modules[_descend.__module__]  # the package shows the function under the same name
@@ -73,14 +73,22 @@ def clusterings(request):
     return ENSEMBLES[request.param]()
 
 
-def of_rows(clusterings):
-    """Return the rows that are worked on, their weights, and the row of each object."""
+def of_rows(clusterings, device="cpu"):
+    """Return the rows that are worked on, and the row of each object."""
     if all(np.ndim(one) == 1 for one in clusterings):
-        reduced = core_groups(ge.Ensemble(clusterings))
-        return SoftEnsemble.of(reduced.ensemble), reduced.weights, reduced.membership
+        reduced = core_groups(Rows(clusterings, device=device))
+        return reduced.rows, devices.to_host(reduced.row_of)
     ensemble = SoftEnsemble(clusterings)
     n = ensemble.n_objects
-    return ensemble, np.ones(n, dtype=np.int64), np.arange(n)
+    return Rows.of(ensemble, np.ones(n, dtype=np.int64), device), np.arange(n)
+
+
+def problem_of(rows, k, alpha, beta):
+    return _Problem(SoftEnsemble.of(rows.ensemble), rows.counts, k, alpha, beta, rows.device)
+
+
+def joined(rows, parts):
+    return SoftEnsemble.of(rows.ensemble).joined(parts)
 
 
 def first_tables(matrices, k, seed=0):
@@ -98,9 +106,8 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
     s = first_tables(matrices, k)
     n, k_h = len(matrices[0]), [a.shape[1] for a in matrices]
     alphas, betas = ([factor * n / size for size in k_h] for factor in (alpha, beta))
-    ensemble, weights, membership_of = of_rows(clusterings)
-    problem = _Problem(ensemble, weights, k, alpha, beta, where)
-    table, objective, _ = _descend(problem, ensemble.joined(s), 50, -1.0, n_steps)
+    rows, row_of = of_rows(clusterings, where)
+    table, objective, _ = _descend(problem_of(rows, k, alpha, beta), joined(rows, s), 50, -1.0, n_steps)
 
     m, values = oracles.scec_membership(matrices, s), []
     for _ in range(50):
@@ -108,20 +115,18 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
             s = [oracles.scec_correspondence(m, *each) for each in zip(matrices, s, alphas, betas, strict=True)]
         m = oracles.scec_membership(matrices, s)
         values.append(oracles.scec_objective(m, matrices, s, alphas, betas))
-    for found, expected in zip(ensemble.split(table), s, strict=True):
+    for found, expected in zip(SoftEnsemble.of(rows.ensemble).split(table), s, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-10, rtol=0)
-    found = devices.to_host(memberships(ensemble, table, device=where))[membership_of]
-    np.testing.assert_allclose(found, m, atol=1e-10, rtol=0)
+    np.testing.assert_allclose(memberships(table, rows)[row_of], m, atol=1e-10, rtol=0)
     np.testing.assert_allclose(objective, values, atol=1e-10 * n * len(matrices), rtol=0)
 
 
 def test_every_device_has_the_same_bits(clusterings, where):
-    ensemble, weights, _ = of_rows(clusterings)
+    (rows, _), (same_rows, _) = of_rows(clusterings, where), of_rows(clusterings)
     found, expected = (
-        soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(1), device=device)
-        for device in (where, "cpu")
+        soft_correspondence(some, 3, n_init=2, rng=np.random.default_rng(1)) for some in (rows, same_rows)
     )
-    np.testing.assert_array_equal(found.membership, expected.membership)
+    np.testing.assert_array_equal(memberships(found.table, rows), memberships(expected.table, same_rows))
     np.testing.assert_array_equal(found.table, expected.table)
     np.testing.assert_array_equal(found.objective, expected.objective)
 
@@ -129,24 +134,24 @@ def test_every_device_has_the_same_bits(clusterings, where):
 @pytest.mark.parametrize("budget", [10**4, 10**6])
 def test_blocks_of_rows_do_not_matter(clusterings, budget, where, monkeypatch):
     """Neither their size, nor whether memberships are held from one pass to the next."""
-    ensemble, weights, _ = of_rows(clusterings)
+    rows, _ = of_rows(clusterings, where)
     monkeypatch.setattr(MODULE, "BLOCK_ROWS", 16)
     found = []
     for scratch in (2**30, 1):
         monkeypatch.setattr(devices, "scratch", lambda device, room=scratch: room)
         monkeypatch.setattr(MODULE, "_tables_fit", lambda *given: None)
         monkeypatch.setattr(devices, "memory_budget", lambda device="cpu", room=budget: room)
-        found.append(soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(2), device=where))
+        found.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)))
     for one, other in zip(*((each.labels, each.table, each.objective) for each in found), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_threads_do_not_matter(clusterings, monkeypatch):
-    ensemble, weights, _ = of_rows(clusterings)
+    rows, _ = of_rows(clusterings)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        results.append(soft_correspondence(ensemble, weights, 3, n_init=2, rng=np.random.default_rng(2)).table)
+        results.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)).table)
     np.testing.assert_array_equal(*results)
 
 
@@ -154,15 +159,18 @@ def test_threads_do_not_matter(clusterings, monkeypatch):
 def test_groups_are_their_objects(init):
     """Rows with counts give what the objects one by one give, from the same start on."""
     labels = ENSEMBLES["repeated rows"]()
-    ensemble, weights, membership_of = of_rows(labels)
-    rows = ge.Ensemble(labels)
+    groups, row_of = of_rows(labels)
+    objects = Rows(labels)
+    assert len(groups) < len(objects) == 70
     start = first_tables(oracles.membership_matrices(np.array(labels).T), 3, seed=5)
-    of_groups = soft_correspondence(ensemble, weights, 3, init=start, rng=np.random.default_rng(0))
-    of_objects = soft_correspondence(rows, np.ones(70, dtype=int), 3, init=start, rng=np.random.default_rng(0))
-    apart = np.abs(of_groups.membership[membership_of][:, None, :, None] - of_objects.membership[:, None, None, :])
+    of_groups, of_objects = (
+        memberships(soft_correspondence(rows, 3, init=start, rng=np.random.default_rng(0)).table, rows)
+        for rows in (groups, objects)
+    )
+    apart = np.abs(of_groups[row_of][:, None, :, None] - of_objects[:, None, None, :])
     assert apart.max(axis=(0, 1)).min(axis=1).max() < 1e-9  # columns are numbered by first rows, which differ
-    drawn = soft_correspondence(ensemble, weights, 3, init=init, n_init=3, rng=np.random.default_rng(0))
-    assert drawn.membership.shape == (len(weights), 3)
+    drawn = soft_correspondence(groups, 3, init=init, n_init=3, rng=np.random.default_rng(0))
+    assert memberships(drawn.table, groups).shape == (len(groups), 3)
 
 
 # --- what must hold ---------------------------------------------------------------------------------------------------
@@ -172,14 +180,14 @@ def test_groups_are_their_objects(init):
 @pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 1.0), (1.5, 1.6), (0.2, 50.0)])
 def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
-    ensemble, weights, _ = of_rows(clusterings)
+    rows, _ = of_rows(clusterings)
     found = soft_correspondence(
-        ensemble, weights, k, alpha=alpha, beta=beta, init=init, tol=0, max_iter=40, rng=np.random.default_rng(3)
+        rows, k, alpha=alpha, beta=beta, init=init, tol=0, max_iter=40, rng=np.random.default_rng(3)
     )
-    scale = weights.sum() * ensemble.n_clusterings
-    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * scale
-    assert found.membership.min() >= 0
-    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0, atol=1e-12)
+    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * rows.n_objects * rows.n_clusterings
+    membership = memberships(found.table, rows)
+    assert membership.min() >= 0
+    np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
     for s in found.correspondences:
         np.testing.assert_allclose(s.sum(axis=1), 1.0, atol=1e-12)
 
@@ -187,27 +195,25 @@ def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
 @pytest.mark.parametrize("name", shapes(MANY_SHAPES))
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_never_rises_on_other_ensembles(name, seed):
-    reduced = core_groups(ge.Ensemble(list(MANY_SHAPES[name]().T)))
-    k = min(4, len(reduced.weights))
-    found = soft_correspondence(
-        reduced.ensemble, reduced.weights, k, init="random", tol=0, max_iter=60, rng=np.random.default_rng(seed)
-    )
-    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * reduced.weights.sum() * reduced.ensemble.n_clusterings
+    rows, _ = of_rows(list(MANY_SHAPES[name]().T))
+    k, rng = min(4, len(rows)), np.random.default_rng(seed)
+    found = soft_correspondence(rows, k, init="random", tol=0, max_iter=60, rng=rng)
+    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * rows.n_objects * rows.n_clusterings
 
 
 def test_labels_are_the_largest_memberships_and_numbered_by_first_rows(clusterings):
-    ensemble, weights, _ = of_rows(clusterings)
-    found = soft_correspondence(ensemble, weights, 4, rng=np.random.default_rng(4))
-    np.testing.assert_array_equal(found.labels, found.membership.argmax(axis=1))
+    rows, _ = of_rows(clusterings)
+    found = soft_correspondence(rows, 4, rng=np.random.default_rng(4))
+    np.testing.assert_array_equal(found.labels, memberships(found.table, rows).argmax(axis=1))
     first = [int((found.labels == d).argmax()) for d in range(found.labels.max() + 1)]
     assert first == sorted(set(first))
 
 
 def test_the_best_start_is_kept():
-    ensemble, weights, _ = of_rows(ENSEMBLES["missing labels"]())
+    rows, _ = of_rows(ENSEMBLES["missing labels"]())
     rng = np.random.default_rng(5)
-    singles = [soft_correspondence(ensemble, weights, 3, init="random", rng=rng).objective[-1] for _ in range(6)]
-    best = soft_correspondence(ensemble, weights, 3, init="random", n_init=6, rng=np.random.default_rng(5))
+    singles = [soft_correspondence(rows, 3, init="random", rng=rng).objective[-1] for _ in range(6)]
+    best = soft_correspondence(rows, 3, init="random", n_init=6, rng=np.random.default_rng(5))
     assert best.objective[-1] == min(singles)
     assert len(set(singles)) > 1
 
@@ -218,9 +224,8 @@ def test_one_hot_matrices_are_labels(where):
     start = first_tables(oracles.membership_matrices(labels), 3)
     tables = []
     for clusterings in (list(labels.T), one_hot):
-        ensemble, weights, _ = of_rows(clusterings)
-        problem = _Problem(ensemble, weights, 3, ALPHA, BETA, where)
-        tables.append(_descend(problem, ensemble.joined(start), 30, 0.0, 5)[0])
+        rows, _ = of_rows(clusterings, where)
+        tables.append(_descend(problem_of(rows, 3, ALPHA, BETA), joined(rows, start), 30, 0.0, 5)[0])
     np.testing.assert_allclose(*tables, atol=1e-10, rtol=0)
 
 
@@ -229,13 +234,12 @@ def test_clusters_without_objects_do_not_count():
     labels = distinct_rows(random_labels(60, 4, 3, seed=9))
     gaps = np.where(labels == 2, 3, labels)
     gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # one object more, which is left out
-    ensemble = ge.Ensemble(list(gaps.T)).take(slice(0, len(labels)))
+    rows, without = Rows(list(gaps.T)).take(slice(0, len(labels))), Rows(list(labels.T))
     start = first_tables(oracles.membership_matrices(labels), 3)
     with_gap = [np.insert(table, 2, 1 / 3, axis=0) for table in start]
-    ones = np.ones(len(labels), dtype=np.int64)
-    found = soft_correspondence(ensemble, ones, 3, init=with_gap, rng=np.random.default_rng(0))
-    expected = soft_correspondence(ge.Ensemble(list(labels.T)), ones, 3, init=start, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(found.membership, expected.membership, atol=1e-12)
+    found = soft_correspondence(rows, 3, init=with_gap, rng=np.random.default_rng(0))
+    expected = soft_correspondence(without, 3, init=start, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(memberships(found.table, rows), memberships(expected.table, without), atol=1e-12)
     for a, b in zip(found.correspondences, expected.correspondences, strict=True):
         np.testing.assert_allclose(np.delete(a, 2, axis=0), b, atol=1e-12)
         np.testing.assert_allclose(a[2], b.mean(axis=0), atol=1e-12)
@@ -244,10 +248,10 @@ def test_clusters_without_objects_do_not_count():
 def test_a_clustering_that_labels_none_of_the_rows_tells_nothing_apart():
     labels = random_labels(40, 4, 3, seed=12)
     labels[:30, 2] = -1
-    rows, ones = ge.Ensemble(list(labels.T)).take(slice(0, 30)), np.ones(30, dtype=np.int64)
-    found = soft_correspondence(rows, ones, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
+    rows = Rows(list(labels.T)).take(slice(0, 30))
+    found = soft_correspondence(rows, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
     assert np.diff(found.objective).max() <= 1e-13 * 30 * 4
-    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(memberships(found.table, rows).sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(np.ptp(found.correspondences[2], axis=0), 0.0, atol=1e-12)
 
 
@@ -258,10 +262,10 @@ LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1
 
 def correspondence_of(labels):
     """Return S with respect to λ, held fast: eq 10 with α = 0 and M = λ's memberships."""
-    ensemble = SoftEnsemble.of(ge.Ensemble([labels]))
-    problem = _Problem(ensemble, np.ones(6, dtype=np.int64), 3, 0.0, 1e-9, "cpu")
+    rows = Rows([labels], device="cpu")
+    problem = problem_of(rows, 3, 0.0, 1e-9)
     products = problem.products(lambda some: np.eye(3)[LAMBDA[0] - 1][some], 1.0)
-    table = np.random.default_rng(0).dirichlet(np.ones(3), size=ensemble.n_clusters)
+    table = np.random.default_rng(0).dirichlet(np.ones(3), size=rows.n_clusters)
     return problem.stepped(table, products, 0.0, 2000)
 
 

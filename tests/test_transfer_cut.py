@@ -10,19 +10,18 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
 from gpuens.device import to_host
-from gpuens.partition import embedding, transfer_cut
-from gpuens.partition.transfer_cut import learn_transfer_cut
+from gpuens.partition import embedding, lloyd, transfer_cut
 from gpuens.reduction import core_groups
+from gpuens.rows import Rows
 
 MODULE = sys.modules[transfer_cut.__module__]  # the package shows the function under the same name
 
 
 def embed(labels, weights, k, device="cpu"):
-    ensemble = ge.Ensemble(labels)
-    reduced = core_groups(ensemble)
-    w = np.ones(ensemble.n_clusters) if weights is None else weights
-    points, values = embedding(reduced.ensemble, w, reduced.weights, k, device=device)
-    return to_host(points)[reduced.membership], values
+    reduced = core_groups(Rows(labels, device=device))
+    w = np.ones(reduced.rows.n_clusters) if weights is None else weights
+    points, values = embedding(reduced.rows, w, k)
+    return to_host(points)[to_host(reduced.row_of)], values
 
 
 @pytest.fixture(params=["dense", "lanczos"])
@@ -51,10 +50,10 @@ def test_more_clusters_than_eigenvectors(way):
 
 
 def test_empty_clusters_are_left_out(way):
-    ensemble = ge.Ensemble(structured_labels(100, 5, 3, seed=1)[0])
-    rows = ensemble.take(np.arange(30))
-    assert (rows.sizes == 0).any() or rows.n_clusters == ensemble.n_clusters
-    points, values = embedding(rows, np.ones(rows.n_clusters), np.ones(30, dtype=np.int64), 3)
+    every = Rows(structured_labels(100, 5, 3, seed=1)[0])
+    rows = every.take(np.arange(30))
+    assert (rows.cluster_sizes() == 0).any() or rows.n_clusters == every.n_clusters
+    points, values = embedding(rows, np.ones(rows.n_clusters), 3)
     assert np.isfinite(points).all()
     assert np.isfinite(values).all()
 
@@ -68,7 +67,8 @@ def test_structure_is_found(way, method):
 
 def test_restarts_on_a_sample_find_the_same(monkeypatch):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
-    monkeypatch.setattr(MODULE, "RESTARTS_ON", 200)
+    for module in (MODULE, lloyd):
+        monkeypatch.setattr(module, "RESTARTS_ON", 200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
 
 
@@ -138,22 +138,32 @@ def test_lanczos_that_does_not_converge(monkeypatch):
     refused(lambda: embed(labels, None, 4), MemoryError, "needs all eigenvectors of", "fewer clusters")
 
 
-class InPieces:
-    """Rows in two pieces, as `gpuens.scattered.Pieces` has them."""
+class InPieces(Rows):
+    """Rows in two pieces, as those of `gpuens.distributed` are in many."""
+
+    here = False
 
     def __init__(self, labels):
-        whole = ge.Ensemble(labels)
-        half = whole.n_objects // 2
+        whole = Rows(labels, device="cpu")
+        half = len(whole) // 2
         self.parts = [whole.take(slice(0, half)), whole.take(slice(half, None))]
-        self.numbering = whole.take(np.arange(0))
-        self.n_objects, self.n_rows = [len(part) for part in self.parts], whole.n_objects
+        self._hold(whole.ensemble.take(np.arange(0)), np.empty(0, dtype=np.int64), "cpu")
+
+    @property
+    def n_rows(self):
+        return sum(map(len, self.parts))
+
+    @property
+    def n_objects(self):
+        return sum(self.objects_of_pieces)
+
+    @property
+    def objects_of_pieces(self):
+        return [part.n_objects for part in self.parts]
 
     def each(self, function, *given, own=None):
         own = [()] * 2 if own is None else [(one,) for one in own]
-        return [
-            function(part, np.ones(len(part), dtype=np.int64), *mine, *given, device="cpu")
-            for part, mine in zip(self.parts, own, strict=True)
-        ]
+        return [function(part, *mine, *given) for part, mine in zip(self.parts, own, strict=True)]
 
     def sum(self, function, *given):
         return sum(self.each(function, *given))
@@ -162,9 +172,11 @@ class InPieces:
 @pytest.mark.parametrize("n_components", [2, 5, 12])
 def test_components_of_rows_in_pieces(n_components, way):
     labels, component = coinciding(n_components)
-    ensemble = ge.Ensemble(labels)
-    rule = learn_transfer_cut(InPieces(labels), np.ones(ensemble.n_clusters), n_components)
-    np.testing.assert_array_equal(rule(ensemble, device="cpu"), component)
+    rows = Rows(labels)
+    found = transfer_cut(InPieces(labels), np.ones(rows.n_clusters), n_components)
+    assert found.labels is None
+    assert found.n_clusters == n_components
+    np.testing.assert_array_equal(found.rule(rows), component)
 
 
 def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():
@@ -177,6 +189,6 @@ def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():
 
 def test_too_few_points_is_a_warning_of_one_sentence():
     """Objects that no clustering connects differently embed into one point each side."""
-    ensemble = ge.Ensemble([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]])
+    rows = Rows([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]])
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
-        transfer_cut(ensemble, np.ones(4), np.ones(6, dtype=np.int64), 3)
+        transfer_cut(rows, np.ones(4), 3)

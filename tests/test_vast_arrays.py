@@ -17,6 +17,7 @@ from gpuens.partition.single import Edges, offer_listed
 from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.similarity import coupled, neighborhood
+from gpuens.similarity.blocks import OnDevice, coupled_tile
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("GPUENS_EMULATOR", "plain") != "plain", reason="sanitizers would copy arrays of many gigabytes"
@@ -177,8 +178,8 @@ def test_a_cluster_far_down_its_block():
     values, starts, offsets = vast(k * k + 5, np.float64), np.array([5]), np.array([0, k])
     values[5 + (k - 1) * k + k - 2] = 0.75
     row, col = np.array([[k - 1]], dtype=np.uint32), np.array([[k - 2]], dtype=np.uint32)
-    blocks = coupled.Blocks(starts, values)
-    assert coupled.coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
+    blocks = OnDevice(starts, values)
+    assert coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
     assert neighborhood.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
 
 

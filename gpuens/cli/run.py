@@ -25,7 +25,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
-    parser.add_argument("--method", default="lwea", help="one of those that `gpuens methods` lists (lwea)")
+    parser.add_argument(
+        "--method",
+        help="one of those that `gpuens methods` lists (lwea); or any pair of --similarity and --partitioner, such as "
+        "--similarity lwca:theta=0.2 --partitioner metis",
+    )
     add_reading(parser)
     parser.add_argument(
         "--drop-unlabelled",
@@ -86,14 +90,14 @@ def run(args: argparse.Namespace) -> None:
     output = _beside(args.labels, args.method, kinds) if args.output is None else args.output
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
-        _check_report(output, args.method, type(estimator))
+        _check_report(output, args.method, estimator)
     n_unlabelled = 0
     with writing.recorded(output) as record:
         if args.scheduler is None:
             with clock.phase("read"):
                 read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
                 ensemble = read.ensemble
-                features = {} if args.features is None else {"X": datasets.load(args.features).X}
+                features = {} if args.features is None else {"features": datasets.load(args.features).X}
             with clock.phase("fit"):
                 estimator.fit(ensemble, **features)
             with clock.phase("write"):
@@ -197,20 +201,19 @@ def _estimator(args: argparse.Namespace) -> Any:
     from gpuens import checks
     from gpuens.methods import REGISTRY
 
-    kind: Any = REGISTRY.load(args.method)
-    if args.features is not None and not kind._takes_features:
-        raise ValueError(
-            f"--features is no option of method {args.method!r}, which goes by the labels alone; leave it out."
-        )
-    if kind._takes_features and args.features is None:
-        raise ValueError(
-            f"--features is needed: method {args.method!r} finds the neighbours of objects in them; name a file."
-        )
-    if kind._takes_features and args.scheduler is not None:
-        raise ValueError(
-            f"--scheduler={args.scheduler} is for labels in chunks, but method {args.method!r} finds neighbours among "
-            "all objects; leave it out."
-        )
+    kind: Any
+    if args.of_method.keys() & {"--similarity", "--partitioner"}:
+        from gpuens.methods.base import Consensus as kind
+
+        if args.method is not None:
+            raise ValueError(
+                f"--method={args.method} has a similarity and a partitioner of its own; give --method, or --similarity "
+                "and --partitioner."
+            )
+        args.method = "consensus"
+    else:
+        args.method = args.method or "lwea"
+        kind = REGISTRY.load(args.method)
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
@@ -218,14 +221,27 @@ def _estimator(args: argparse.Namespace) -> Any:
         checks.make_generator(given.pop("--seed", None))
     for flag in (*given, *args.of_method):
         if flag not in own:
-            has = [*own, *["--features"] * kind._takes_features]
+            has = [*own, *["--features"] * kind().needs_features]
             raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
-    if args.n_clusters is None and not kind._chooses_n_clusters:
+    estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
+    if args.features is not None and not estimator.needs_features:
+        raise ValueError(
+            f"--features is no option of method {args.method!r}, which goes by the labels alone; leave it out."
+        )
+    if estimator.needs_features and args.features is None:
+        raise ValueError(
+            f"--features is needed: method {args.method!r} finds the neighbours of objects in them; name a file."
+        )
+    if estimator.needs_features and args.scheduler is not None:
+        raise ValueError(
+            f"--scheduler={args.scheduler} is for labels in chunks, but method {args.method!r} finds neighbours among "
+            "all objects; leave it out."
+        )
+    if args.n_clusters is None and not estimator.chooses_n_clusters:
         raise ValueError(
             f"n_clusters is needed: method {args.method!r} has no rule to choose it; say how many with -k."
         )
-    estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
     estimator._checked()
     return estimator
 
@@ -238,13 +254,13 @@ def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
     return f"{labels.rstrip(os.sep)}.{method}.npy"
 
 
-def _check_report(output: str, method: str, kind: type) -> None:
+def _check_report(output: str, method: str, estimator: Any) -> None:
     """Refuse reports that cannot be drawn or written, before the work."""
     from importlib.util import find_spec
 
     from gpuens import plotting, report, writing
 
-    if not report.has_pictures(kind):
+    if not report.has_pictures(estimator):
         raise ValueError(
             f"--report draws dendrograms and correspondences, and method {method!r} has neither; leave --report out."
         )

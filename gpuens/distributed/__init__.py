@@ -5,7 +5,7 @@
 
 Each chunk is reduced to its core groups where it is, by what reduces a whole ensemble elsewhere; only core groups come
 together, and of those only what the method works on comes to the caller. Where not even these fit one process they
-stay in pieces, and methods that can do with sums over them (`gpuens.scattered`) go on. Labels of the objects are a lazy
+stay in pieces, and methods that can do with sums over them (`gpuens.rows`) go on. Labels of the objects are a lazy
 Dask array with the chunks of the input: whoever computes it looks each chunk's rows up again, in what the array brings
 along, so that it need not be the cluster that fitted. Chunks may be NumPy's or CuPy's.
 

@@ -1,6 +1,5 @@
 """A label matrix in chunks: one numbering of the clusters for all, and core groups merged few at a time."""
 
-import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -15,6 +14,7 @@ from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
 from gpuens.ensemble import Ensemble, _encode_column, codes_dtype
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
+from gpuens.rows import Rows
 
 
 class Chunks(Tasks):
@@ -79,7 +79,7 @@ class Chunks(Tasks):
             rows = worker.merge(self.compute(self.merged, "core groups"), self.bare())
             self.merged = self.pieces = []  # workers need not hold on to them either
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
-            self._groups = ChunkedReduction(Reduction(ensemble, rows.counts, None), self)
+            self._groups = ChunkedReduction(Reduction(Rows.of(ensemble, rows.counts, "cpu"), None), self)
         return self._groups
 
     @property
@@ -119,20 +119,16 @@ class Chunks(Tasks):
         limits = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
         return min([budget, *limits])
 
-    def reduce(self, reduction: Any) -> Reduction:
+    def reduce(self, reduction: Any, device: str) -> Reduction:
         """Return what a reduction makes of the core groups, with the objects in chunks; None is the core groups."""
         groups = self.groups
+        rows = Rows.of(groups.ensemble, groups.counts, device)
         if reduction is None:
-            return groups
-        if len(inspect.signature(reduction.reduce).parameters) < 2:
-            raise TypeError(
-                f"reduction {type(reduction).__name__} has reduce(ensemble), and labels in chunks need "
-                "reduce(ensemble, counts), where row g stands for counts[g] objects."
-            )
-        rows = check_reduced(reduction.reduce(groups.ensemble, groups.weights), reduction)
-        return ChunkedReduction(rows, self, devices.to_host(rows.membership))
+            return ChunkedReduction(Reduction(rows, None), self)
+        reduced = check_reduced(reduction.reduce(rows), reduction)
+        return ChunkedReduction(reduced, self, devices.to_host(reduced.row_of))
 
-    def sample(self, sample: Sample, estimator: Any) -> Reduction:
+    def sample(self, sample: Sample, device: str) -> SampledChunks:
         """Return the distinct rows of objects drawn from all chunks; the others stay there."""
         self.parts = []  # their clusters were all that is needed of them
         drawn = np.sort(sample.draw(self.starts[-1]))
@@ -146,10 +142,8 @@ class Chunks(Tasks):
             if len(some)
         ]
         codes = np.asfortranarray(np.concatenate(self.compute(taken, "sample")))
-        groups = core_groups(Ensemble.of_codes(codes, self.numbering.categories, self.names))
-        return SampledChunks(
-            groups.ensemble, groups.weights, None, label_by=sample.by, chunks=self, estimator=estimator
-        )
+        groups = core_groups(Rows(Ensemble.of_codes(codes, self.numbering.categories, self.names)))
+        return SampledChunks(groups.rows, None, label_by=sample.by, chunks=self, device=device)
 
     def rows(self) -> list:
         """Return the distinct rows of each chunk, in the numbering of all, as tasks."""

@@ -1,15 +1,15 @@
 """Fitting a method to labels in chunks, and counting the objects that clusters share."""
 
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from gpuens import checks, contingency
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
-from gpuens.distributed.reductions import Ruled, ScatteredReduction
+from gpuens.distributed.reductions import ScatteredReduction
 from gpuens.reduction import Sample
+from gpuens.rows import Rows
 
 
 def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
@@ -49,26 +49,36 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     >>> est.labels_.chunks, est.labels_.compute().tolist()
     (((2, 2, 2),), [0, 0, 0, 1, 1, 1])
     """
-    reduce = estimator._checked()
+    parts = estimator._checked()
+    if parts.needs_features:
+        raise TypeError(
+            f"labels are in chunks, but {type(estimator).__name__} finds the neighbours of objects among all others: "
+            "pass labels.compute(), or take a method that goes by the labels alone."
+        )
     chunks = Chunks(labels, client)
-    if isinstance(reduce, Sample):
-        reduced = chunks.sample(reduce, estimator)
-        return estimator._fit(reduced.ensemble, lambda device: reduced)
-    if reduce is None and not chunks.fit_here:
-        return _fit_in_pieces(estimator, chunks)
-    return estimator._fit(chunks.groups.ensemble, lambda device: chunks.reduce(reduce))
+    if isinstance(parts.reduction, Sample):
+        sample = chunks.sample(parts.reduction, estimator.device)
+        return estimator._fit(sample.ensemble, sample.on)
+    if parts.reduction is None and not chunks.fit_here:
+        return _fit_in_pieces(estimator, parts, chunks)
+    return estimator._fit(chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
 
 
-def _fit_in_pieces(estimator: Any, chunks: Chunks) -> Any:
+def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
     """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
     rows = ChunkPieces(chunks, estimator.device)
     chunks.merged = []
-    checks.check_n_clusters(estimator.n_clusters, rows.n_rows)
-    rule = estimator._learn(rows)
-    estimator.reduction_ = ScatteredReduction(rows.numbering, np.empty(0, dtype=np.int64), None, chunks=chunks)
-    estimator.labels_ = estimator.reduction_.of_rows(Ruled(rule, estimator.device))
-    estimator.n_clusters_ = rule.n_labels
-    estimator._note_names(rows.numbering)
+    if not parts.learn_by_sums:
+        raise MemoryError(
+            f"{type(estimator).__name__} needs all label rows in one process, and the {rows.n_rows} that are left of "
+            "all chunks do not fit; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take "
+            "rows in pieces (GPUENS_MEMORY=… sets another limit)."
+        )
+    rule = estimator._learn(parts, rows, None).rule
+    numbering = Rows.of(rows.ensemble, rows.counts, "cpu")
+    estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=estimator.device)
+    estimator.labels_ = estimator.reduction_.of_rows(rule)
+    estimator._note_names(rows.ensemble)
     return estimator
 
 

@@ -3,20 +3,35 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
+from gpuens.rows import Rows
 
 
-class ChunkPieces:
-    """The distinct rows of each chunk, as `gpuens.scattered.Pieces`, worked on wherever they are."""
+class ChunkPieces(Rows):
+    """The distinct rows of each chunk, worked on wherever they are; the same row may be in several."""
+
+    here = False
 
     def __init__(self, chunks: Chunks, device: str) -> None:
-        self.chunks, self.device = chunks, device
-        self.numbering = chunks.without_rows()
-        self.n_rows = sum(chunks.sizes)
-        self._bare = chunks.bare()
+        self._hold(chunks.without_rows(), np.empty(0, dtype=np.int64), "cpu")
+        self.chunks, self._on, self._bare = chunks, device, chunks.bare()
         objects = [chunks.task(worker.count_objects, piece, phase="size") for piece in chunks.pieces]
-        self.n_objects = chunks.compute(objects, "objects of pieces")
+        self._objects = chunks.compute(objects, "objects of pieces")
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.chunks.sizes)
+
+    @property
+    def n_objects(self) -> int:
+        return sum(self._objects)
+
+    @property
+    def objects_of_pieces(self) -> Sequence[int]:
+        return self._objects
 
     def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
         return self.chunks.compute(self._tasks(function, given, own), _phase(function))
@@ -29,7 +44,7 @@ class ChunkPieces:
         given = tuple(self.chunks.everywhere(value) for value in given)
         of_pieces = [()] * len(self.chunks.pieces) if own is None else [(value,) for value in own]
         return [
-            self.chunks.task(worker.of_piece, function, self.device, piece, self._bare, *mine, *given, phase="sums")
+            self.chunks.task(worker.of_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums")
             for piece, mine in zip(self.chunks.pieces, of_pieces, strict=True)
         ]
 

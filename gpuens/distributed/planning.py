@@ -62,22 +62,19 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
     needed = expected * (4 * n_clusterings + 52)
     in_pieces = False
-    each_pair, suggestion, budget = PAIRS.get(type(estimator).__name__, 0), None, devices.memory_budget()
-    if getattr(estimator, "linkage", None) == "complete":
-        each_pair = 8
-    if estimator is None or estimator._checked() is None:
+    each_pair, suggestion, budget = 0, None, devices.memory_budget()
+    parts = None if estimator is None else estimator._checked()
+    if parts is None or parts.reduction is None:
+        each_pair = 0 if parts is None else parts.partitioner.bytes_each_pair
         needed += each_pair * expected**2
-        in_pieces = needed > budget and estimator is not None and estimator.learns_in_pieces
+        in_pieces = needed > budget and parts is not None and parts.learn_by_sums
         if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"
     return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion, in_pieces)
 
 
-PAIRS = {"OCIa": 28, "OCH": 4}  # bytes that a method holds for each ordered pair of rows
-
-
 def _growth(block: Any) -> tuple[int, int]:
     """Return the number of distinct rows of a chunk, and of its first half."""
     half = max(1, len(block) // 2)
-    return len(worker.own_groups(block).weights), len(worker.own_groups(block[:half]).weights)
+    return len(worker.own_groups(block).counts), len(worker.own_groups(block[:half]).counts)

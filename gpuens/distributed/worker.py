@@ -1,16 +1,15 @@
 """What a worker does with a chunk, or with the distinct rows of some chunks."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens import checks, contingency
 from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble, _encode, _missing_everywhere
-from gpuens.reduction import Reduction, core_groups
+from gpuens.ensemble import Ensemble, _encode, _missing_everywhere, renumbered
+from gpuens.reduction import Reduction, core_groups, last_not_after
+from gpuens.rows import Rows
 
 
 class Numbering(NamedTuple):
@@ -29,7 +28,7 @@ class Part(NamedTuple):
     categories: list[np.ndarray]
 
 
-class Rows(NamedTuple):
+class Distinct(NamedTuple):
     """Distinct rows in lexicographic order, with the numbering of all chunks."""
 
     codes: np.ndarray  # (g, M)
@@ -39,9 +38,10 @@ class Rows(NamedTuple):
 class Sampled(NamedTuple):
     """What is known of a sample's rows, and a function that gives the same for other rows."""
 
-    reduced: Reduction
+    ensemble: Ensemble
     values: np.ndarray
-    others: Callable[[Ensemble], np.ndarray]
+    others: Callable[[Rows], np.ndarray]
+    device: str
 
 
 def _encoded(block: Any) -> Ensemble:
@@ -54,64 +54,52 @@ def _encoded(block: Any) -> Ensemble:
 
 
 def own_groups(block: Any) -> Reduction:
-    ensemble = _encoded(block)
-    return core_groups(ensemble, device=ensemble.device_kind)
+    return core_groups(Rows(_encoded(block)))
 
 
 def reduce_chunk(block: Any, start: int) -> Part:
     ensemble = _encoded(block)
     checks.refuse_unlabelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
-    groups = core_groups(ensemble, device=ensemble.device_kind)
-    return Part(groups.ensemble.codes, groups.weights, ensemble.categories)
+    groups = core_groups(Rows(ensemble))
+    return Part(groups.ensemble.codes, groups.counts, ensemble.categories)
 
 
 def categories_of(part: Part) -> list[np.ndarray]:
     return part.categories
 
 
-def count_rows(rows: Rows) -> int:
+def count_rows(rows: Distinct) -> int:
     return len(rows.codes)
 
 
-def count_objects(rows: Rows) -> int:
+def count_objects(rows: Distinct) -> int:
     return int(rows.counts.sum())
 
 
-def _renumbered(codes: Any, dtype: np.dtype, tables: list[np.ndarray]) -> Any:
-    """Return a chunk's codes in the numbering of all chunks."""
-    xp = devices.namespace(devices.kind_of(codes))
-    found = xp.empty(codes.shape, dtype=dtype, order="F")
-    for m, table in enumerate(tables):
-        extended = xp.asarray(np.append(table, np.iinfo(dtype).max).astype(dtype))
-        found[:, m] = extended[np.minimum(codes[:, m], codes.dtype.type(min(len(table), np.iinfo(codes.dtype).max)))]
-    return found
+def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
+    return Distinct(renumbered(part.codes, dtype, tables), part.counts)  # in order still: values are numbered by value
 
 
-def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Rows:
-    return Rows(_renumbered(part.codes, dtype, tables), part.counts)  # in order still: values are numbered by value
-
-
-def merge(parts: list[Rows], numbering: Numbering) -> Rows:
+def merge(parts: list[Distinct], numbering: Numbering) -> Distinct:
     if len(parts) == 1:
         return parts[0]
-    codes = np.concatenate([part.codes for part in parts])
+    codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
+    groups = core_groups(_rows_of(codes, counts, numbering))
+    return Distinct(groups.ensemble.codes, groups.counts)
+
+
+def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
+    """Return codes as rows that are numbered as all chunks are; each is one object where there are no counts."""
     ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
-    groups = core_groups(ensemble, np.concatenate([part.counts for part in parts]))
-    return Rows(groups.ensemble.codes, groups.weights)
+    if counts is None:
+        counts = np.ones(len(codes), dtype=np.int64)
+    return Rows.of(ensemble, counts, devices.resolve(device, "cpu"))
 
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
     own = own_groups(block)
-    return _renumbered(own.ensemble.codes, dtype, tables), devices.to_host(own.membership)
-
-
-def _places(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the last of other rows, which are in lexicographic order, that does not come after each row; 0 if none."""
-    places = np.empty(len(rows), dtype=np.int64)
-    rows, others = np.ascontiguousarray(rows), np.ascontiguousarray(others)
-    devices.over_ranges(lambda a, b: _search(rows[a:b], others, places[a:b]), len(rows), grain=4096)
-    return places
+    return renumbered(own.ensemble.codes, dtype, tables), devices.to_host(own.row_of)
 
 
 def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
@@ -119,66 +107,47 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
     ensemble = _encoded(block)
     xp = devices.namespace(ensemble.device_kind)
     codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
-    return devices.to_host(_renumbered(codes, dtype, tables))
+    return devices.to_host(renumbered(codes, dtype, tables))
 
 
 def of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return what is known of each object's row if it is in a sample, and what a function makes of it elsewhere."""
-    rows, membership = _distinct(block, dtype, tables)
-    known = sampled.reduced.ensemble
-    places = _places(rows, known.codes)
+    rows, row_of = _distinct(block, dtype, tables)
+    known = sampled.ensemble
+    places = last_not_after(rows, known.codes)
     found = sampled.values[places]
     other = np.flatnonzero((known.codes[places] != rows).any(axis=1))
     if len(other):
-        found[other] = sampled.others(Ensemble.of_codes(rows[other].copy(order="F"), known.categories, known.names))
-    return devices.move(found[membership], devices.kind_of(block))
+        found[other] = sampled.others(_rows_of(rows[other], None, known, sampled.device))
+    return devices.move(found[row_of], devices.kind_of(block))
 
 
 def of_own_rows(
-    block: Any, dtype: np.dtype, tables: list[np.ndarray], function: Callable[[Ensemble], np.ndarray], own: Numbering
+    block: Any,
+    dtype: np.dtype,
+    tables: list[np.ndarray],
+    function: Callable[[Rows], np.ndarray],
+    own: Numbering,
+    device: str,
 ) -> Any:
     """Return what a function makes of each object's row."""
-    rows, membership = _distinct(block, dtype, tables)
-    ensemble = Ensemble.of_codes(np.asfortranarray(rows), own.categories, own.names)
-    return devices.move(function(ensemble)[membership], devices.kind_of(block))
+    rows, row_of = _distinct(block, dtype, tables)
+    return devices.move(function(_rows_of(rows, None, own, device))[row_of], devices.kind_of(block))
 
 
-def of_piece(function: Callable, device: str, piece: Rows, numbering: Numbering, *given: Any) -> Any:
-    ensemble = Ensemble.of_codes(np.asfortranarray(piece.codes), numbering.categories, numbering.names)
-    return function(ensemble, piece.counts, *given, device=devices.resolve(device, "cpu"))
-
-
-def label_others(estimator: Any, reduced: Reduction, labels: np.ndarray, device: str, others: Ensemble) -> np.ndarray:
-    return estimator._label_others(replace(reduced, others=others), labels, device)
+def of_piece(function: Callable, device: str, piece: Distinct, numbering: Numbering, *given: Any) -> Any:
+    return function(_rows_of(*piece, numbering, device), *given)
 
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return what belongs to the core group of each object of a chunk."""
-    rows, membership = _distinct(block, dtype, tables)
-    return devices.move(values[_places(rows, groups)][membership], devices.kind_of(block))
+    rows, row_of = _distinct(block, dtype, tables)
+    return devices.move(values[last_not_after(rows, groups)][row_of], devices.kind_of(block))
 
 
-def count_intersections(rows: Rows, numbering: Numbering, layout: str) -> Any:
-    ensemble = Ensemble.of_codes(rows.codes, numbering.categories, numbering.names)
-    return contingency.intersections(ensemble, rows.counts, layout=layout)
+def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:
+    return contingency.intersections(_rows_of(*rows, numbering), layout=layout)
 
 
 def add(parts: list) -> Any:
     return sum(parts[1:], start=parts[0])
-
-
-@njit(cache=True, nogil=True)
-def _search(rows, groups, places):
-    """Write down the last of the groups, in lexicographic order, that does not come after each row; 0 if none."""
-    for i in range(len(rows)):
-        low, high = 0, len(groups)
-        while high - low > 1:
-            middle = (low + high) // 2
-            m = 0
-            while m < rows.shape[1] and rows[i, m] == groups[middle, m]:
-                m += 1
-            if m == rows.shape[1] or rows[i, m] > groups[middle, m]:
-                low = middle
-            else:
-                high = middle
-        places[i] = low

@@ -9,6 +9,8 @@ from gpuens.registry import Registry
 
 if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
+    from gpuens.partition import Partitioner
+    from gpuens.similarity import Measure
 
 # what `consensus` and the command line call a method -> its estimator
 _METHODS = {
@@ -32,7 +34,7 @@ REGISTRY = Registry(
     {method: f"{__name__}.{method.replace('-', '_')}:{estimator}" for method, estimator in _METHODS.items()},
 )
 
-__all__ = [*ESTIMATORS, "consensus", "methods", "register"]
+__all__ = [*ESTIMATORS, "consensus", "methods", "partitioners", "register", "similarities"]
 
 
 def __getattr__(name: str) -> Any:
@@ -90,8 +92,32 @@ def register(name: str, estimator: "type[Consensus]") -> None:
     REGISTRY.register(name, estimator)
 
 
+def similarities() -> "dict[str, type[Measure]]":
+    """Return how similarity can be learned, by the names that `gpuens.Consensus` and the command line take.
+
+    >>> import gpuens as ge
+    >>> sorted(ge.similarities())
+    ['coassociation', 'common-neighbors', 'coupled', 'lwca', 'mapping']
+    """
+    from gpuens.similarity import SIMILARITIES
+
+    return dict(SIMILARITIES)
+
+
+def partitioners() -> "dict[str, type[Partitioner]]":
+    """Return what makes clusters of it, by the names that `gpuens.Consensus` and the command line take.
+
+    >>> import gpuens as ge
+    >>> sorted(ge.partitioners())  # doctest: +NORMALIZE_WHITESPACE
+    ['average', 'complete', 'label-kmeans', 'meta-clusters', 'metis', 'rock', 'single', 'spectral', 'transfer-cut']
+    """
+    from gpuens.partition import PARTITIONERS
+
+    return dict(PARTITIONERS)
+
+
 def consensus(
-    labels: Any, n_clusters: int | None = None, *, method: str = "lwea", X: Any = None, **parameters: Any
+    labels: Any, n_clusters: int | None = None, *, method: str = "lwea", features: Any = None, **parameters: Any
 ) -> Any:
     """Return the consensus of base clusterings: the label of each object.
 
@@ -103,7 +129,7 @@ def consensus(
         How many clusters are wanted. The linkage methods choose for themselves without it (longest lifetime).
     method : str
         A key of `gpuens.methods`.
-    X : array (n_objects, n_features), optional
+    features : array (n_objects, n_features), optional
         Features of the objects, for the methods that need them ("ecrmc").
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
@@ -126,8 +152,4 @@ def consensus(
         if name not in names:
             raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(names)}.")
     made: Any = estimator(n_clusters, **parameters)
-    if estimator._takes_features:
-        return made.fit(labels, X=X).labels_
-    if X is not None:
-        raise TypeError(f"X was given, but method {method!r} goes by the labels alone; leave it out.")
-    return made.fit(labels).labels_
+    return made.fit(labels, features=features).labels_

@@ -1,102 +1,225 @@
-"""What all estimators share: labels in, a reduction, a partition of its rows, labels of all objects out."""
+"""What all estimators share: labels in, a reduction, a similarity, a partition of its rows, labels of all objects out.
+
+`Consensus` joins any similarity with any partitioner; a named method is a subclass that says which two, in ``_parts``.
+"""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
-from gpuens.incidence import row_lookups
-from gpuens.partition import Dendrogram, Work
-from gpuens.partition.label_kmeans import label_histograms
+from gpuens.options import named
+from gpuens.partition import PARTITIONERS
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.linkages import CutTree
 from gpuens.reduction import CoreGroups, Reduction, check_reduced, core_groups, reducer
-from gpuens.scattered import Numbered, Pieces
-from gpuens.similarity.coassociation import self_similarities
+from gpuens.rows import Rows, Rule
+from gpuens.similarity import SIMILARITIES
+from gpuens.similarity.base import Features, Measure, Similarity, Sums
 
-SimilaritySums: TypeAlias = Callable[[Ensemble], np.ndarray]
+
+class Parts(NamedTuple):
+    """What a consensus is made of, checked."""
+
+    similarity: Measure | None  # of methods that go by labels alone
+    partitioner: Partitioner
+    reduction: Any  # None is core groups
+
+    @property
+    def needs_features(self) -> bool:
+        return self.similarity is not None and self.similarity.needs_features
+
+    @property
+    def learn_by_sums(self) -> bool:
+        return self.partitioner.learns_by_sums and (self.similarity is None or self.similarity.learns_by_sums)
 
 
 class Consensus(ClusterMixin, BaseEstimator):
-    """Base of the consensus estimators; a method implements ``_partition``.
+    """Any similarity with any partitioner; the base of the named methods, which are such pairs.
 
-    Attributes (after ``fit``)
-    --------------------------
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Clusters wanted, at most the number of distinct label rows. Linkages choose for themselves without it.
+    similarity : str or measure
+        How similar objects are: a name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object
+        such as ``gpuens.similarity.LWCA(theta=0.2)``.
+    partitioner : str or partitioner
+        What makes clusters of it: a name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
+    reduction : optional
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
     labels_ : array (n_objects,), int64
         On the device that the labels came from.
     n_clusters_ : int
     reduction_ : Reduction
-        The weighted rows that the method worked on; core groups unless told otherwise.
+        The rows that were worked on; core groups unless told otherwise.
+    similarity_ : Similarity
+        What was learned of the rows: tiles, products and sums of similarities.
+    membership_ : array (n_objects, n_clusters), float64
+        Of partitioners that know how sure each cluster is of an object: rows sum to 1. It is where `labels_` are.
+    children_ : ndarray (n_objects - 1, 2), int64
+    distances_ : ndarray (n_objects - 1,), float64
+        Of linkages: scikit-learn's merge list of all objects, never falling; distance = 1 - similarity. Made when first
+        asked for.
+    dendrogram_, lifetimes_, work_
+        Of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters, the longest
+        of which decides where nothing else does; and label comparisons, searches and rounds that it took.
 
-    Notes
-    -----
-    There is no ``predict`` yet, and scikit-learn's ``GridSearchCV`` scores what a model predicts of objects held out:
-    with a score of clusterings it gives NaN. A consensus is found of all objects anyway, so try the parameters of a
-    ``ParameterGrid`` one after the other, with a score of your own; without a truth, how well the result agrees with
-    the base clusterings is one.
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        In one sentence: among others for pairs that have no meaning, before any work.
 
-    >>> from sklearn.model_selection import ParameterGrid
+    Examples
+    --------
     >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1, 1, 1, 2, 2], [0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 1, 1]]
-    >>> def agreement(consensus):
-    ...     return sum(ge.metrics.ari(consensus, column) for column in labels) / len(labels)
-    >>> grid = ParameterGrid({"n_clusters": [2, 3, 4], "theta": [0.2, 0.4, 1.0]})
-    >>> scores = [agreement(ge.LWEA(**parameters).fit_predict(labels)) for parameters in grid]
-    >>> grid[scores.index(max(scores))]["n_clusters"], round(max(scores), 2)
-    (2, 0.6)
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> est = ge.Consensus(2, similarity=ge.similarity.LWCA(theta=0.4), partitioner=ge.partition.METIS())
+    >>> est.fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> ge.Consensus(2, similarity="coupled", partitioner="average").fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+
+    Objects that were not there get the cluster that they are most similar to:
+
+    >>> est.predict([[0, 1], [0, 2], [0, 1]]).tolist()
+    [0, 1]
     """
 
-    n_clusters: int | None
+    n_clusters: Any
     reduction: Any
     device: str
     reduction_: Reduction
+    similarity_: Similarity
+    labels_: Any
+    n_clusters_: int
+    _partition: Partition
+    _row_labels: Any  # (G,), or None of rows in pieces
+    _objects: Dendrogram | None
+    _most_similar: Rule | None
 
-    def fit(self, X: Any, y: Any = None) -> "Consensus":
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        similarity: Any = "coassociation",
+        partitioner: Any = "average",
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.similarity = similarity
+        self.partitioner = partitioner
+        self.reduction = reduction
+        self.device = device
+
+    def _parts(self) -> tuple[Measure | None, Partitioner]:
+        """Return the similarity and the partitioner; their parameters are checked as they are made."""
+        return (
+            _made(self.similarity, SIMILARITIES, "similarity", Measure),
+            _made(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
+        )
+
+    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "Consensus":
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
-        A Dask array is worked on in its chunks, see `gpuens.distributed`, and so are `labels_`.
+        ``features`` (n_objects, n_features) are those of the same objects, for similarities that need them; nothing is
+        scaled. A Dask array of labels is worked on in its chunks, see `gpuens.distributed`, and so are `labels_`.
         """
+        parts = self._checked()
+        refuse_features(parts, features, type(self).__name__)
         if devices.chunked(X):
             from gpuens.distributed import fit
 
             return fit(self, X)
         ensemble = Ensemble(X)
-        reduction = self._checked()
 
         def reduce(device: str) -> Reduction:
-            if reduction is None:
-                return core_groups(ensemble, device=device)
-            return check_reduced(reduction.reduce(ensemble), reduction)
+            rows = Rows(ensemble, device=device)
+            if parts.reduction is None:
+                return core_groups(rows)
+            return check_reduced(parts.reduction.reduce(rows), parts.reduction)
 
-        return self._fit(ensemble, reduce)
+        return self._fit(ensemble, reduce, features)
 
-    def _checked(self) -> Any:
-        """Return what reduces the ensemble, None for core groups; refuse what no data could make right."""
+    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Any:
+        """Return the label of each object; parameters are those of `fit`."""
+        return self.fit(X, features=features).labels_
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
+
+        An object with a label row that was there at fit gets the label that it had, every other one that of the cluster
+        that it is most similar to. Labels that were not there at fit count as missing.
+
+        Raises
+        ------
+        ValueError
+            For another number of clusterings, and for objects none of whose labels was there at fit.
+        """
+        check_is_fitted(self, "labels_")
+        if not isinstance(self.reduction_.ensemble, Ensemble):
+            raise TypeError("predict takes labels, but the base clusterings were soft; membership_ has those of fit.")
+        shape = tuple(getattr(X, "shape", ()))
+        if len(shape) == 1:
+            raise ValueError(
+                f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}. Reshape your data: one "
+                "object is labels.reshape(1, -1)."
+            )
+        if len(shape) == 2 and shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input: the clusterings of fit, in their order."
+            )
+        given = self.reduction_.ensemble.encoded(X)
+        groups = core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
+        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
+
+    def _labels_of(self, rows: Rows) -> np.ndarray:
+        """Return the labels of rows that are numbered as those at fit."""
+        if self._row_labels is None:
+            return self._rule()(rows)
+        found = self.reduction_.find(rows)
+        unknown = np.flatnonzero((found < 0) | (found >= len(self._row_labels)))
+        labels: np.ndarray = self._row_labels[np.minimum(found, len(self._row_labels) - 1)]
+        if len(unknown):
+            labels[unknown] = self._rule()(rows.take(unknown))
+        return labels
+
+    def _checked(self) -> Parts:
+        """Return what the consensus is made of, or refuse parameters that no labels could make right."""
+        similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
-        elif not self._chooses_n_clusters:
+        elif not partitioner.chooses_n_clusters:
             checks.check_n_clusters(None, 0)
-        self._check_parameters()
+        if similarity is not None:
+            _refuse_strangers(similarity, partitioner)
+        partitioner.check(self.n_clusters, any_sign=similarity is not None and similarity.any_sign)
         reduction = None if self.reduction is None else reducer(self.reduction)
-        return None if isinstance(reduction, CoreGroups) else reduction
+        return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
 
-    def _fit(self, ensemble: Ensemble, reduce: Callable[[str], Reduction]) -> "Consensus":
+    def _fit(self, ensemble: Any, reduce: Callable[[str], Reduction], features: Any = None) -> "Consensus":
         """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
-        device = devices.resolve(self.device, ensemble.device_kind)
+        parts, device = self._checked(), devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
-            self.reduction_ = reduce(device)
-            if self.n_clusters is not None or not self._chooses_n_clusters:
-                checks.check_n_clusters(
-                    self.n_clusters, len(self.reduction_.weights), reduced=self.reduction is not None
-                )
-            labels = self._partition(self.reduction_, device)
-            self.n_clusters_ = int(labels.max()) + 1
-            if self.reduction_.others is not None:
-                labels = np.concatenate([labels, self._label_others(self.reduction_, labels, device)])
-            found = self.reduction_.expand(labels)
+            reduction = reduce(device)
+            partition = self._learn(parts, reduction.rows, Features(features, ensemble, self._k))
+            self.reduction_ = reduction
+            rule = self._rule() if reduction.covers_all is False else None
+            found = reduction.expand(partition.labels, rule)
             self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
 
         devices.within_memory(
@@ -107,6 +230,36 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._note_names(ensemble)
         return self
 
+    def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
+        """Return the partition of rows, in memory or in pieces, and note what was found on the way."""
+        for name in self.__dict__.pop("_found", ()):  # by an earlier fit
+            self.__dict__.pop(name, None)
+        k = None
+        if self.n_clusters is not None or not parts.partitioner.chooses_n_clusters:
+            k = int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None))
+        similarity, found = None, {}
+        parts.partitioner.refuse_too_many(rows, k or 1, "labels" if parts.similarity is None else parts.similarity.kind)
+        if parts.similarity is not None:
+            similarity = parts.similarity(rows, features)
+            found, self.similarity_ = dict(similarity.found), similarity
+        self._partition = parts.partitioner(similarity, rows, k)
+        found |= self._partition.found
+        self._found = tuple(f"{name}_" for name in found)
+        self.__dict__ |= dict(zip(self._found, found.values(), strict=True))
+        self._row_labels, self._objects, self._most_similar = self._partition.labels, None, None
+        self.n_clusters_ = self._partition.n_clusters
+        return self._partition
+
+    def _rule(self) -> Rule:
+        """Return what labels rows that were not there at fit."""
+        if self._partition.rule is not None:
+            return self._partition.rule
+        if self._most_similar is None:
+            reduction, labels = self.reduction_, self._row_labels
+            members = np.bincount(labels, weights=reduction.counts)
+            self._most_similar = MostSimilar(self.similarity_.sums(reduction.rows, labels), members, reduction.label_by)
+        return self._most_similar
+
     def _note_names(self, ensemble: Ensemble) -> None:
         """Remember the clusterings as scikit-learn remembers features."""
         self.n_features_in_ = ensemble.n_clusterings
@@ -116,158 +269,41 @@ class Consensus(ClusterMixin, BaseEstimator):
             del self.feature_names_in_
 
     @property
-    def _k(self) -> int:
+    def _k(self) -> int | None:
         """How many clusters are wanted, whatever kind of whole number says so: sums in int8 would overflow."""
-        assert self.n_clusters is not None  # refused before
-        return int(self.n_clusters)
-
-    _chooses_n_clusters = False
-    _takes_features = False  # whether fit has a parameter X for the features of the objects
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make right, before any work."""
-
-    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        """Return the label of each row of the reduction, 0 … k - 1 with none left out."""
-        raise NotImplementedError
-
-    def _learn(self, rows: Pieces) -> Numbered:
-        """Return a rule that labels any rows, learned of rows that no process holds all of.
-
-        Only for methods that compare rows with clusters and not with one another.
-        """
-        raise MemoryError(
-            f"{type(self).__name__} needs all label rows in one process, and the {rows.n_rows} that are left of all "
-            "chunks do not fit; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take rows "
-            "in pieces (GPUENS_MEMORY=… sets another limit)."
-        )
+        return None if self.n_clusters is None else int(self.n_clusters)
 
     @property
-    def learns_in_pieces(self) -> bool:
-        """Whether the method can do with sums over rows that no process holds all of (`gpuens.distributed`)."""
-        return type(self)._learn is not Consensus._learn
+    def needs_features(self) -> bool:
+        """Whether `fit` needs the features of the objects."""
+        return Parts(*self._parts(), None).needs_features
 
-    def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        """Return the cluster that each of the other rows is most similar to; the largest of those that tie."""
-        assert reduced.others is not None
-        members = np.bincount(labels, weights=reduced.weights)
-        largest_first = np.argsort(-members, kind="stable")
-        sums_of = self._similarity_sums(reduced, labels, device)
-        found = []
-        step = max(4096, devices.scratch(device) // (32 * len(members)))
-        for start in range(0, len(reduced.others), step):
-            sums = sums_of(reduced.others.take(slice(start, start + step)))[:, largest_first]
-            if reduced.label_by == "mean":
-                sums /= members[largest_first]
-            found.append(largest_first[sums.argmax(axis=1)])
-        return np.concatenate(found)
+    @property
+    def chooses_n_clusters(self) -> bool:
+        """Whether the number of clusters can be left open."""
+        return self._parts()[1].chooses_n_clusters
 
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
-        """Return what sums the similarities of any rows to the members of each cluster, (rows, k), host.
+    # --- what some partitions have ------------------------------------------------------------------------------------
 
-        The sum over the members is S H, looked up by the row's labels, where H[c, t] of the members of t are in cluster
-        c: no member is visited.
-        """
-        codes, offsets, k = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, int(labels.max()) + 1
-        xp = devices.namespace(device)
-        held = label_histograms(codes, offsets, xp.asarray(reduced.weights), xp.asarray(labels), k, device=device)
-        table = self._times_similarity(devices.to_host(held).astype(np.float64), reduced, device)
-        return lambda rows: devices.to_host(row_lookups(rows.codes_on(device), offsets, table, device=device))
-
-    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
-        """Return S H, but for a common factor, for the method's cluster similarity S; co-association has S = I."""
-        return held
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-class LinkageConsensus(Consensus):
-    """Base of the methods that cut a dendrogram; a method implements ``_link``.
-
-    Attributes (after ``fit``)
-    --------------------------
-    dendrogram_ : gpuens.partition.Dendrogram
-        Of the reduction's rows.
-    children_ : ndarray (n_objects - 1, 2), int64
-    distances_ : ndarray (n_objects - 1,), float64
-        scikit-learn's merge list of all objects, never falling; distance = 1 - similarity. Made when first asked for.
-    lifetimes_ : ndarray, float64
-        The range of distances that gives 2, 3, … clusters; the longest decides where nothing else does.
-    work_ : gpuens.partition.Work
-        Label comparisons, searches and rounds that the linkage took.
-    """
-
-    distance_threshold: float | None
-    _chooses_n_clusters = True
-
-    def _check_parameters(self) -> None:
-        self._check_cut(above=0.0)
-
-    def _check_cut(self, *, above: float) -> None:
-        """Refuse a distance threshold that is no such number, and one beside a number of clusters."""
-        if self.distance_threshold is None:
-            return
-        if self.n_clusters is not None:
-            raise ValueError(
-                "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
-            )
-        checks.check_real(self.distance_threshold, "distance_threshold", above=above)
-
-    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        self._objects: Dendrogram | None = None
-        self.work_ = Work()
-        self.dendrogram_, self._cluster_weights = self._link(reduced, device)
-        self._self_similarities = self._own_similarities(reduced, device)
-        repeated = self._self_similarities[reduced.weights > 1]
-        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # where the last equal rows merge
-        self.lifetimes_ = self.dendrogram_.lifetimes(made_at)
-        if self.distance_threshold is not None:
-            k = self.dendrogram_.n_clusters_at(self.distance_threshold)
-        elif self.n_clusters is not None:
-            k = self._k
-        else:
-            k = self._of_longest_lifetime()
-        return self.dendrogram_.cut(k)
-
-    def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        """Return the dendrogram of the rows and S times M: the weight of each cluster, its diagonal, or all of it."""
-        raise NotImplementedError
-
-    def _own_similarities(self, reduced: Reduction, device: str) -> np.ndarray:
-        """Return how similar each row is to another object with the same row (host)."""
-        return self_similarities(reduced.ensemble, self._cluster_weights, device=device)
-
-    def _times_similarity(self, held: np.ndarray, reduced: Reduction, device: str) -> np.ndarray:
-        return self._cluster_weights[:, None] * held
-
-    def _of_longest_lifetime(self) -> int:
-        """Return the number of clusters that lasts over the widest range of heights; the fewest win ties.
-
-        As many clusters as there are distinct rows are the answer only if they last longer than all fewer clusters
-        together: no two different rows can be nearer than one label is worth, so that they always last a while.
-        """
-        lifetimes = self.lifetimes_
-        n_rows = self.dendrogram_.n_leaves
-        if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
-            if lifetimes[-1] > lifetimes[:-1].sum():
-                return n_rows
-            lifetimes = lifetimes[:-1]
-        return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1
+    @property
+    def membership_(self) -> Any:
+        membership = self._partition.membership if hasattr(self, "_partition") else None
+        if membership is None:
+            raise AttributeError(f"this {type(self).__name__} has no membership_.")
+        of_objects = self.reduction_.of_rows(membership)
+        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
 
     def _object_dendrogram(self, name: str) -> Dendrogram:
-        dendrogram = self.dendrogram_  # AttributeError before fit, as scikit-learn expects
+        partition = getattr(self, "_partition", None)
+        if not isinstance(partition, CutTree):
+            raise AttributeError(f"this {type(self).__name__} has no {name}, as no linkage was fitted.")
         if not self.reduction_.covers_all:
             raise AttributeError(
                 f"{name} is the merge list of all objects, and this dendrogram is that of a sample; use dendrogram_, "
                 "whose leaves are the rows of reduction_.ensemble."
             )
         if self._objects is None:
-            self._objects = dendrogram.expand(devices.to_host(self.reduction_.membership), self._self_similarities)
+            self._objects = partition.of_objects(devices.to_host(self.reduction_.row_of))
         return self._objects
 
     @property
@@ -286,3 +322,80 @@ class LinkageConsensus(Consensus):
         ``labels_`` keeps them together.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(frozen=True)
+class MostSimilar:
+    """A rule: each row goes to the cluster that it is most similar to; the largest of those that tie."""
+
+    sums: Sums
+    members: np.ndarray  # objects in each cluster (k,)
+    by: str  # "mean" or "sum" of the similarities to the members
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        largest_first = np.argsort(-self.members, kind="stable")
+        step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
+        labels = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            sums = self.sums(rows.take(some))[:, largest_first]
+            if self.by == "mean":
+                sums /= self.members[largest_first]
+            labels[some] = largest_first[sums.argmax(axis=1)]
+        return labels
+
+
+def _made(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
+    """Return a part that is given by its name, or itself."""
+    if isinstance(value, str):
+        return named(value, kinds, what)
+    if not isinstance(value, base):
+        raise TypeError(
+            f"{what} must be a name ({', '.join(sorted(kinds))}) or an object such as "
+            f"{next(iter(kinds.values())).__name__}(), not {checks.shown(value)}."
+        )
+    return value
+
+
+def refuse_features(parts: Parts, features: Any, name: str) -> None:
+    """Refuse to leave out the features that a similarity needs, and features that none needs."""
+    if parts.needs_features and features is None:
+        raise TypeError(
+            f"features are not given, and {name} finds the neighbours of objects in them: pass fit(labels, "
+            "features=features)."
+        )
+    if features is not None and not parts.needs_features:
+        raise TypeError(f"features were given, but {name} goes by the labels alone; leave them out.")
+
+
+def _refuse_strangers(similarity: Measure, partitioner: Partitioner) -> None:
+    """Refuse pairs that have no meaning, and name those that do."""
+    if _can_take(partitioner, similarity):
+        return
+    its_name = type(similarity).__name__
+    if similarity.kind not in partitioner.takes:
+        why = f"takes {' or '.join(_NEEDS[kind] for kind in partitioner.takes)}"
+    else:
+        why = "takes no negative similarities"
+    could = ", ".join(sorted(name for name, kind in PARTITIONERS.items() if _can_take(kind, similarity)))
+    raise ValueError(f"{type(partitioner).__name__} {why}, which {its_name} does not give; of it {could} can be made.")
+
+
+def _can_take(partitioner: Any, similarity: Measure) -> bool:
+    return similarity.kind in partitioner.takes and (partitioner.any_sign or not similarity.any_sign)
+
+
+_NEEDS = {
+    "labels": "labels alone",
+    "diagonal": "a weight of each cluster",
+    "blocks": "similarities within clusterings",
+    "full": "similarities of all clusters",
+    "pairs": "similarities of pairs of objects",
+}

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
-from gpuens.methods.base import SimilaritySums
-from gpuens.methods.coupled import MetaClusterConsensus, NeighborhoodConsensus
-from gpuens.reduction import Reduction
-from gpuens.similarity import neighborhood
+from gpuens.methods.base import Consensus
+from gpuens.partition import MetaClusters, Partitioner
+from gpuens.similarity import CommonNeighbors, Measure
 
 
-class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
+class CrCC(Consensus):
     """Coupled cluster-based coupling: clusters are as similar as their objects' mean CCOSO (eq 24).
 
     METIS makes meta-clusters of them, and each object goes to the one that it is most associated with, as in MCLA. The
@@ -20,7 +17,7 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
     ----------
     n_clusters : int
         Clusters wanted, at most the number of distinct label rows.
-    theta : float in [0, 1], optional
+    threshold : float in [0, 1], optional
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling; equal if not given.
@@ -29,13 +26,13 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(ensemble)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
-    labels_, n_clusters_, reduction_, coupling_, theta_, meta_clusters_, membership_
-        See `gpuens.methods.base` and `gpuens.methods.coupled`.
+    labels_, n_clusters_, reduction_, coupling_, threshold_, meta_clusters_, membership_
+        See `gpuens.Consensus`.
 
     References
     ----------
@@ -54,26 +51,20 @@ class CrCC(MetaClusterConsensus, NeighborhoodConsensus):
         self,
         n_clusters: int | None = None,
         *,
-        theta: float | None = None,
+        threshold: float | None = None,
         weights: Any = None,
         imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
-        super().__init__(
-            n_clusters,
-            weights=weights,
-            imbalance=imbalance,
-            random_state=random_state,
-            reduction=reduction,
-            device=device,
-        )
-        self.theta = theta
+        self.n_clusters = n_clusters
+        self.threshold = threshold
+        self.weights = weights
+        self.imbalance = imbalance
+        self.random_state = random_state
+        self.reduction = reduction
+        self.device = device
 
-    def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
-        near = self._neighborhoods(reduced, self._couple(reduced, device), device)
-        return neighborhood.between_clusters(near)
-
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
-        return self._common_neighbor_sums(reduced, labels, device)
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return CommonNeighbors(self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)

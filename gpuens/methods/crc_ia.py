@@ -1,15 +1,13 @@
 """CrC-Ia: meta-clusters of the clusters, by the mean coupled similarity of their objects."""
 
-import numpy as np
+from typing import Any
 
-from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus
-from gpuens.partition.meta_clustering import learn_meta_clustering
-from gpuens.reduction import Reduction
-from gpuens.scattered import Numbered, Pieces
-from gpuens.similarity import coupled
+from gpuens.methods.base import Consensus
+from gpuens.partition import MetaClusters, Partitioner
+from gpuens.similarity import Coupled, Measure
 
 
-class CrCIa(MetaClusterConsensus, CoupledConsensus):
+class CrCIa(Consensus):
     """Intra-coupled cluster-based coupling: clusters are as similar as their objects' mean IaOSO (eq 24).
 
     METIS makes meta-clusters of them, and each object goes to the one that it is most associated with, as in MCLA. No
@@ -26,13 +24,13 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(ensemble)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_, coupling_, meta_clusters_, membership_
-        See `gpuens.methods.base` and `gpuens.methods.coupled`.
+        See `gpuens.Consensus`.
 
     References
     ----------
@@ -47,19 +45,22 @@ class CrCIa(MetaClusterConsensus, CoupledConsensus):
     ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1])
     """
 
-    def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
-        blocks = self._couple(reduced, device)
-        return coupled.between_clusters(reduced.ensemble, reduced.weights, blocks, device=device)
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.weights = weights
+        self.imbalance = imbalance
+        self.random_state = random_state
+        self.reduction = reduction
+        self.device = device
 
-    def _learn(self, rows: Pieces) -> Numbered:
-        blocks, shared = self._couple_in_pieces(rows, layout="dense")
-        rule, self.meta_clusters_ = learn_meta_clustering(
-            rows,
-            coupled.between_clusters_of(shared, blocks),
-            shared.diagonal(),
-            self._k,
-            imbalance=self.imbalance,
-            random_state=self.random_state,
-        )
-        self._device = "cpu"
-        return rule
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Coupled(self.weights), MetaClusters(self.imbalance, self.random_state)

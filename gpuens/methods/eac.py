@@ -2,19 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.methods.base import LinkageConsensus
-from gpuens.partition import Dendrogram, average_linkage, complete_linkage, single_linkage
-from gpuens.reduction import Reduction
-from gpuens.similarity.coassociation import coassociation_tile
-
-LINKAGES = ("average", "complete", "single")
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner
+from gpuens.partition.linkages import linkage
+from gpuens.similarity import Coassociation, Measure
 
 
-class EAC(LinkageConsensus):
+class EAC(Consensus):
     """Evidence accumulation: S = I / M, cut by average, single or complete linkage.
 
     The similarity of two objects is the share of the clusterings that put them together; exact, for any number of
@@ -29,16 +23,18 @@ class EAC(LinkageConsensus):
     linkage : {"average", "single", "complete"}
         Complete linkage holds all pairs of distinct rows, and usually leaves dozens of clusters with nothing but zero
         similarity between them: cuts below that number are arbitrary, and warned of.
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
     distance_threshold : float > 0, optional
         Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
     reduction : optional
-        An object with ``reduce(ensemble)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
     labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
-        See `gpuens.methods.base`.
+        See `gpuens.Consensus`.
 
     Notes
     -----
@@ -65,39 +61,17 @@ class EAC(LinkageConsensus):
         n_clusters: int | None = None,
         *,
         linkage: str = "average",
+        weights: Any = None,
         distance_threshold: float | None = None,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
         self.n_clusters = n_clusters
         self.linkage = linkage
+        self.weights = weights
         self.distance_threshold = distance_threshold
         self.reduction = reduction
         self.device = device
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.check_choice(self.linkage, "linkage", LINKAGES)
-
-    def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        rows, codes = reduced.ensemble, reduced.ensemble.codes_on(device)
-        ones = np.ones(rows.n_clusters, dtype=np.int64)
-        if self.linkage == "complete":
-
-            def similarities_of(start: int, stop: int) -> np.ndarray:
-                tile = coassociation_tile(
-                    codes[start:stop], codes[start:], rows.offsets, ones.astype(np.float64), device=device
-                )
-                return devices.to_host(tile)
-
-            dendrogram = complete_linkage(len(rows), similarities_of)
-            n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
-            if self.n_clusters is not None and self.n_clusters < n_separate:
-                checks.warn(
-                    f"n_clusters={self.n_clusters} cuts among {n_separate} clusters that complete linkage leaves with "
-                    "zero similarity between them: which of those merged is arbitrary; average linkage does not have "
-                    "this trouble."
-                )
-            return dendrogram, ones
-        link = average_linkage if self.linkage == "average" else single_linkage
-        return link(codes, rows.offsets, ones, reduced.weights, device=device, work=self.work_), ones
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Coassociation(self.weights), linkage(self.linkage, self.distance_threshold)

@@ -2,16 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-
-from gpuens import checks
-from gpuens.methods.base import LinkageConsensus
-from gpuens.partition import Dendrogram, average_linkage
-from gpuens.reduction import Reduction
-from gpuens.similarity.coassociation import eci
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner
+from gpuens.partition.linkages import linkage
+from gpuens.similarity import LWCA, Measure
 
 
-class LWEA(LinkageConsensus):
+class LWEA(Consensus):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
     Each cluster that two objects share counts by how little the other clusterings disagree on it (ECI, eq 10). Exact,
@@ -25,10 +22,15 @@ class LWEA(LinkageConsensus):
         they outlast all fewer clusters together).
     theta : float > 0
         How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
+    linkage : {"average", "single", "complete"}
+        Complete linkage holds all pairs of distinct rows, and usually leaves dozens of clusters with nothing but zero
+        similarity between them: cuts below that number are arbitrary, and warned of.
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
     distance_threshold : float > 0, optional
         Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
     reduction : optional
-        An object with ``reduce(ensemble)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -36,7 +38,7 @@ class LWEA(LinkageConsensus):
     eci_ : ndarray (N_c,), float64
         The index of every cluster, numbered as in `gpuens.Ensemble`.
     labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
-        See `gpuens.methods.base`.
+        See `gpuens.Consensus`.
 
     Notes
     -----
@@ -61,24 +63,19 @@ class LWEA(LinkageConsensus):
         n_clusters: int | None = None,
         *,
         theta: float = 0.4,
+        linkage: str = "average",
+        weights: Any = None,
         distance_threshold: float | None = None,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
         self.n_clusters = n_clusters
         self.theta = theta
+        self.linkage = linkage
+        self.weights = weights
         self.distance_threshold = distance_threshold
         self.reduction = reduction
         self.device = device
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.check_real(self.theta, "theta", above=0.0)
-
-    def _link(self, reduced: Reduction, device: str) -> tuple[Dendrogram, np.ndarray]:
-        rows = reduced.ensemble
-        self.eci_ = eci(rows, self.theta, reduced.weights, device=device)
-        dendrogram = average_linkage(
-            rows.codes_on(device), rows.offsets, self.eci_, reduced.weights, device=device, work=self.work_
-        )
-        return dendrogram, self.eci_
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold)

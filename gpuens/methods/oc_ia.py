@@ -2,17 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.methods.coupled import CoupledConsensus
-from gpuens.partition.metis import graph_fits, metis
-from gpuens.reduction import Reduction
-from gpuens.similarity.coupled import coupled_tile
+from gpuens.methods.base import Consensus
+from gpuens.partition import METIS, Partitioner
+from gpuens.similarity import Coupled, Measure
 
 
-class OCIa(CoupledConsensus):
+class OCIa(Consensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
     METIS makes parts of like size, which costs accuracy where classes are unequal. It holds all pairs of distinct rows,
@@ -29,14 +24,14 @@ class OCIa(CoupledConsensus):
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(ensemble)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
         Where similarities are computed; METIS runs on the host.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_, coupling_
-        See `gpuens.methods.base` and `gpuens.methods.coupled`.
+        See `gpuens.Consensus`.
 
     Raises
     ------
@@ -72,20 +67,5 @@ class OCIa(CoupledConsensus):
         self.reduction = reduction
         self.device = device
 
-    def _check_parameters(self) -> None:
-        checks.check_real(self.imbalance, "imbalance", above=0.0)
-        checks.make_generator(self.random_state)
-
-    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        graph_fits(len(reduced.weights), self._k)
-        blocks = self._couple(reduced, device).on(device)
-        codes, offsets, counts = reduced.ensemble.codes_on(device), reduced.ensemble.offsets, reduced.weights
-
-        def similarities_of(start: int, stop: int) -> np.ndarray:
-            """Return the sums of the similarities of all pairs of objects of two rows."""
-            tile = devices.to_host(coupled_tile(codes[start:stop], codes, offsets, blocks, device=device))
-            tile *= counts[start:stop, None]
-            tile *= counts
-            return tile
-
-        return metis(similarities_of, counts, self._k, imbalance=self.imbalance, random_state=self.random_state)
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Coupled(self.weights), METIS(self.imbalance, self.random_state)

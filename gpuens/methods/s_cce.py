@@ -1,17 +1,20 @@
 """S-CCE: coupled similarity and common neighbours together, weighed by how consistent the base clusterings are."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuens import checks, contingency
-from gpuens.methods.base import SimilaritySums
-from gpuens.methods.coupled import CoupledConsensus, MetaClusterConsensus, NeighborhoodConsensus
-from gpuens.reduction import Reduction
-from gpuens.similarity import coupled, neighborhood
+from gpuens.methods.base import Consensus
+from gpuens.partition import MetaClusters, Partitioner
+from gpuens.rows import Rows
+from gpuens.similarity import CommonNeighbors, Coupled, Measure, Similarity
+from gpuens.similarity.base import Features
+from gpuens.similarity.neighborhood import Neighborhoods
 
 
-class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
+class SCCE(Consensus):
     """Soft coupled clustering ensemble: objects are as similar as μ IaOSO + (1 - μ) CCOSO (§7).
 
     Where the base clusterings agree (μ near 1) common neighbours matter little. Clusters are as similar as their
@@ -24,7 +27,7 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         Clusters wanted, at most the number of distinct label rows.
     mu : float in [0, 1], optional
         None is the consistency of the base clusterings: the mean adjusted Rand index of two of them, 0 if negative.
-    theta : float in [0, 1], optional
+    threshold : float in [0, 1], optional
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for in the coupling, such as its quality where that is known; equal if not given.
@@ -33,13 +36,13 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(ensemble)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
-    labels_, n_clusters_, reduction_, coupling_, theta_, meta_clusters_, membership_
-        See `gpuens.methods.base` and `gpuens.methods.coupled`.
+    labels_, n_clusters_, reduction_, coupling_, threshold_, meta_clusters_, membership_
+        See `gpuens.Consensus`.
     mu_ : float
 
     References
@@ -60,45 +63,51 @@ class SCCE(MetaClusterConsensus, NeighborhoodConsensus):
         n_clusters: int | None = None,
         *,
         mu: float | None = None,
-        theta: float | None = None,
+        threshold: float | None = None,
         weights: Any = None,
         imbalance: float = 0.03,
         random_state: Any = 0,
         reduction: Any = None,
         device: str = "auto",
     ) -> None:
-        super().__init__(
-            n_clusters,
-            weights=weights,
-            imbalance=imbalance,
-            random_state=random_state,
-            reduction=reduction,
-            device=device,
-        )
+        self.n_clusters = n_clusters
         self.mu = mu
-        self.theta = theta
+        self.threshold = threshold
+        self.weights = weights
+        self.imbalance = imbalance
+        self.random_state = random_state
+        self.reduction = reduction
+        self.device = device
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return CoupledAndNear(self.mu, self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledAndNear(Measure):
+    """μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
+
+    mu: float | None = None
+    threshold: float | None = None
+    weights: Any = None
+    kind = "pairs"
+
+    def __post_init__(self) -> None:
         checks.check_fraction(self.mu, "mu", "the consistency of the base clusterings")
+        CommonNeighbors(self.threshold, self.weights)
 
-    def _similarity_of_clusters(self, reduced: Reduction, device: str) -> np.ndarray:
-        rows, counts = reduced.ensemble, reduced.weights
-        blocks = self._couple(reduced, device)
-        near = self._neighborhoods(reduced, blocks, device)
-        self.mu_ = consistency(reduced, device) if self.mu is None else float(self.mu)
-        by_similarity = coupled.between_clusters(rows, counts, blocks, device=device)
-        return self.mu_ * by_similarity + (1.0 - self.mu_) * neighborhood.between_clusters(near)
-
-    def _similarity_sums(self, reduced: Reduction, labels: np.ndarray, device: str) -> SimilaritySums:
-        similar = CoupledConsensus._similarity_sums(self, reduced, labels, device)
-        common, n_clusterings = self._common_neighbor_sums(reduced, labels, device), len(self.coupling_)
-        return lambda rows: self.mu_ * (similar(rows) / n_clusterings) + (1.0 - self.mu_) * common(rows)
+    def __call__(self, rows: Rows, features: Features | None = None) -> Similarity:
+        coupled = Coupled(self.weights)(rows)
+        near = Neighborhoods(rows, coupled, self.threshold)
+        mu = consistency(rows) if self.mu is None else float(self.mu)
+        similarity = mu * coupled + (1.0 - mu) * near
+        similarity.found["mu"] = mu
+        return similarity
 
 
-def consistency(reduced: Reduction, device: str) -> float:
+def consistency(rows: Rows) -> float:
     """Return the mean adjusted Rand index of two different clusterings, at least 0; pairs without objects left out."""
-    scores = contingency.agreement(reduced.ensemble, score="ari", weights=reduced.weights, device=device)
+    scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
     known = pairs[~np.isnan(pairs)]
     return max(0.0, float(known.mean())) if known.size else 0.0

@@ -1,16 +1,14 @@
 """SCEC: soft correspondence between the clusters of all clusterings and those of the consensus."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpuens import checks
-from gpuens import device as devices
-from gpuens.ensemble import Ensemble
-from gpuens.methods.base import Consensus
-from gpuens.partition.soft_correspondence import memberships, object_shares, soft_correspondence
+from gpuens.methods.base import Consensus, refuse_features
+from gpuens.partition import Partitioner, SoftCorrespondence
 from gpuens.reduction import Reduction
+from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble, is_soft
 
 
@@ -48,14 +46,14 @@ class SCEC(Consensus):
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(ensemble)``, such as ``Sample(10_000)``; None is core groups, which is exact. Labels
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Labels
         outside a sample are those of one more look-up (eq 6), not of similarity.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.methods.base`. An object's label is its largest membership.
+        See `gpuens.Consensus`. An object's label is its largest membership.
     membership_ : array (n_objects, n_clusters), float64
         M: rows sum to 1, and the largest entry says how sure a label is. It is where `labels_` are, and looked up when
         asked for. Clusters that no object is surest of come last.
@@ -134,116 +132,29 @@ class SCEC(Consensus):
         self.reduction = reduction
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> "SCEC":
+    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "SCEC":
         """Find the consensus of ``X``: labels as `gpuens.Ensemble` takes them, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
-            super().fit(X)
+            super().fit(X, features=features)
             return self
-        reduction = self._checked()
-        if reduction is not None:
+        parts = self._checked()
+        refuse_features(parts, features, "SCEC")
+        if parts.reduction is not None:
             raise ValueError(
-                f"reduction={checks.shown(reduction)} works on rows of labels, and soft clusterings have none; leave "
-                "it None, or pass the argmax of the memberships as labels."
+                f"reduction={checks.shown(parts.reduction)} works on rows of labels, and soft clusterings have none; "
+                "leave it None, or pass the argmax of the memberships as labels."
             )
-        ensemble: Any = SoftEnsemble(X)
+        ensemble = SoftEnsemble(X)
 
         def reduce(device: str) -> Reduction:
-            n_objects = ensemble.n_objects
-            everyone = devices.namespace(device).arange(n_objects)
-            return Reduction(ensemble, np.ones(n_objects, dtype=np.int64), everyone)
+            counts = np.ones(ensemble.n_objects, dtype=np.int64)
+            rows = Rows.of(ensemble, counts, device)
+            return Reduction(rows, rows.xp.arange(len(counts)))
 
         self._fit(ensemble, reduce)
         return self
 
-    def _check_parameters(self) -> None:
-        alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
-        most = self._k * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
-        if alpha >= most:  # a denominator of its steps could be 0 or negative
-            raise ValueError(
-                f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
-                "a smaller alpha or a larger beta."
-            )
-        if isinstance(self.init, str):
-            checks.check_choice(self.init, "init", ["clustering", "kmeans", "random"])
-        checks.check_runs(self.n_init, self.max_iter)
-        checks.check_between(self.tol, "tol", 0.0, 1.0)
-        checks.make_generator(self.random_state)
-
-    def _partition(self, reduced: Reduction, device: str) -> np.ndarray:
-        init = self.init
-        if not isinstance(init, str):
-            sizes = [len(own) for own in reduced.ensemble.categories]
-            init = _first_correspondences(init, sizes, self._k)
-        found = soft_correspondence(
-            reduced.ensemble,
-            reduced.weights,
-            self._k,
-            alpha=float(self.alpha),
-            beta=float(self.beta),
-            init=init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            rng=checks.make_generator(self.random_state),
-            device=device,
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, SoftCorrespondence(
+            self.alpha, self.beta, self.init, self.n_init, self.max_iter, self.tol, self.random_state
         )
-        self._table, self._device, self._row_labels = found.table, device, found.labels
-        self.correspondence_, self.objective_ = found.correspondences, found.objective
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
-        checks.warn_of_fewer(int(found.labels.max()) + 1, self._k)
-        return found.labels
-
-    def _label_others(self, reduced: Reduction, labels: np.ndarray, device: str) -> np.ndarray:
-        """Return the labels of the other rows by one more look-up, with the correspondences found."""
-        assert reduced.others is not None
-        n_found = int(labels.max()) + 1
-        found = []
-        step = max(4096, devices.scratch(device) // (16 * self._table.shape[1]))
-        for start in range(0, len(reduced.others), step):
-            some = reduced.others.take(slice(start, start + step))
-            found.append(devices.to_host(memberships(some, self._table, device=device)[:, :n_found].argmax(axis=1)))
-        return np.concatenate(found)
-
-    @property
-    def membership_(self) -> Any:
-        reduction = self.reduction_  # AttributeError before fit, as scikit-learn expects
-        of_objects = reduction.of_rows(partial(_memberships, self._table, self._device))
-        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
-
-    @property
-    def shares_(self) -> list[np.ndarray]:
-        rows = self.reduction_  # AttributeError before fit, as scikit-learn expects
-        k = self._table.shape[1]
-        return object_shares(rows.ensemble, rows.weights, self._row_labels, k, device=self._device)
-
-
-def _memberships(table: np.ndarray, device: str, rows: Ensemble) -> np.ndarray:
-    return devices.to_host(memberships(rows, table, device=device))
-
-
-def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
-    """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
-    if not isinstance(init, (list, tuple)):
-        raise TypeError(
-            "init must be 'kmeans', 'clustering', 'random' or a list of one array a clustering, not "
-            f"{type(init).__name__}."
-        )
-    if len(init) != len(n_clusters):
-        raise ValueError(
-            f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
-            f"{len(n_clusters)}."
-        )
-    found = []
-    for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
-        matrix = checks.host_array(matrix, f"init: array {position} must be a matrix of numbers")
-        if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
-            raise ValueError(
-                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
-                f"but has shape {matrix.shape} and dtype {matrix.dtype}."
-            )
-        if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
-            raise ValueError(
-                f"init: array {position} must be positive, for what is 0 would stay 0, and from 1e-100 to 1e100."
-            )
-        found.append(matrix.astype(np.float64))
-    return found

@@ -10,7 +10,7 @@ T_mᵀ P_m[:, k], and the squared distance of a row to it is a sum over the row'
 
 So an iteration is a histogram (N_c, K) of whole numbers, a *divergence* that makes cost and const of it on the host,
 and one pass over the labels. Another divergence is another method: centred unit tables make it QMI, tables of coupled
-similarities CgC, and the utilities of KCC differ in nothing but cost and const.
+similarities CgC. (KCC's utilities with logarithms are none: an empty share makes a cost infinite.)
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens import kernels, scattered
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import row_lookups
+from gpuens.incidence import label_histograms, row_lookups
+from gpuens.partition.base import DIAGONAL, Partition, Partitioner
+from gpuens.rows import Rows, numbered
 
 Divergence: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -32,37 +33,58 @@ ROUNDING = 1e-12  # of the largest terms: distances up to it are those of a row 
 BLOCK_SUMS = 2**12  # distances that a CPU thread works on at a time
 
 
-class LabelKMeans(NamedTuple):
-    """What `label_kmeans` found: K clusters of G rows, and the centroids, by which other rows can be labelled."""
+@dataclass(frozen=True, eq=False)
+class LabelKMeans(Partitioner):
+    """k-means on the similarities of each object's clusters to the other clusters of their clusterings, centred.
 
-    labels: Any  # (G,) int64, 0 … K - 1 in the order of the clusters' first rows, in host memory; or a rule
-    objective: float  # the sum of the distances of all objects to the centroids of their clusters
-    n_iter: int  # passes over all rows
-    converged: bool
-    cost: np.ndarray  # (N_c, K): these two are what `nearest_centroids` takes
-    const: np.ndarray  # (K,)
+    Parameters
+    ----------
+    n_init, max_iter : int
+        Restarts of k-means, and its iterations at most.
+    random_state : int, None or numpy.random.Generator
+        The same seed gives the same labels, on every device.
+    """
+
+    n_init: int = 10
+    max_iter: int = 100
+    random_state: Any = 0
+    takes = DIAGONAL + ("blocks",)
+    any_sign = True
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.make_generator(self.random_state)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        if similarity.kind == "diagonal":
+            matrices = [np.diag(own) for own in np.split(similarity.weights, similarity.offsets[1:-1])]
+        else:
+            matrices = similarity.matrices()
+        divergence = squared_euclidean([matrix - matrix.mean(axis=0) for matrix in matrices])
+        rng = checks.make_generator(self.random_state)
+        found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
+        checks.warn_of_fewer(found.n_clusters, n_clusters)
+        return found
 
 
 def label_kmeans(
-    codes: Any,
-    offsets: np.ndarray,
-    weights: np.ndarray,
+    rows: Rows,
     divergence: Divergence,
     n_clusters: int,
     *,
     n_init: int = 10,
     max_iter: int = 100,
     rng: np.random.Generator,
-    device: str = "cpu",
-) -> LabelKMeans:
+) -> Partition:
     """Cut rows into clusters by k-means in label space: k-means++ and Lloyd's iterations, the best of some restarts.
 
     Parameters
     ----------
-    codes : array (G, M), unsigned integers, columns contiguous, where ``device`` works
-    offsets : ndarray (M + 1,), int64
-    weights : ndarray (G,), int64, at least 1
-        How many objects each row stands for: the result is that of repeating the rows.
+    rows : Rows
+        The result is that of repeating each row as often as it counts. Of rows in pieces, restarts see 20,000 objects
+        drawn from all pieces, and every further iteration is a sum of whole numbers over the pieces: it does not matter
+        how the rows are divided among them, but for the draw.
     divergence : callable
         P (N_c, K) → cost (N_c, K), const (K,), all float64 in host memory, as `squared_euclidean` makes them.
     n_clusters : int
@@ -77,63 +99,38 @@ def label_kmeans(
 
     Returns
     -------
-    LabelKMeans
-        No cluster is empty: one that loses its rows begins again at the row that is farthest from all centroids (of
-        equal ones the first), together with the rows of the same features. Those are never told apart, so there are
-        fewer clusters than wanted where there are fewer different features; whoever calls may have to say so.
+    Partition
+        ``found``: the ``objective``, the sum of the distances of all objects to the centroids of their clusters,
+        ``n_iter``, passes over all rows, and whether it ``converged``. No cluster is empty: one that loses its rows
+        begins again at the row that is farthest from all centroids (of equal ones the first), together with the rows of
+        the same features. Those are never told apart, so there are fewer clusters than wanted where there are fewer
+        different features; whoever calls may have to say so.
 
     Examples
     --------
     >>> import numpy as np
     >>> import gpuens as ge
     >>> from gpuens.partition import label_kmeans, squared_euclidean
-    >>> ens = ge.Ensemble([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2]])
-    >>> features = squared_euclidean([np.eye(2), np.eye(3)])
-    >>> found = label_kmeans(ens.codes, ens.offsets, np.ones(6, dtype=int), features, 2, rng=np.random.default_rng(0))
-    >>> found.labels.tolist(), round(found.objective, 3)
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2]])
+    >>> found = label_kmeans(rows, squared_euclidean([np.eye(2), np.eye(3)]), 2, rng=np.random.default_rng(0))
+    >>> found.labels.tolist(), round(found.found["objective"], 3)
     ([0, 0, 0, 1, 1, 1], 1.333)
     """
     from threadpoolctl import threadpool_limits
 
-    rows = _Rows(codes, offsets, weights, divergence, device)
     with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
-        some = rows.sample(RESTARTS_ON, rng) if len(codes) > RESTARTS_ON else rows
-        starts = (_lloyd(some, *some.plus_plus(n_clusters, rng), n_clusters, max_iter) for _ in range(n_init))
+        all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
+        some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
+        search = _Search(some, divergence)
+        starts = (_lloyd(search, *search.plus_plus(n_clusters, rng), n_clusters, max_iter) for _ in range(n_init))
         best, n_iter, converged = min(starts, key=lambda found: found[0].objective)
-        if some is not rows:
-            best, n_iter, converged = _lloyd(rows, best.cost, best.const, n_clusters, max_iter)
-    labels = devices.to_host(best.labels)
-    order = np.argsort(np.unique(labels, return_index=True)[1])
-    return LabelKMeans(
-        np.argsort(order)[labels], best.objective, n_iter, converged, best.cost[:, order], best.const[order]
-    )
-
-
-def learn_label_kmeans(
-    rows: scattered.Pieces,
-    divergence: Divergence,
-    n_clusters: int,
-    *,
-    n_init: int = 10,
-    max_iter: int = 100,
-    rng: np.random.Generator,
-) -> LabelKMeans:
-    """Do what `label_kmeans` does of rows in pieces; ``labels`` is a rule that labels any rows.
-
-    Restarts see 20,000 objects drawn from all pieces, and every further iteration is a sum of whole numbers over the
-    pieces: it does not matter how the rows are divided among them, but for the draw.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        ensemble, counts = scattered.draw(rows, RESTARTS_ON, rng)
-        some = _Rows(ensemble.codes, ensemble.offsets, counts, divergence, "cpu")
-        starts = (_lloyd(some, *some.plus_plus(n_clusters, rng), n_clusters, max_iter) for _ in range(n_init))
-        best, _, _ = min(starts, key=lambda found: found[0].objective)
-        best, n_iter, converged = _lloyd(_RowsInPieces(rows, divergence), best.cost, best.const, n_clusters, max_iter)
-    rule = scattered.numbered(best.labels, len(best.const), rows)
-    order = np.argsort(rule.number)
-    return LabelKMeans(rule, best.objective, n_iter, converged, best.cost[:, order], best.const[order])
+        if not all_of_them:
+            search = _Search(rows, divergence)
+            best, n_iter, converged = _lloyd(search, best.cost, best.const, n_clusters, max_iter)
+    rule = numbered(best.rule, len(best.const), rows)
+    found = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
+    labels = rule(rows) if rows.here else None
+    return Partition(labels, rule.n_labels, rule=None if rows.here else rule, found=found)
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
@@ -197,134 +194,23 @@ def centred_indicators(offsets: np.ndarray) -> Divergence:
 class _Clusters(NamedTuple):
     """A partition of the rows without empty clusters, and the centroids of its clusters."""
 
-    labels: Any
+    rule: "_Nearest"
     cost: np.ndarray
     const: np.ndarray
     objective: float
 
 
 def _lloyd(
-    rows: "_Rows", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int
+    search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int
 ) -> tuple[_Clusters, int, bool]:
     """Return the clusters that iterations from given centroids lead to, how many there were, and whether they ended."""
-    found = rows.clusters(cost, const, n_clusters)
+    found = search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
-        then = rows.clusters(found.cost, found.const, n_clusters)
+        then = search.clusters(found.cost, found.const, n_clusters)
         if not then.objective < found.objective:  # as when no label changes
             return found, n_iter, True
         found = then
     return found, max_iter, False
-
-
-class _Rows:
-    """The rows of an ensemble where a device works, what they count for, and how far they are from what."""
-
-    def __init__(
-        self, codes: Any, offsets: np.ndarray, weights: np.ndarray, divergence: Divergence, device: str
-    ) -> None:
-        self.codes, self.offsets, self.weights = codes, offsets, weights
-        self.divergence, self.device = divergence, device
-        self.xp = devices.namespace(device)
-        self.counts = self.xp.asarray(weights, dtype=np.int64)
-
-    def sample(self, size: int, rng: np.random.Generator) -> "_Rows":
-        """Return the rows of so many objects, drawn with replacement."""
-        reached = np.cumsum(self.weights)
-        drawn = np.searchsorted(reached, rng.integers(reached[-1], size=size), side="right")
-        chosen, weights = np.unique(drawn, return_counts=True)
-        codes = self.codes[self.xp.asarray(chosen)].copy(order="F")
-        return _Rows(codes, self.offsets, weights, self.divergence, self.device)
-
-    def plus_plus(self, n_clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows as centroids (Arthur & Vassilvitskii 2007): the best of some, drawn by distance, again and again.
-
-        There are fewer centroids than asked for where fewer rows are different.
-        """
-        n_trials = 2 + int(np.log(n_clusters))
-        chosen = [int(_drawn(self.weights, rng.random(1))[0])]
-        nearest = self.distances_to(self.rows_at(chosen))
-        while len(chosen) < n_clusters and nearest.any():
-            picks = _drawn(self.weights * nearest[:, 0], rng.random(n_trials))
-            then = np.minimum(nearest, self.distances_to(self.rows_at(picks)))
-            best = (self.weights[:, None] * then).sum(axis=0).argmin()
-            chosen.append(int(picks[best]))
-            nearest = then[:, best : best + 1]
-        return self.centroids_at(chosen)
-
-    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
-        """Return the clusters of the rows nearest to each of some centroids, with new ones in place of empty ones."""
-        labels = self.nearest(cost, const)
-        counted, n_objects = self.count(labels, len(const))
-        held = np.flatnonzero(n_objects)
-        if len(held) < len(const):
-            labels = self.leave_out(labels, np.cumsum(n_objects > 0) - 1)
-            counted, n_objects = np.ascontiguousarray(counted[:, held]), n_objects[held]
-        while True:
-            found = self.of(labels, counted, n_objects)
-            k = len(n_objects)
-            if k == n_clusters:
-                return found
-            row, distance = self.farthest(found.cost, found.const)
-            if distance <= self.rounding(found.cost, found.const):
-                return found
-            # no cluster loses all its rows to the new one: the mean of such rows alone would be at distance 0
-            labels = self.set_apart(labels, row, k)
-            counted, n_objects = self.count(labels, k + 1)
-
-    def of(self, labels: Any, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
-        """Return the clusters that labels say, with their centroids and the sum of the distances to them."""
-        cost, const = self.divergence(counted / n_objects)
-        objective = float((n_objects * const).sum() + (counted * cost).sum())
-        return _Clusters(labels, cost, const, max(objective, 0.0))
-
-    def nearest(self, cost: np.ndarray, const: np.ndarray) -> Any:
-        """Return the centroid that each row is nearest to."""
-        return nearest_centroids(self.codes, self.offsets, cost, const, device=self.device)[0]
-
-    def count(self, labels: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many objects of each label each cluster of the ensemble holds, and all (host)."""
-        counted = label_histograms(self.codes, self.offsets, self.counts, labels, k, device=self.device)
-        n_objects = np.bincount(labels, weights=self.counts, minlength=k)
-        return devices.to_host(counted), devices.to_host(n_objects)
-
-    def leave_out(self, labels: Any, number: np.ndarray) -> Any:
-        """Return labels numbered anew."""
-        return self.xp.asarray(number)[labels]
-
-    def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the row that is farthest from its nearest centroid, of equal ones the first, and how far it is."""
-        return _farthest(self.codes, self.offsets, cost, const, self.device)
-
-    def set_apart(self, labels: Any, row: np.ndarray, k: int) -> Any:
-        """Return labels with k for the rows of the same features as one."""
-        return np.where(self.xp.asarray(self.distances_to(row[None])[:, 0] == 0), k, labels)
-
-    def distances_to(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 to those that are alike."""
-        cost, const = self.divergence(self.shares_of(chosen))
-        distances = devices.to_host(row_lookups(self.codes, self.offsets, cost, device=self.device)) + const
-        return np.where(distances > self.rounding(cost, const), distances, 0.0)
-
-    def centroids_at(self, places: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return some rows as centroids."""
-        return self.divergence(self.shares_of(self.rows_at(places)))
-
-    def rows_at(self, places: Any) -> np.ndarray:
-        """Return the codes of some rows, in host memory."""
-        codes: np.ndarray = devices.to_host(self.codes[self.xp.asarray(np.asarray(places))])
-        return codes
-
-    def shares_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return P (N_c, n) of clusters of one row (n, M) each."""
-        t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
-        shares = np.zeros((int(self.offsets[-1]), len(codes)))
-        shares[self.offsets[m] + codes[t, m], t] = 1.0
-        return shares
-
-    def rounding(self, cost: np.ndarray, const: np.ndarray) -> float:
-        """Return up to what a distance may be nothing but rounding."""
-        largest = np.maximum.reduceat(np.abs(cost).max(axis=1), self.offsets[:-1]).sum() + np.abs(const).max()
-        return ROUNDING * float(largest)
 
 
 @dataclass(frozen=True)
@@ -334,66 +220,119 @@ class _Nearest:
     cost: np.ndarray
     const: np.ndarray
     number: np.ndarray  # of each centroid
-    apart: tuple  # (cost, const, what is nothing but rounding, label) of each row set apart; the last counts
+    apart: tuple = ()  # (cost, const, what is nothing but rounding, label) of each row set apart; the last counts
 
-    def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
-        codes, offsets = ensemble.codes_on(device), ensemble.offsets
-        nearest, _ = nearest_centroids(codes, offsets, self.cost, self.const, device=device)
-        labels: np.ndarray = self.number[devices.to_host(nearest)]
+    def __call__(self, rows: Rows) -> np.ndarray:
+        return devices.to_host(self.where_rows_are(rows))
+
+    def where_rows_are(self, rows: Rows) -> Any:
+        """Return the labels (G,) where the device works."""
+        nearest, _ = nearest_centroids(rows.codes, rows.offsets, self.cost, self.const, device=rows.device)
+        labels = rows.xp.asarray(self.number)[nearest]
         for cost, const, rounding, label in self.apart:
-            distances = devices.to_host(row_lookups(codes, offsets, cost, device=device))[:, 0] + const
+            distances = row_lookups(rows.codes, rows.offsets, cost, device=rows.device)[:, 0] + rows.xp.asarray(const)
             labels[distances <= rounding] = label
         return labels
 
 
-class _RowsInPieces(_Rows):
-    """Rows that are in pieces; instead of their labels there is a rule."""
+class _Search:
+    """Rows, and how far they are from what; labels are known by the rule that gives them."""
 
-    def __init__(self, rows: scattered.Pieces, divergence: Divergence) -> None:
-        self.rows, self.divergence, self.offsets = rows, divergence, rows.numbering.offsets
+    def __init__(self, rows: Rows, divergence: Divergence) -> None:
+        self.rows, self.divergence = rows, divergence
 
-    def nearest(self, cost: np.ndarray, const: np.ndarray) -> _Nearest:
-        return _Nearest(cost, const, np.arange(len(const)), ())
+    def plus_plus(self, n_clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows as centroids (Arthur & Vassilvitskii 2007): the best of some, drawn by distance, again and again.
 
-    def count(self, labels: _Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
-        counted = self.rows.sum(_count, labels, k)
+        There are fewer centroids than asked for where fewer rows are different.
+        """
+        n_trials, counts = 2 + int(np.log(n_clusters)), self.rows.counts
+        chosen = [int(_drawn(counts, rng.random(1))[0])]
+        nearest = self.distances_to(self.codes_at(chosen))
+        while len(chosen) < n_clusters and nearest.any():
+            picks = _drawn(counts * nearest[:, 0], rng.random(n_trials))
+            then = np.minimum(nearest, self.distances_to(self.codes_at(picks)))
+            best = (counts[:, None] * then).sum(axis=0).argmin()
+            chosen.append(int(picks[best]))
+            nearest = then[:, best : best + 1]
+        return self.divergence(self.shares_of(self.codes_at(chosen)))
+
+    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
+        """Return the clusters of the rows nearest to each of some centroids, with new ones in place of empty ones."""
+        rule = _Nearest(cost, const, np.arange(len(const)))
+        counted, n_objects = self.count(rule, len(const))
+        held = np.flatnonzero(n_objects)
+        if len(held) < len(const):
+            rule = replace(rule, number=np.cumsum(n_objects > 0) - 1)
+            counted, n_objects = np.ascontiguousarray(counted[:, held]), n_objects[held]
+        while True:
+            found = self.of(rule, counted, n_objects)
+            k = len(n_objects)
+            if k == n_clusters:
+                return found
+            row, distance = self.farthest(found.cost, found.const)
+            if distance <= self.rounding(found.cost, found.const):
+                return found
+            # no cluster loses all its rows to the new one: the mean of such rows alone would be at distance 0
+            alone = self.divergence(self.shares_of(row[None]))
+            rule = replace(rule, apart=(*rule.apart, (*alone, self.rounding(*alone), k)))
+            counted, n_objects = self.count(rule, k + 1)
+
+    def of(self, rule: _Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
+        """Return the clusters that a rule makes, with their centroids and the sum of the distances to them."""
+        cost, const = self.divergence(counted / n_objects)
+        objective = float((n_objects * const).sum() + (counted * cost).sum())
+        return _Clusters(rule, cost, const, max(objective, 0.0))
+
+    def count(self, rule: _Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many objects of each label each cluster of the ensemble holds, and all."""
+        counted = self.rows.sum(_count, rule, k)
         return counted[:-1], counted[-1].astype(np.float64)
 
-    def leave_out(self, labels: _Nearest, number: np.ndarray) -> _Nearest:
-        return replace(labels, number=number)
-
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
-        found = self.rows.each(_farthest_of, cost, const)
+        """Return the row that is farthest from its nearest centroid, of equal ones the first, and how far it is."""
+        found = self.rows.each(_farthest, cost, const)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
-    def set_apart(self, labels: _Nearest, row: np.ndarray, k: int) -> _Nearest:
-        cost, const = self.divergence(self.shares_of(row[None]))
-        return replace(labels, apart=(*labels.apart, (cost, const, self.rounding(cost, const), k)))
+    def distances_to(self, chosen: np.ndarray) -> np.ndarray:
+        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 to those that are alike."""
+        cost, const = self.divergence(self.shares_of(chosen))
+        rows = self.rows
+        distances = devices.to_host(row_lookups(rows.codes, rows.offsets, cost, device=rows.device)) + const
+        return np.where(distances > self.rounding(cost, const), distances, 0.0)
+
+    def codes_at(self, places: Any) -> np.ndarray:
+        """Return the codes of some rows, in host memory."""
+        return devices.to_host(self.rows.codes[self.rows.xp.asarray(np.asarray(places))])
+
+    def shares_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return P (N_c, n) of clusters of one row (n, M) each."""
+        offsets = self.rows.offsets
+        t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
+        shares = np.zeros((int(offsets[-1]), len(codes)))
+        shares[offsets[m] + codes[t, m], t] = 1.0
+        return shares
+
+    def rounding(self, cost: np.ndarray, const: np.ndarray) -> float:
+        """Return the rounding tolerance of a distance."""
+        largest = np.maximum.reduceat(np.abs(cost).max(axis=1), self.rows.offsets[:-1]).sum() + np.abs(const).max()
+        return ROUNDING * float(largest)
 
 
-def _count(ensemble: Ensemble, counts: np.ndarray, rule: _Nearest, k: int, *, device: str) -> np.ndarray:
+def _count(rows: Rows, rule: _Nearest, k: int) -> np.ndarray:
     """Return how many objects of each label each cluster holds (N_c, k), and in a row more all."""
-    xp, labels = devices.namespace(device), rule(ensemble, device=device)
-    given = (ensemble.codes_on(device), ensemble.offsets, xp.asarray(counts), xp.asarray(labels))
-    counted = devices.to_host(label_histograms(*given, k, device=device))
+    labels, counts = rule.where_rows_are(rows), rows.xp.asarray(rows.counts)
+    counted = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
     n_objects = np.bincount(labels, weights=counts, minlength=k).astype(np.int64)
-    return np.concatenate([counted, n_objects[None]])
+    return devices.to_host(np.concatenate([counted, n_objects[None]]))
 
 
-def _farthest_of(
-    ensemble: Ensemble, counts: np.ndarray, cost: np.ndarray, const: np.ndarray, *, device: str
-) -> tuple[np.ndarray, float]:
-    return _farthest(ensemble.codes_on(device), ensemble.offsets, cost, const, device)
-
-
-def _farthest(
-    codes: Any, offsets: np.ndarray, cost: np.ndarray, const: np.ndarray, device: str
-) -> tuple[np.ndarray, float]:
-    _, distances = nearest_centroids(codes, offsets, cost, const, device=device)
+def _farthest(rows: Rows, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
+    _, distances = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
     distances = devices.to_host(distances)
     farthest = int(distances.argmax())
-    return devices.to_host(codes[farthest]), float(distances[farthest])
+    return devices.to_host(rows.codes[farthest]), float(distances[farthest])
 
 
 def _drawn(masses: np.ndarray, uniform: np.ndarray) -> np.ndarray:
@@ -425,16 +364,6 @@ def nearest_centroids(
     return labels, distances
 
 
-@kernels.primitive
-def label_histograms(
-    codes: np.ndarray, offsets: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int
-) -> np.ndarray:
-    """Return (N_c, n_labels) int64: the weight of the rows of each cluster that have each of the labels (G,)."""
-    counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
-    devices.over_ranges(lambda a, b: _label_histograms(a, b, codes, offsets, weights, labels, counted), codes.shape[1])
-    return counted
-
-
 @njit(cache=True, nogil=True)
 def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
     missing = codes.dtype.type(-1)
@@ -461,15 +390,6 @@ def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
             distances[start + i] = max(sums[i, nearest], 0.0)
 
 
-@njit(cache=True, nogil=True)
-def _label_histograms(start, stop, codes, offsets, weights, labels, counted):
-    missing = codes.dtype.type(-1)
-    for m in range(start, stop):
-        for g in range(codes.shape[0]):
-            if codes[g, m] != missing:
-                counted[offsets[m] + codes[g, m], labels[g]] += weights[g]
-
-
 # --- kernels/label_space.cu -------------------------------------------------------------------------------------------
 
 
@@ -484,18 +404,3 @@ def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
         device=device, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return labels, distances
-
-
-@label_histograms.kernel
-def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
-    xp = devices.namespace(device)
-    counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
-    cells = np.diff(devices.to_host(offsets)) * n_labels
-    shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
-    kernels.launch(
-        "label_histograms", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
-        (codes.T, xp.asarray(offsets), xp.asarray(weights, dtype=np.int64), labels, counted, len(codes), n_labels,
-         shared // 8),
-        device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
-    )  # fmt: skip
-    return counted.view(np.int64)

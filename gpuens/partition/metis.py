@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.rows import Rows, by_first_row
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # of ordered vertices: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
@@ -121,8 +124,37 @@ def metis(
         if np.bincount(labels, minlength=n_parts).all():
             break
     _fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
+    return by_first_row(labels)
+
+
+@dataclass(frozen=True, eq=False)
+class METIS(Partitioner):
+    """The complete graph of the rows, cut by METIS into parts of like weight; an edge is the sum over their objects.
+
+    It holds all pairs of rows, 28 bytes each (44 of fewer than 40 rows a cluster).
+
+    Parameters
+    ----------
+    imbalance : float > 0
+        By how much of the average a part may be heavier. Equal parts cost accuracy where classes are unequal.
+    random_state : int, None or numpy.random.Generator
+        The same seed gives the same labels.
+    """
+
+    imbalance: float = 0.03
+    random_state: Any = 0
+    bytes_each_pair = BYTES_PER_PAIR
+
+    def __post_init__(self) -> None:
+        checks.check_real(self.imbalance, "imbalance", above=0.0)
+        checks.make_generator(self.random_state)
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        graph_fits(len(rows), n_clusters)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        settings = {"imbalance": self.imbalance, "random_state": self.random_state}
+        return Partition.of_labels(metis(similarity.pair_sums(rows), rows.counts, n_clusters, **settings))
 
 
 # --- the graph --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ the later ones. When that partner merges, what it knew is a bound, and it looks 
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,12 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
+from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.metis import check_vertex_weights
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
+from gpuens.rows import Rows
 
+LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
 BLOCK = 512  # rows of links computed at a time
 SHRINK_AT = 0.75  # share of clusters left at which the gaps in the triangle of pairs are closed
 
@@ -99,12 +103,42 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
 
 
+@dataclass(frozen=True)
+class ROCK(Partitioner):
+    """ROCK: the two clusters with the best goodness merge, again and again; links are sums of similarities.
+
+    Parameters
+    ----------
+    threshold : float from 0 to .999999, optional
+        θ of the goodness; None is that of the neighbourhoods where the similarity has one, and .5 elsewhere.
+    """
+
+    threshold: float | None = None
+    bytes_each_pair = 4
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None:
+            check_theta(self.threshold)
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        links_fit(len(rows), rows.n_objects)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        threshold = self.threshold
+        if threshold is None:
+            threshold = min(similarity.found.get("threshold", 0.5), LARGEST_THETA)
+        links_of, unit = similarity.links(rows)
+        found = rock(links_of, rows.counts, n_clusters, threshold)
+        merges = found._replace(goodness=found.goodness * unit)
+        return Partition.of_labels(found.labels, merges=merges, threshold=threshold)
+
+
 def check_theta(theta: Any) -> float:
     """Return the θ of ROCK's goodness as a float, or refuse one at which its denominators vanish."""
     found = checks.check_number(theta, "theta")
-    if not 0.0 <= found <= 0.999999:
+    if not 0.0 <= found <= LARGEST_THETA:
         raise ValueError(
-            f"theta must be from 0 to 0.999999, for at 1 every goodness of merging is infinite, but is {found}."
+            f"theta must be from 0 to {LARGEST_THETA}, for at 1 every goodness of merging is infinite, but is {found}."
         )
     return found
 

@@ -6,6 +6,7 @@ have run dry are searched for again, but only where their bound could still beat
 component, and only for edges that do.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.work import Work
+
+BLOCK = 512  # rows of the similarity computed at a time
 
 
 def single_linkage(
@@ -45,24 +48,64 @@ def single_linkage(
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
     lists = nearest_lists(index, n_listed)
     component = devices.namespace(device).arange(n_rows)
-    tree = []
+    tree = [_no_edges()]
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:
         while True:
             edges = _best_edges(component, lists, index, work, device)
-            if not len(edges[0]):
+            if not len(edges.tail):
                 break
-            component, used = contract(component, edges[0], edges[1], device=device)
-            tree.append([part[used] for part in edges])
+            component, used = contract(component, edges.tail, edges.head, device=device)
+            tree.append(Edges(*(devices.to_host(part[used]) for part in edges)))
             work.rounds += 1
-            shown.update(len(tree[-1][0]))
+            shown.update(len(tree[-1].tail))
     work.comparisons += index.comparisons
-    if not tree:
-        nothing = np.empty(0, dtype=np.int64)
-        return Dendrogram.from_merges(nothing, nothing, np.empty(0), n_rows)
-    tail, head, similarities, ties = (devices.to_host(np.concatenate(parts)) for parts in zip(*tree, strict=True))
+    return _dendrogram(tree, n_rows)
+
+
+def _no_edges() -> "Edges":
+    return Edges.none(0, np)
+
+
+def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
+    """Return the dendrogram of the edges of a spanning tree, or of several."""
+    tail, head, similarities, ties = (np.concatenate(parts) for parts in zip(*tree, strict=True))
     order = np.lexsort((ties, -similarities))
     kept, absorbed = _names_of_merges(tail[order], head[order], n_rows)
     return Dendrogram.from_merges(kept, absorbed, similarities[order], n_rows)
+
+
+def single_linkage_of_tiles(n_rows: int, similarities_of: Callable[[int, int], np.ndarray], work: Work) -> Dendrogram:
+    """Return the single-linkage dendrogram of any similarity.
+
+    ``similarities_of(start, stop)`` gives rows start … stop - 1 of the similarity (stop - start, n_rows): rounds go
+    through all of them, and leave at most half of the components each.
+    """
+    component, tree = np.arange(n_rows), [_no_edges()]
+    while component.any():  # the last component is named by row 0
+        edges = Edges.none(n_rows, np)
+        edges.similarity[:] = -np.inf
+        for start in progress.bar(range(0, n_rows, BLOCK), "single linkage"):
+            tile = similarities_of(start, min(start + BLOCK, n_rows))
+            _offer_tile(start, tile, component, *edges)
+            work.comparisons += tile.size
+        leaving = np.unique(component)
+        found = edges.of(leaving)
+        component, used = contract(component, found.tail, found.head)
+        tree.append(Edges(*(part[used] for part in found)))
+        work.rounds += 1
+    return _dendrogram(tree, n_rows)
+
+
+@njit(cache=True, nogil=True)
+def _offer_tile(start, tile, component, tail, head, similarity, tie):
+    for i in range(tile.shape[0]):
+        q = start + i
+        name = component[q]
+        for r in range(tile.shape[1]):
+            if component[r] != name and tile[i, r] >= similarity[name]:
+                edge = pair_hash(q, r)
+                if comes_before(tile[i, r], edge, similarity[name], tie[name]):
+                    tail[name], head[name], similarity[name], tie[name] = q, r, tile[i, r], edge
 
 
 class Edges(NamedTuple):
@@ -73,11 +116,20 @@ class Edges(NamedTuple):
     similarity: Any
     tie: Any
 
+    @classmethod
+    def none(cls, n_rows: int, xp: Any) -> "Edges":
+        return cls(
+            xp.full(n_rows, -1), xp.full(n_rows, -1), xp.zeros(n_rows), xp.full(n_rows, NO_HASH, dtype=np.uint64)
+        )
 
-def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> tuple[Any, Any, Any, Any]:
+    def of(self, some: Any) -> "Edges":
+        return Edges(*(part[some] for part in self))
+
+
+def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> Edges:
     """Return tail, head, similarity and hash of the best edge that leaves each component that has one."""
     xp, n_rows = devices.namespace(device), len(component)
-    edges = Edges(xp.full(n_rows, -1), xp.full(n_rows, -1), xp.zeros(n_rows), xp.full(n_rows, NO_HASH, dtype=np.uint64))
+    edges = Edges.none(n_rows, xp)
     unsure = offer_listed(component, lists, xp.arange(n_rows), edges, device=device)
     while True:
         similarity, tie = edges.similarity[component], edges.tie[component]
@@ -93,8 +145,7 @@ def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: st
         work.searches += len(batch)
         offer_listed(component, lists, batch, edges, device=device)
         unsure[batch] = False
-    leaving = xp.flatnonzero(edges.head >= 0)
-    return edges.tail[leaving], edges.head[leaving], edges.similarity[leaving], edges.tie[leaving]
+    return edges.of(xp.flatnonzero(edges.head >= 0))
 
 
 @kernels.primitive

@@ -23,6 +23,7 @@ label says of an object what a missing one says.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -33,8 +34,10 @@ from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
-from gpuens.incidence import cluster_sums
-from gpuens.partition.label_kmeans import centred_indicators, label_histograms, label_kmeans
+from gpuens.incidence import cluster_sums, label_histograms
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import centred_indicators, label_kmeans
+from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
 STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
@@ -45,28 +48,127 @@ TABLES = 10  # (N_c, k), correspondences and what they are worked out from, that
 BLOCK_ROWS = 4096  # rows of soft clusterings that are summed in one go
 
 
-class SoftCorrespondence(NamedTuple):
+class Correspondence(NamedTuple):
     """What `soft_correspondence` found: how sure k clusters are of G rows, and the way there; in host memory."""
 
     labels: np.ndarray  # (G,) int64: the first largest membership of each row, numbered in the order of first rows
     table: np.ndarray  # (N_c, k) float64: the S_h in joined order, by which `memberships` gives M of any rows
     correspondences: list[np.ndarray]  # S_h (k_h, k) of each clustering as given; rows sum to 1
     objective: np.ndarray  # (n_iter,): f after each iteration, never rising
-    n_iter: int
     converged: bool
-    ensemble: SoftEnsemble
-    device: str
 
-    @property
-    def membership(self) -> np.ndarray:
-        """M (G, k) float64, looked up when asked for; clusters that are no row's label come last."""
-        found: np.ndarray = devices.to_host(memberships(self.ensemble, self.table, device=self.device))
-        return found
+
+@dataclass(frozen=True, eq=False)
+class SoftCorrespondence(Partitioner):
+    """Soft correspondence between the clusters of all clusterings and those of the consensus; it goes by labels alone.
+
+    Parameters are those of `gpuens.SCEC`.
+    """
+
+    alpha: float = 1.0
+    beta: float = 2.0
+    init: Any = "kmeans"
+    n_init: int = 5
+    max_iter: int = 100
+    tol: float = 1e-3
+    random_state: Any = 0
+    takes = ("labels",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.init, str):
+            checks.check_choice(self.init, "init", ["clustering", "kmeans", "random"])
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.check_between(self.tol, "tol", 0.0, 1.0)
+        checks.make_generator(self.random_state)
+
+    def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
+        alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
+        most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
+        if alpha >= most:  # a denominator of its steps could be 0 or negative
+            raise ValueError(
+                f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
+                "a smaller alpha or a larger beta."
+            )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        init = self.init
+        if not isinstance(init, str):
+            sizes = [len(own) for own in rows.ensemble.categories]
+            init = _first_correspondences(init, sizes, n_clusters)
+        found = soft_correspondence(
+            rows,
+            n_clusters,
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            init=init,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=float(self.tol),
+            rng=checks.make_generator(self.random_state),
+        )
+        n_found = int(found.labels.max()) + 1
+        checks.warn_of_fewer(n_found, n_clusters)
+        return Partition(
+            found.labels,
+            n_found,
+            rule=_Surest(found.table, n_found),
+            found={
+                "correspondence": found.correspondences,
+                "objective": found.objective,
+                "n_iter": len(found.objective),
+                "converged": found.converged,
+                "shares": object_shares(rows, found.labels, found.table.shape[1]),
+            },
+            membership=partial(memberships, found.table),
+        )
+
+
+def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
+    """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
+    if not isinstance(init, (list, tuple)):
+        raise TypeError(
+            "init must be 'kmeans', 'clustering', 'random' or a list of one array a clustering, not "
+            f"{type(init).__name__}."
+        )
+    if len(init) != len(n_clusters):
+        raise ValueError(
+            f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
+            f"{len(n_clusters)}."
+        )
+    found = []
+    for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
+        matrix = checks.host_array(matrix, f"init: array {position} must be a matrix of numbers")
+        if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
+            raise ValueError(
+                f"init: array {position} must be numbers of shape {(k_h, k)}, own clusters × those of the consensus, "
+                f"but has shape {matrix.shape} and dtype {matrix.dtype}."
+            )
+        if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
+            raise ValueError(
+                f"init: array {position} must be positive, for what is 0 would stay 0, and from 1e-100 to 1e100."
+            )
+        found.append(matrix.astype(np.float64))
+    return found
+
+
+@dataclass(frozen=True)
+class _Surest:
+    """A rule: the first largest membership of each row."""
+
+    table: np.ndarray
+    n_clusters: int
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        labels = np.empty(len(rows), dtype=np.int64)
+        step = max(4096, devices.scratch(rows.device) // (16 * self.table.shape[1]))
+        for start in range(0, len(rows), step):
+            found = memberships(self.table, rows.take(slice(start, start + step)))
+            labels[start : start + step] = found[:, : self.n_clusters].argmax(axis=1)
+        return labels
 
 
 def soft_correspondence(
-    ensemble: Ensemble | SoftEnsemble,
-    weights: np.ndarray,
+    rows: Rows,
     n_clusters: int,
     *,
     alpha: float = 1.0,
@@ -77,15 +179,13 @@ def soft_correspondence(
     tol: float = 1e-3,
     n_steps: int = STEPS,
     rng: np.random.Generator,
-    device: str = "cpu",
-) -> SoftCorrespondence:
+) -> Correspondence:
     """Minimise eq 3 from some starts, and return where the best of them came to.
 
     Parameters
     ----------
-    ensemble : Ensemble or SoftEnsemble of G rows
-    weights : ndarray (G,), int64, at least 1
-        How many objects each row stands for: the result is that of repeating the rows.
+    rows : Rows
+        Of an Ensemble or a SoftEnsemble; the result is that of repeating each row as often as it counts.
     n_clusters : int
     alpha, beta : float
         How much columns of few clusters are worth, and rows that sum to 1; 0 ≤ alpha < beta · n_clusters.
@@ -106,19 +206,19 @@ def soft_correspondence(
     Examples
     --------
     >>> import numpy as np
-    >>> from gpuens import Ensemble
+    >>> from gpuens import Rows
     >>> from gpuens.partition import soft_correspondence
-    >>> ens = Ensemble([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
-    >>> found = soft_correspondence(ens, np.ones(6, dtype=int), 3, rng=np.random.default_rng(0))
+    >>> rows = Rows([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
+    >>> found = soft_correspondence(rows, 3, rng=np.random.default_rng(0))
     >>> found.labels.tolist(), found.correspondences[1].argmax(axis=1).tolist()
     ([0, 0, 1, 1, 2, 2], [1, 2, 0])
     """
     from threadpoolctl import threadpool_limits
 
-    ensemble = SoftEnsemble.of(ensemble)
+    ensemble = SoftEnsemble.of(rows.ensemble)
     _tables_fit(ensemble, n_clusters)
     with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
-        problem = _Problem(ensemble, weights, n_clusters, alpha, beta, device)
+        problem = _Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = _starts(problem, init, n_init, rng)
         ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)
         table, objective, converged = min(ends, key=lambda end: end[1][-1])
@@ -126,16 +226,7 @@ def soft_correspondence(
     order = _by_first_row(devices.to_host(problem.memberships(table, some)) for some in problem.blocks)
     table = np.ascontiguousarray(table[:, order])
     labels = [devices.to_host(problem.memberships(table, some).argmax(axis=1)) for some in problem.blocks]
-    return SoftCorrespondence(
-        np.concatenate(labels),
-        table,
-        ensemble.split(table),
-        np.array(objective),
-        len(objective),
-        converged,
-        ensemble,
-        device,
-    )
+    return Correspondence(np.concatenate(labels), table, ensemble.split(table), np.array(objective), converged)
 
 
 def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
@@ -149,13 +240,13 @@ def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
     )
 
 
-def memberships(ensemble: Ensemble | SoftEnsemble, table: np.ndarray, *, device: str = "cpu") -> Any:
-    """Return M (G, k) of any rows by eq 6, where ``device`` works.
+def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return M (G, k) of any rows by eq 6, host.
 
     ``table`` (N_c, k): the correspondences of all clusters, as `SoftEnsemble.joined` makes it.
     """
-    ensemble = SoftEnsemble.of(ensemble)
-    return _memberships(ensemble, table, slice(0, ensemble.n_objects), device)
+    ensemble = SoftEnsemble.of(rows.ensemble)
+    return devices.to_host(_memberships(ensemble, table, slice(0, ensemble.n_objects), rows.device))
 
 
 def _memberships(ensemble: SoftEnsemble, table: np.ndarray, some: slice, device: str) -> Any:
@@ -173,15 +264,13 @@ def _rows_of(codes: Any, some: slice) -> Any:
     return codes if some == slice(0, len(codes)) else codes[some].copy(order="F")
 
 
-def object_shares(
-    ensemble: Ensemble | SoftEnsemble, weights: np.ndarray, labels: np.ndarray, n_clusters: int, *, device: str = "cpu"
-) -> list[np.ndarray]:
+def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.ndarray]:
     """Return the share of each own cluster's objects that has each label, one (k_h, n_clusters) a clustering, host.
 
-    ``labels`` (G,) are those of the rows, which stand for ``weights`` objects. Objects count in a soft clustering by
-    their memberships. Shares of a cluster without objects are 0.
+    ``labels`` (G,) are those of the rows. Objects count in a soft clustering by their memberships. Shares of a cluster
+    without objects are 0.
     """
-    ensemble = SoftEnsemble.of(ensemble)
+    ensemble, device, weights = SoftEnsemble.of(rows.ensemble), rows.device, rows.counts
     xp = devices.namespace(device)
     codes, soft = ensemble.codes_on(device), ensemble.soft_on(device)
     counts, labels = xp.asarray(weights), xp.asarray(labels)
@@ -422,11 +511,10 @@ def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     if init == "kmeans":
-        found = label_kmeans(
-            codes, problem.bounds, problem.weights, centred_indicators(problem.bounds), k, n_init=1, rng=rng,
-            device=problem.device,
-        )  # fmt: skip
-        return xp.asarray(found.labels)
+        names = range(len(sizes))
+        hardened = Ensemble.of_codes(codes, [np.arange(size) for size in sizes], list(names))
+        rows = Rows.of(hardened, problem.weights, problem.device)
+        return xp.asarray(label_kmeans(rows, centred_indicators(problem.bounds), k, n_init=1, rng=rng).labels)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
     return xp.asarray(lots)[np.minimum(codes[:, m].astype(np.int64), sizes[m])]

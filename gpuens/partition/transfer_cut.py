@@ -13,80 +13,111 @@ label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is 
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpuens import checks, contingency, kernels, scattered
+from gpuens import checks, contingency
 from gpuens import device as devices
-from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
+from gpuens.partition.base import DIAGONAL, Partition, Partitioner
+from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
+from gpuens.rows import Rows, by_first_row, numbered
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
-RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
 ROUGH = 1e-2  # tolerance that is enough to see that an eigenvalue is far below others
 TINY = 1e-8  # share of the least length of an eigenvector's entries: below it they are rounding
 STEP_BYTES = 2**26  # of points and distances that are worked out at once
 
 
+@dataclass(frozen=True, eq=False)
+class TransferCut(Partitioner):
+    """The transfer cut of the graph of objects and clusters, whose edges weigh what S says of each cluster.
+
+    Parameters
+    ----------
+    n_init : int
+        Restarts of the final k-means.
+    random_state : int, None or numpy.random.Generator
+        For the final k-means; the same seed gives the same labels.
+    """
+
+    n_init: int = 10
+    random_state: Any = 0
+    takes = DIAGONAL
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_runs(self.n_init)
+        checks.make_generator(self.random_state)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        weights = similarity.weights.astype(np.float64)
+        return transfer_cut(rows, weights, n_clusters, n_init=self.n_init, random_state=self.random_state)
+
+
 def transfer_cut(
-    ensemble: Ensemble,
+    rows: Rows,
     cluster_weights: np.ndarray,
-    sizes: np.ndarray,
     n_clusters: int,
     *,
     n_init: int = 10,
     random_state: int | np.random.Generator | None = 0,
-    device: str = "cpu",
-) -> np.ndarray:
-    """Return the label of each row, 0 … in the order of the clusters' first rows.
+) -> Partition:
+    """Return the partition of rows, in memory or in pieces, with labels in the order of the clusters' first rows.
+
+    Restarts of k-means see 10,000 of the rows, or of the objects of rows in pieces. The iterations of the best of them
+    are sums over the pieces, whose points are worked out again every time rather than held.
 
     Parameters
     ----------
-    ensemble : Ensemble of G rows
+    rows : Rows
     cluster_weights : ndarray (N_c,), float64
         The weight w of each cluster's edges; positive.
-    sizes : ndarray (G,), int64
-        How many objects each row stands for.
     n_clusters : int
     n_init : int
         Restarts of k-means.
     """
-    n_clusters = checks.check_n_clusters(n_clusters, len(sizes))
+    n_clusters = checks.check_n_clusters(n_clusters, rows.n_rows)
     checks.check_runs(n_init)
-    _points_fit(len(sizes), ensemble.n_clusters, n_clusters, device)
-    table, _ = _table(ensemble, cluster_weights, sizes, n_clusters, device)
-    points = _all_points(ensemble.codes_on(device), ensemble.offsets, table, device)
-    labels = _kmeans(points, sizes, n_clusters, n_init, checks.make_generator(random_state), device)
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
+    rng = checks.make_generator(random_state)
+    if not rows.here:
+        return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters)[0], n_clusters, n_init, rng)
+    _points_fit(rows.n_rows, rows.n_clusters, n_clusters, rows.device)
+    table, _ = _table(rows, cluster_weights, n_clusters)
+    return Partition.of_labels(
+        by_first_row(kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device))
+    )
 
 
-def embedding(
-    ensemble: Ensemble, cluster_weights: np.ndarray, sizes: np.ndarray, n_dimensions: int, *, device: str = "cpu"
-) -> tuple[Any, np.ndarray]:
-    """Return (G, n_dimensions) float64 rows of length 1, where ``device`` works, and the eigenvalues, largest first.
+def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[Any, np.ndarray]:
+    """Return (G, n_dimensions) float64 rows of length 1, where the device works, and the eigenvalues, largest first.
 
     There are fewer dimensions than asked for when there are fewer clusters.
     """
-    table, values = _table(ensemble, cluster_weights, sizes, n_dimensions, device)
-    return _points(ensemble.codes_on(device), ensemble.offsets, table, device), values
+    table, values = _table(rows, cluster_weights, n_dimensions)
+    return _embedded(rows, table)[0], values
 
 
-def _table(
-    ensemble: Ensemble, cluster_weights: np.ndarray, sizes: np.ndarray, n_dimensions: int, device: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the table (N_c, d) whose rows of a row's clusters sum to its point, host, and the eigenvalues."""
-    codes, offsets = ensemble.codes_on(device), ensemble.offsets
-    share = _shares(ensemble, sizes, cluster_weights, device=device)
-    on_device = devices.namespace(device).asarray(share)
+    if rows.here:  # what is the same in every product is worked out once
+        share = _shares(rows, cluster_weights)
+        return _leading(
+            rows.cluster_sizes(),
+            cluster_weights,
+            n_dimensions,
+            lambda: contingency.intersections(rows.ensemble, share, "dense", device=rows.device),
+            partial(_there_and_back, rows, rows.xp.asarray(share)),
+        )
     return _leading(
-        objects_in(ensemble, sizes, device=device),
+        rows.cluster_sizes(),
         cluster_weights,
         n_dimensions,
-        lambda: contingency.intersections(ensemble, share, layout="dense", device=device),
-        lambda v: _there_and_back(codes, offsets, on_device, v, device),
+        lambda: rows.sum(_gram, cluster_weights),
+        lambda v: rows.sum(_product, cluster_weights, v),
     )
 
 
@@ -102,16 +133,27 @@ def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) ->
     )
 
 
-def objects_in(ensemble: Ensemble, sizes: np.ndarray, *, device: str = "cpu") -> np.ndarray:
-    """Return the number of objects in each cluster (N_c,), float64, host."""
-    sums = cluster_sums(ensemble.codes_on(device), ensemble.offsets, sizes.astype(np.float64), device=device)
-    return devices.to_host(sums)
-
-
-def _shares(ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, *, device: str) -> np.ndarray:
+def _shares(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
     """Return n_g / (D_X)_g of each row (G,), host."""
-    degree = devices.to_host(row_sums(ensemble.codes_on(device), ensemble.offsets, cluster_weights, device=device))
-    return sizes / degree
+    degree = devices.to_host(row_sums(rows.codes, rows.offsets, cluster_weights, device=rows.device))
+    found: np.ndarray = rows.counts / degree
+    return found
+
+
+def _gram(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
+    share = _shares(rows, cluster_weights)
+    gram: np.ndarray = contingency.intersections(rows.ensemble, share, "dense", device=rows.device)
+    return gram
+
+
+def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return _there_and_back(rows, rows.xp.asarray(_shares(rows, cluster_weights)), v)
+
+
+def _there_and_back(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
+    """Return Bᵀ diag(share) B v (N_c,), host."""
+    on_rows = share * row_sums(rows.codes, rows.offsets, v, device=rows.device)
+    return devices.to_host(cluster_sums(rows.codes, rows.offsets, on_rows, device=rows.device))
 
 
 def _leading(
@@ -149,38 +191,28 @@ def _leading(
     return scale[:, None] * vectors, values
 
 
-def _points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
-    return _embedded(codes, offsets, table, device)[0]
-
-
-def _all_points(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> Any:
+def _all_points(rows: Rows, table: np.ndarray) -> Any:
     """Return points (G, d); of more rows than restarts see as float32, made some rows after others.
 
     That is half the memory and its traffic, and rows of length 1 lose nothing that matters.
     """
-    if len(codes) <= RESTARTS_ON:
-        return _points(codes, offsets, table, device)
-    points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
-    at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
-    for start in range(0, len(codes), at_once):
+    if len(rows) <= RESTARTS_ON:
+        return _embedded(rows, table)[0]
+    points = rows.xp.empty((len(rows), table.shape[1]), dtype=np.float32)
+    at_once = max(256, min(STEP_BYTES, devices.scratch(rows.device)) // (16 * table.shape[1]))
+    for start in range(0, len(rows), at_once):
         some = slice(start, start + at_once)
-        points[some] = _points(codes[some].copy(order="F"), offsets, table, device)
+        points[some] = _embedded(rows.take(some), table)[0]
     return points
 
 
-def _embedded(codes: Any, offsets: np.ndarray, table: np.ndarray, device: str) -> tuple[Any, Any]:
+def _embedded(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
     """Return points (G, d) scaled to length 1, and what they were scaled by (G, 1)."""
-    points = row_lookups(codes, offsets, table, device=device)
+    points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     length = np.where(length > 0, length, 1.0)
     points /= length
     return points, length
-
-
-def _there_and_back(codes: Any, offsets: np.ndarray, share: Any, v: np.ndarray, device: str) -> np.ndarray:
-    """Return Bᵀ diag(share) B v (N_c,), host."""
-    on_rows = share * row_sums(codes, offsets, v, device=device)
-    return devices.to_host(cluster_sums(codes, offsets, on_rows, device=device))
 
 
 def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -257,76 +289,11 @@ def _iterate(
     return values[order], vectors[:, order]
 
 
-def _kmeans(points: Any, sizes: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
-    from sklearn.exceptions import ConvergenceWarning
-
-    seed = int(rng.integers(2**31))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        if len(points) <= RESTARTS_ON:
-            labels = _restarts(devices.to_host(points), sizes, k, n_init, seed).labels_
-        else:
-            sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
-            chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
-            best = _restarts(chosen, sizes[sample], k, n_init, seed)
-            labels = devices.to_host(lloyd(points, sizes, best.cluster_centers_, device=device))
-    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-        checks.warn_of_fewer(len(np.unique(labels)), k)
-    return labels
-
-
-def _restarts(points: np.ndarray, sizes: np.ndarray, k: int, n_init: int, seed: int) -> Any:
-    from sklearn.cluster import KMeans
-
-    return KMeans(k, n_init=n_init, max_iter=100, random_state=seed).fit(points, sample_weight=sizes)
-
-
-@kernels.primitive
-def lloyd(points: np.ndarray, sizes: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the labels (G,) of k-means begun at ``centers`` (k, d), row g of ``points`` (G, d) counting sizes[g]."""
-    from sklearn.cluster import KMeans
-
-    onwards = KMeans(len(centers), init=centers, n_init=1, max_iter=100, copy_x=False)
-    return onwards.fit(points, sample_weight=sizes).labels_
-
-
-@lloyd.kernel
-def _(points: Any, sizes: Any, centers: Any, *, device: str) -> Any:
-    """Products of matrices, with scikit-learn's rules for when to stop; a cluster left empty keeps its center."""
-    xp = devices.namespace(device)
-    sizes = xp.asarray(sizes, dtype=np.float32)
-    centers = xp.asarray(centers, dtype=np.float32)
-    names = xp.arange(len(centers))
-    enough = 1e-4 * float(points.var(axis=0).mean())
-    at_once = max(1, devices.scratch(device) // (12 * len(centers)))
-    pieces = [slice(start, start + at_once) for start in range(0, len(points), at_once)]
-    labels = xp.full(len(points), -1, dtype=np.int64)
-    for _ in range(100):
-        half_square = (centers * centers).sum(axis=1) / 2
-        before, total, weight = labels.copy(), xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32)
-        for some in pieces:
-            labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
-            counts_for = (labels[some, None] == names) * sizes[some, None]
-            total += counts_for.T @ points[some]
-            weight += counts_for.sum(axis=0)
-        if bool((labels == before).all()):
-            return labels
-        moved = xp.where(weight[:, None] > 0, total / xp.maximum(weight, 1.0)[:, None], centers)
-        shift = float(((moved - centers) ** 2).sum())
-        centers = moved
-        if shift <= enough:
-            break
-    half_square = (centers * centers).sum(axis=1) / 2
-    for some in pieces:
-        labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
-    return labels
-
-
 # --- rows in pieces ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class TransferCut:
+class NearestCenter:
     """A rule: each row goes to the nearest of some centers, where the transfer cut embeds it.
 
     How near is looked up, label by label, so that a row has one answer whatever rows stand beside it.
@@ -337,93 +304,53 @@ class TransferCut:
     towards: np.ndarray  # (N_c, k): the products of both
 
     @classmethod
-    def to(cls, centers: np.ndarray, table: np.ndarray) -> "TransferCut":
+    def to(cls, centers: np.ndarray, table: np.ndarray) -> "NearestCenter":
         return cls(table, centers, table @ centers.T)
 
-    def __call__(self, ensemble: Ensemble, *, device: str) -> np.ndarray:
-        found = [devices.to_host(labels) for _, _, labels in self.nearest(ensemble, device)]
-        return np.concatenate(found)
+    def __call__(self, rows: Rows) -> np.ndarray:
+        return np.concatenate([devices.to_host(labels) for _, _, labels in self.nearest(rows)])
 
-    def nearest(self, ensemble: Ensemble, device: str) -> Iterator[tuple[slice, Any, Any]]:
+    def nearest(self, rows: Rows) -> Iterator[tuple[Rows, Any, Any]]:
         """Yield some rows after others, their points and the center that each is nearest to."""
-        codes, offsets = ensemble.codes_on(device), ensemble.offsets
-        half_square = devices.namespace(device).asarray((self.centers * self.centers).sum(axis=1) / 2)
+        half_square = rows.xp.asarray((self.centers * self.centers).sum(axis=1) / 2)
         at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(self.centers))))
-        for start in range(0, max(1, len(codes)), at_once):
-            some = slice(start, start + at_once)
-            rows = codes[some].copy(order="F")
-            points, length = _embedded(rows, offsets, self.table, device)
-            nearness = row_lookups(rows, offsets, self.towards, device=device)
+        for start in range(0, max(1, len(rows)), at_once):
+            some = rows.take(slice(start, start + at_once))
+            points, length = _embedded(some, self.table)
+            nearness = row_lookups(some.codes, some.offsets, self.towards, device=some.device)
             nearness /= length
             nearness -= half_square
             yield some, points, nearness.argmax(axis=1)
 
 
-def learn_transfer_cut(
-    rows: scattered.Pieces,
-    cluster_weights: np.ndarray,
-    n_clusters: int,
-    *,
-    n_init: int = 10,
-    random_state: int | np.random.Generator | None = 0,
-) -> scattered.Numbered:
-    """Do what `transfer_cut` does of rows in pieces; return a rule that labels any rows.
-
-    The eigenvectors are the same. Restarts of k-means see 10,000 objects drawn from all pieces, and the iterations of
-    the best of them are sums over the pieces, whose points are worked out again every time rather than held.
-    """
+def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Partition:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    rng = checks.make_generator(random_state)
-    table, _ = _leading(
-        rows.sum(objects_in),
-        cluster_weights,
-        n_clusters,
-        lambda: rows.sum(_gram, cluster_weights),
-        lambda v: rows.sum(_product, cluster_weights, v),
-    )
-    ensemble, counts = scattered.draw(rows, RESTARTS_ON, rng)
-    points = _points(ensemble.codes, ensemble.offsets, table, "cpu").astype(np.float32)
-    enough = 1e-4 * float(points.var(axis=0).mean())
+    drawn = rows.draw(RESTARTS_ON, rng)
+    points = _embedded(drawn, table)[0].astype(np.float32)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below of all rows
         k = min(n_clusters, len(points))
-        best = _restarts(points, counts, k, n_init, int(rng.integers(2**31)))
-        rule = TransferCut.to(best.cluster_centers_.astype(np.float64), table)
-    for _ in range(100):
-        sums = rows.sum(_sums_of_points, rule)
-        total, weight = sums[:, :-1], sums[:, -1:]
-        moved = np.where(weight > 0, total / np.maximum(weight, 1.0), rule.centers)
-        shift = float(((moved - rule.centers) ** 2).sum())
-        rule = TransferCut.to(moved, table)
-        if shift <= enough:
-            break
-    found = scattered.numbered(rule, len(rule.centers), rows)
-    checks.warn_of_fewer(found.n_labels, n_clusters)
-    return found
+        best = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
+    first = best.cluster_centers_.astype(np.float64)
+
+    def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sums = rows.sum(_sums_of_points, NearestCenter.to(centers, table))
+        return sums[:, :-1], sums[:, -1:]
+
+    centers = descend(first, 1e-4 * float(points.var(axis=0).mean()), sums_of)
+    rule = numbered(NearestCenter.to(centers, table), len(centers), rows)
+    checks.warn_of_fewer(rule.n_labels, n_clusters)
+    return Partition(None, rule.n_labels, rule=rule)
 
 
-def _gram(ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, *, device: str) -> np.ndarray:
-    share = _shares(ensemble, sizes, cluster_weights, device=device)
-    gram: np.ndarray = contingency.intersections(ensemble, share, layout="dense", device=device)
-    return gram
-
-
-def _product(
-    ensemble: Ensemble, sizes: np.ndarray, cluster_weights: np.ndarray, v: np.ndarray, *, device: str
-) -> np.ndarray:
-    share = devices.namespace(device).asarray(_shares(ensemble, sizes, cluster_weights, device=device))
-    return _there_and_back(ensemble.codes_on(device), ensemble.offsets, share, v, device)
-
-
-def _sums_of_points(ensemble: Ensemble, sizes: np.ndarray, rule: TransferCut, *, device: str) -> np.ndarray:
+def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:
     """Return the sum of the points nearest to each center (k, d), and in a column more how many objects they are."""
     k, d = rule.centers.shape
     sums = np.zeros((k, d + 1))
-    for some, points, labels in rule.nearest(ensemble, device):
-        xp, own = devices.namespace(device), sizes[some]
-        own = xp.asarray(own, dtype=np.float64)
+    for some, points, labels in rule.nearest(rows):
+        own = some.xp.asarray(some.counts, dtype=np.float64)
         for j in range(d):
             sums[:, j] += devices.to_host(np.bincount(labels, weights=own * points[:, j], minlength=k))
         sums[:, d] += devices.to_host(np.bincount(labels, weights=own, minlength=k))

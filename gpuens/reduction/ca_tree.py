@@ -17,9 +17,9 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups, pack_rows
+from gpuens.rows import Rows, as_rows
 
 
 class CATree:
@@ -38,7 +38,7 @@ class CATree:
         quadratic in the rows of a node.
     order : {"given", "coarse", "fine"}
         The order in which the clusterings refine the tree: as they are, those of few clusters first, or of many.
-    weights : {"size", "unit"}
+    counts : {"size", "unit"}
         What a node counts for: its objects, or 1 as in the paper.
 
     Raises
@@ -59,7 +59,7 @@ class CATree:
     >>> import gpuens as ge
     >>> labels = ge.Ensemble([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5, [0] * 4 + [1] * 3 + [2]])
     >>> reduced = ge.CATree(tau=0.4).reduce(labels)
-    >>> reduced.weights.tolist(), reduced.membership.tolist()
+    >>> reduced.counts.tolist(), reduced.row_of.tolist()
     ([4, 4], [0, 0, 0, 0, 1, 1, 1, 1])
     >>> ge.CATree().grow(labels).radii.tolist()
     [0, 0, 0, 0, 1, 1, 2]
@@ -72,30 +72,26 @@ class CATree:
         n_des: int | None = 32,
         order: str = "given",
         *,
-        weights: str = "size",
+        counts: str = "size",
     ) -> None:
         self.tau = checks.check_between(tau, "tau", 0.0, 1.0)
         self.gamma = checks.check_real(gamma, "gamma", above=0.0, at_most=1.0)
         self.n_des = None if n_des is None else checks.check_integer(n_des, "n_des", minimum=1)
         self.order = checks.check_choice(order, "order", ("given", "coarse", "fine"))
-        self.weights = checks.check_choice(weights, "weights", ("size", "unit"))
+        self.counts = checks.check_choice(counts, "counts", ("size", "unit"))
 
-    def grow(self, ensemble: Any, counts: np.ndarray | None = None) -> "Tree":
-        """Return the whole tree of an ensemble, measured; cutting it is cheap.
+    def grow(self, labels: Any) -> "Tree":
+        """Return the whole tree of ``labels`` (Rows, or what Ensemble takes), measured; cutting it is cheap."""
+        return grow(as_rows(labels), self.n_des, self.order)
 
-        ``counts`` (N,) int64: how many objects each row of the ensemble stands for, 1 if not given.
-        """
-        ensemble = Ensemble(ensemble)
-        return grow(ensemble, self.n_des, self.order, counts, device=devices.resolve("auto", ensemble.device_kind))
-
-    def reduce(self, ensemble: Ensemble, counts: np.ndarray | None = None) -> Reduction:
+    def reduce(self, labels: Any) -> Reduction:
         """Return the representatives of the nodes kept, what they count for, and where each object belongs."""
-        return self.grow(ensemble, counts).reduce(self.tau, self.gamma, weights=self.weights)
+        return self.grow(labels).reduce(self.tau, self.gamma, counts=self.counts)
 
     def __repr__(self) -> str:
         return (
             f"CATree(tau={self.tau!r}, gamma={self.gamma!r}, n_des={self.n_des!r}, order={self.order!r}, "
-            f"weights={self.weights!r})"
+            f"counts={self.counts!r})"
         )
 
 
@@ -132,12 +128,11 @@ class Tree:
         shape: "_Shape",
         radii: np.ndarray,
         representatives: np.ndarray,
-        device: str,
     ) -> None:
         self.parents, self.splits, self.first, self.last = shape.parents, shape.splits, shape.first, shape.last
         self.radii, self.representatives, self.clusterings = radii, representatives, clusterings
-        self._groups, self._leaves, self._rows, self._shape, self._device = groups, leaves, rows, shape, device
-        reached = np.concatenate([[0], np.cumsum(groups.weights[leaves])])
+        self._groups, self._leaves, self._rows, self._shape = groups, leaves, rows, shape
+        reached = np.concatenate([[0], np.cumsum(groups.counts[leaves])])
         self.counts = reached[self.last + 1] - reached[self.first]
 
     @property
@@ -176,9 +171,9 @@ class Tree:
         nodes = self.cut(tau)
         return len(self._largest(nodes, gamma)) / len(nodes)
 
-    def reduce(self, tau: float, gamma: float = 1.0, *, weights: str = "size") -> Reduction:
+    def reduce(self, tau: float, gamma: float = 1.0, *, counts: str = "size") -> Reduction:
         """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
-        checks.check_choice(weights, "weights", ("size", "unit"))
+        checks.check_choice(counts, "counts", ("size", "unit"))
         nodes = self.cut(tau)
         kept = self._largest(nodes, gamma)
         ends = nodes.copy()
@@ -191,12 +186,15 @@ class Tree:
         row_of[kept[order]] = np.arange(len(kept))
         of_group = np.empty(self.n_leaves, dtype=np.int64)
         of_group[self._leaves] = np.repeat(row_of[ends], self.last[nodes] - self.first[nodes] + 1)
-        groups, xp = self._groups, devices.namespace(devices.kind_of(self._groups.membership))
-        counts = self.counts[kept[order]] if weights == "size" else np.ones(len(kept), dtype=np.int64)
+        groups = self._groups
         return NodesOfTree(
-            groups.ensemble.take(xp.asarray(represented[order])),
-            counts,
-            xp.asarray(of_group)[groups.membership],
+            groups.rows.take(
+                represented[order],
+                self.counts[kept[order]] if counts == "size" else np.ones(len(kept), dtype=np.int64),
+            ),
+            groups.rows.xp.asarray(of_group)[groups.row_of],
+            distinct=groups.ensemble,
+            row_of_distinct=of_group,
             cut_tree=(self, tau, gamma),
         )
 
@@ -205,10 +203,8 @@ class Tree:
         marks = np.zeros(len(self), dtype=np.uint8)
         marks[kept] = 2
         _mark_ancestors(self.parents, marks)
-        shape = self._shape
-        ends = descend(
-            self._rows, shape.starts, shape.children, self.representatives, marks, nodes, device=self._device
-        )
+        shape, device = self._shape, self._groups.rows.device
+        ends = descend(self._rows, shape.starts, shape.children, self.representatives, marks, nodes, device=device)
         return devices.to_host(ends)
 
 
@@ -219,16 +215,14 @@ class NodesOfTree(Reduction):
     cut_tree: tuple[Tree, float, float] | None = None
 
 
-def grow(
-    ensemble: Ensemble, n_des: int | None, order: str, counts: np.ndarray | None = None, *, device: str = "cpu"
-) -> Tree:
-    """Return the CA-tree of an ensemble: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""
-    xp, groups = devices.namespace(device), core_groups(ensemble, counts, device=device)
-    n_clusters = np.diff(ensemble.offsets)
+def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
+    """Return the CA-tree of rows: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""
+    xp, device, groups = labels.xp, labels.device, core_groups(labels)
+    n_clusters = np.diff(labels.offsets)
     clusterings = np.argsort({"given": 0, "coarse": 1, "fine": -1}[order] * n_clusters, kind="stable")
-    codes = groups.ensemble.codes_on(device)[:, xp.asarray(clusterings)]
+    codes = groups.rows.codes[:, xp.asarray(clusterings)]
     if order == "given":
-        leaves = np.arange(len(groups.weights))
+        leaves = np.arange(len(groups.rows))
     else:
         words = pack_rows(xp.asfortranarray(codes), n_clusters[clusterings] + 1, device=device)
         leaves = devices.to_host(xp.lexsort(words[::-1]))
@@ -237,7 +231,7 @@ def grow(
     radii, representatives = measure_nodes(
         rows, shape.starts, shape.children, shape.first, shape.last, shape.levels, n_des or 0, device=device
     )
-    return Tree(groups, leaves, clusterings, rows, shape, radii, representatives, device)
+    return Tree(groups, leaves, clusterings, rows, shape, radii, representatives)
 
 
 # --- the shape of the tree --------------------------------------------------------------------------------------------

@@ -11,53 +11,49 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens import kernels
-from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
+from gpuens.rows import Rows, as_rows
 
 
 class CoreGroups:
     """The exact reduction: one representative for each distinct label row.
 
     >>> import gpuens as ge
-    >>> reduced = ge.CoreGroups().reduce(ge.Ensemble([[1, 0, 0, 1], [0, 3, 3, 0], [2, 1, 1, 2]]))
-    >>> reduced.weights.tolist(), reduced.membership.tolist()
+    >>> reduced = ge.CoreGroups().reduce([[1, 0, 0, 1], [0, 3, 3, 0], [2, 1, 1, 2]])
+    >>> reduced.counts.tolist(), reduced.row_of.tolist()
     ([2, 2], [1, 0, 0, 1])
     """
 
-    def reduce(self, ensemble: Ensemble, counts: np.ndarray | None = None) -> Reduction:
-        """Return the distinct rows in lexicographic order, their counts, and each object's row.
+    def reduce(self, labels: Any) -> Reduction:
+        """Return the distinct rows in lexicographic order, their counts, and the one of each row of ``labels``.
 
-        ``counts`` (N,) int64: how many objects each row of the ensemble stands for, 1 if not given.
+        ``labels``: Rows, or anything that Ensemble takes.
         """
-        ensemble = Ensemble(ensemble)
-        return core_groups(ensemble, counts, device=devices.resolve("auto", ensemble.device_kind))
+        return core_groups(as_rows(labels))
 
     def __repr__(self) -> str:
         return "CoreGroups()"
 
 
-def core_groups(ensemble: Ensemble, counts: np.ndarray | None = None, *, device: str = "cpu") -> Reduction:
-    """Return the core groups of an ensemble: O(N M) to pack, O(N log N) a word to sort.
-
-    ``counts`` (N,) int64: how many objects each row stands for already.
-    """
-    xp = devices.namespace(device)
-    words = pack_rows(ensemble.codes_on(device), np.diff(ensemble.offsets) + 1, device=device)
+def core_groups(rows: Rows) -> Reduction:
+    """Return the core groups of rows: O(N M) to pack, O(N log N) a word to sort."""
+    xp, n_rows = rows.xp, len(rows)
+    words = pack_rows(rows.codes, np.diff(rows.offsets) + 1, device=rows.device)
     order = xp.lexsort(words[::-1])
-    first = xp.zeros(ensemble.n_objects, dtype=bool)
+    first = xp.zeros(n_rows, dtype=bool)
     first[:1] = True
     for word in words:
         ordered = word[order]
         first[1:] |= ordered[1:] != ordered[:-1]
-    membership = xp.empty(ensemble.n_objects, dtype=np.int64)
-    membership[order] = xp.cumsum(first) - 1
+    row_of = xp.empty(n_rows, dtype=np.int64)
+    row_of[order] = xp.cumsum(first) - 1
     starts = xp.flatnonzero(first)
-    bounds = np.append(devices.to_host(starts), ensemble.n_objects)
-    weights = np.diff(bounds)
-    if counts is not None:
-        reached = np.concatenate([[0], np.cumsum(counts[devices.to_host(order)])])
-        weights = reached[bounds[1:]] - reached[bounds[:-1]]
-    return Reduction(ensemble.take(order[starts]), weights, membership)
+    bounds = np.append(devices.to_host(starts), n_rows)
+    counts = np.diff(bounds)
+    if rows.n_objects > n_rows:  # some stand for several
+        reached = xp.cumsum(xp.asarray(rows.counts)[order])[xp.asarray(bounds[1:] - 1)]
+        counts = np.diff(devices.to_host(reached), prepend=0)
+    return Reduction(rows.take(order[starts], counts), row_of)
 
 
 @kernels.primitive

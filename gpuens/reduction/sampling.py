@@ -7,9 +7,9 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.ensemble import Ensemble
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import as_rows
 
 
 class Sample:
@@ -48,7 +48,7 @@ class Sample:
     >>> import gpuens as ge
     >>> labels = ge.Ensemble([[0] * 50 + [1] * 50, [0] * 60 + [1] * 40, ([0] * 9 + [1]) * 10])
     >>> reduced = ge.Sample(20, random_state=0).reduce(labels)
-    >>> int(reduced.weights.sum()), len(reduced.membership)
+    >>> int(reduced.counts.sum()), len(reduced.row_of)
     (20, 100)
     >>> consensus = ge.EAC(n_clusters=2, reduction=ge.Sample(20)).fit_predict(labels)
     >>> consensus.shape
@@ -64,23 +64,31 @@ class Sample:
         self.random_state = random_state
         self.by = checks.check_choice(by, "by", ("mean", "sum"))
 
-    def reduce(self, ensemble: Ensemble) -> Reduction:
-        """Return the distinct rows of the objects drawn, how many were drawn of each, and the rows not drawn."""
-        ensemble = Ensemble(ensemble)
-        device = devices.resolve("auto", ensemble.device_kind)
-        xp, groups = devices.namespace(device), core_groups(ensemble, device=device)
-        drawn = self.draw(ensemble.n_objects)
-        counts = devices.to_host(np.bincount(groups.membership[xp.asarray(drawn)], minlength=len(groups.weights)))
+    def reduce(self, labels: Any) -> Reduction:
+        """Return the distinct rows of the objects drawn, how many were drawn of each, and the rows not drawn.
+
+        ``labels``: Rows, of which each must be one object, or anything that Ensemble takes.
+        """
+        rows = as_rows(labels)
+        if rows.n_objects != len(rows):
+            raise ValueError(
+                f"Sample draws objects, but the {len(rows)} rows stand for {rows.n_objects} of them; give it the "
+                "labels of the objects."
+            )
+        xp, groups = rows.xp, core_groups(rows)
+        drawn = self.draw(len(rows))
+        counts = devices.to_host(np.bincount(groups.row_of[xp.asarray(drawn)], minlength=len(groups.rows)))
         sampled, others = np.flatnonzero(counts), np.flatnonzero(counts == 0)
         place = np.empty(len(counts), dtype=np.int64)
         place[sampled] = np.arange(len(sampled))
         place[others] = len(sampled) + np.arange(len(others))
         return Reduction(
-            groups.ensemble.take(xp.asarray(sampled)),
-            counts[sampled],
-            xp.asarray(place)[groups.membership],
-            others=groups.ensemble.take(xp.asarray(others)) if len(others) else None,
+            groups.rows.take(sampled, counts[sampled]),
+            xp.asarray(place)[groups.row_of],
+            others=groups.rows.take(others) if len(others) else None,
             label_by=self.by,
+            distinct=groups.ensemble,
+            row_of_distinct=place,
         )
 
     def draw(self, n_objects: int) -> np.ndarray:

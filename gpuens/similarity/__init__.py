@@ -1,14 +1,38 @@
 """The similarities of the field, as cluster-level matrices S: objects are as similar as B S Bᵀ says."""
 
 from gpuens.contingency import entropy
-from gpuens.similarity.coassociation import coassociation, eci, eci_from_entropy, lwca
-from gpuens.similarity.coupled import coupled_clusters, coupled_objects, coupled_operator
-from gpuens.similarity.mapping import mapping_coefficients
-from gpuens.similarity.neighborhood import common_neighbors
+from gpuens.similarity.base import Measure, Similarity
+from gpuens.similarity.blocks import Blocks
+from gpuens.similarity.coassociation import LWCA, Coassociation, coassociation, eci, eci_from_entropy, lwca
+from gpuens.similarity.coupled import Coupled, coupled_clusters, coupled_objects, coupled_operator
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.full import Full
+from gpuens.similarity.mapping import Mapping, mapping_coefficients
+from gpuens.similarity.neighborhood import CommonNeighbors, common_neighbors
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.revised import revised_coassociation, revised_operator
 
+# by the names that `gpuens.Consensus` and the command line take
+SIMILARITIES = {
+    "coassociation": Coassociation,
+    "common-neighbors": CommonNeighbors,
+    "coupled": Coupled,
+    "lwca": LWCA,
+    "mapping": Mapping,
+}
+
 __all__ = [
+    "LWCA",
+    "SIMILARITIES",
+    "Blocks",
+    "Coassociation",
+    "CommonNeighbors",
+    "Coupled",
+    "Diagonal",
+    "Full",
+    "Mapping",
+    "Measure",
+    "Similarity",
     "coassociation",
     "common_neighbors",
     "coupled_clusters",

@@ -3,18 +3,79 @@
 Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kernels
+from gpuens import checks
 from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.contingency import entropy
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import row_sums
+from gpuens.contingency import entropy, entropy_of, intersections_of
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import Features, Measure, weights_of_clusters
+from gpuens.similarity.diagonal import Diagonal
 
 LEAST_ECI = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class Coassociation(Measure):
+    """Co-association: the share of the clusterings that put two objects into one cluster, S = I / M (eq 12).
+
+    Parameters
+    ----------
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 1], [0, 1, 1]])
+    >>> ge.similarity.Coassociation()(rows).tile(rows, 0, 1).tolist()
+    [[1.0, 0.5, 0.0]]
+    """
+
+    weights: Any = None
+    kind = "diagonal"
+    learns_by_sums = True
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
+        if self.weights is None:
+            return Diagonal(np.ones(rows.n_clusters, dtype=np.int64), rows.offsets)
+        return Diagonal(weights_of_clusters(self.weights, rows), rows.offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class LWCA(Measure):
+    """Locally weighted co-association: each shared cluster counts by its ECI, S = diag(ECI) / M (eq 15).
+
+    Parameters
+    ----------
+    theta : float > 0
+        How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1], [0, 0, 1, 1]])
+    >>> ge.similarity.LWCA(theta=0.5)(rows).tile(rows, 0, 1).round(2).tolist()
+    [[0.7, 0.7, 0.2, 0.0]]
+    """
+
+    theta: float = 0.4
+    weights: Any = None
+    kind = "diagonal"
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_real(self.theta, "theta", above=0.0)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
+        index = eci(rows, self.theta)
+        weights = index if self.weights is None else index * weights_of_clusters(self.weights, rows)
+        return Diagonal(weights, rows.offsets, eci=index)
 
 
 def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "auto") -> np.ndarray:
@@ -22,7 +83,7 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     theta : float > 0
         How mildly uncertainty is punished; the paper recommends [0.2, 1].
     weights : array (n_objects,), optional
@@ -45,8 +106,9 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     >>> ge.similarity.eci([[0, 0, 0, 1], [0, 0, 1, 1]], theta=0.5).round(2).tolist()
     [0.4, 1.0, 1.0, 0.37]
     """
-    ens = Ensemble(ens)
-    return eci_from_entropy(entropy(ens, weights, device=device), theta, ens.n_clusterings)
+    of = as_rows(ens, device)
+    h = entropy(of, weights) if of.here else entropy_of(intersections_of(of), of.offsets)
+    return eci_from_entropy(h, theta, of.n_clusterings)
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
@@ -67,7 +129,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         Which block; None is all objects. The whole N × N matrix is for small N.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -88,8 +150,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     >>> ge.similarity.coassociation([[0, 0, 1], [0, 1, 1]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
-    ens = Ensemble(ens)
-    return _block(ens, np.ones(ens.n_clusters), rows, cols, devices.resolve(device, ens.device_kind))
+    return _block(Coassociation(), as_rows(ens, device), rows, cols)
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
@@ -103,70 +164,9 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, de
     >>> ge.similarity.lwca([[0, 0, 0, 1], [0, 0, 1, 1]], theta=0.5, rows=[0], cols=[1, 2]).round(2).tolist()
     [[0.7, 0.2]]
     """
-    ens = Ensemble(ens)
-    device = devices.resolve(device, ens.device_kind)
-    return _block(ens, eci(ens, theta, device=device), rows, cols, device)
+    return _block(LWCA(theta), as_rows(ens, device), rows, cols)
 
 
-def self_similarities(ens: Ensemble, cluster_weights: np.ndarray, *, device: str = "cpu") -> np.ndarray:
-    """Return how similar each row is to another object with the same row, Σ of its clusters' weights / M (host)."""
-    sums = row_sums(ens.codes_on(device), ens.offsets, cluster_weights, device=device)
-    return devices.to_host(sums) / ens.n_clusterings
-
-
-def _block(ens: Ensemble, cluster_weights: np.ndarray, rows: Any, cols: Any, device: str) -> Any:
-    budget = devices.memory_budget(device)
-    rows, cols = checks.check_block(rows, cols, ens.n_objects, budget, "co-association")
-    xp, codes = devices.namespace(device), ens.codes_on(device)
-    block = coassociation_tile(
-        codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, cluster_weights, device=device
-    )
-    return devices.move(block, ens.device_kind)
-
-
-@kernels.primitive
-def coassociation_tile(
-    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray
-) -> np.ndarray:
-    """Return Σ_m w[shared cluster] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
-    row_codes = np.ascontiguousarray(row_codes)
-    col_codes = np.asfortranarray(col_codes)
-    block = np.zeros((len(row_codes), len(col_codes)))
-
-    def work(start: int, stop: int) -> None:
-        _tile(start, stop, row_codes, col_codes, offsets, cluster_weights, block)
-
-    devices.over_ranges(work, len(row_codes), grain=64)
-    return block
-
-
-@coassociation_tile.kernel
-def _(row_codes: Any, col_codes: Any, offsets: Any, cluster_weights: Any, *, device: str) -> Any:
-    xp = devices.namespace(device)
-    n_rows, n_clusterings = row_codes.shape
-    n_cols = len(col_codes)
-    block = xp.zeros((n_rows, n_cols))
-    kernels.launch(
-        "coassociation_tile", (kernels.blocks(n_cols, 32), kernels.blocks(n_rows, 8)), (32, 8),
-        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets),
-         xp.asarray(cluster_weights, dtype=np.float64), block, n_rows, n_cols, n_clusterings),
-        device=device, shared=8 * n_clusterings * row_codes.itemsize, CODE=kernels.c_name(row_codes.dtype),
-    )  # fmt: skip
-    return block
-
-
-@njit(cache=True, nogil=True)
-def _tile(start, stop, row_codes, col_codes, offsets, weights, block):
-    n_clusterings = row_codes.shape[1]
-    missing = row_codes.dtype.type(-1)
-    for i in range(start, stop):
-        for m in range(n_clusterings):
-            label = row_codes[i, m]
-            if label == missing:
-                continue
-            weight = weights[offsets[m] + label]
-            for j in range(block.shape[1]):
-                if col_codes[j, m] == label:
-                    block[i, j] += weight
-        for j in range(block.shape[1]):
-            block[i, j] /= n_clusterings
+def _block(measure: Coassociation | LWCA, of: Rows, rows: Any, cols: Any) -> Any:
+    at = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "co-association")
+    return measure(of).block(of, *at)

@@ -8,45 +8,48 @@ Knowledge Discovery from Data 12 (2018).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpuens import checks, contingency, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import cluster_sums, row_sums
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import Features, Measure
+from gpuens.similarity.blocks import Blocks
 
 SHARE_OF_BUDGET = 0.25  # that the intersections of all clusters may take
 
 
-class Blocks(NamedTuple):
-    """A block-diagonal S in one array: block m is ``values[starts[m] : starts[m + 1]]``, k_m × k_m, row after row."""
+@dataclass(frozen=True, eq=False)
+class Coupled(Measure):
+    """Coupled similarity IaOSO: S = blockdiag(CCSC) / M (eq 6).
 
-    starts: Any  # (M + 1,) int64
-    values: Any  # float64
+    Parameters
+    ----------
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for in the coupling; equal if not given.
 
-    @classmethod
-    def of(cls, matrices: list[np.ndarray]) -> "Blocks":
-        starts = np.cumsum([0, *(matrix.size for matrix in matrices)])
-        return cls(starts, np.concatenate([matrix.ravel() for matrix in matrices]))
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1], ["b", "a", "a", "b"]])
+    >>> ge.similarity.Coupled()(rows).tile(rows, 0, 1).round(3).tolist()
+    [[0.55, 0.425, 0.425, 0.321]]
+    """
 
-    def matrices(self) -> list[np.ndarray]:
-        """Return the blocks as views (k_m, k_m)."""
-        bounds = list(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
-        return [self.values[a:b].reshape(-1, round((b - a) ** 0.5)) for a, b in bounds]
+    weights: Any = None
+    kind = "blocks"
+    learns_by_sums = True
 
-    def diagonal(self) -> np.ndarray:
-        """Return S[c, c] of every cluster (N_c,)."""
-        return np.concatenate([matrix.diagonal() for matrix in self.matrices()])
-
-    def on(self, device: str) -> "Blocks":
-        """Return the blocks where a device works."""
-        xp = devices.namespace(device)
-        return Blocks(xp.asarray(self.starts), xp.asarray(self.values))
+    def __call__(self, rows: Rows, features: Features | None = None) -> Blocks:
+        found = coupling(rows, self.weights)
+        found.found["coupling"] = found.matrices()
+        return found
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------
@@ -60,7 +63,7 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for when the clusters of others are compared; equal if not given. They are
         scaled to sum to 1 over the clusterings k ≠ j.
@@ -82,46 +85,47 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
     >>> [m.round(2).tolist() for m in ge.similarity.coupled_clusters([[0, 0, 0, 1], ["b", "a", "a", "b"]])]
     [[[0.6, 0.14], [0.14, 0.33]], [[0.5, 0.25], [0.25, 0.5]]]
     """
-    ens = Ensemble(ens)
-    return coupling(ens, None, weights, device=devices.resolve(device, ens.device_kind)).matrices()
+    return coupling(as_rows(ens, device), weights).matrices()
 
 
-def coupling(ens: Ensemble, counts: Any, weights: Any, *, device: str = "cpu") -> Blocks:
-    """Return the CCSC of all clusterings as blocks (host), row g of the ensemble standing for counts[g] objects.
+def coupling(rows: Rows, weights: Any) -> Blocks:
+    """Return the CCSC of all clusterings as blocks.
 
     Where N_c × N_c is more than a quarter of the memory budget, each clustering is counted against all others on its
     own, which takes twice as long.
     """
-    shares_of = _coupling_fits(ens.offsets, weights)
-    if device != "cpu" or 8 * ens.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
-        layout = "dense" if device == "cpu" else "auto"
-        return coupling_of(
-            contingency.intersections(ens, counts, layout=layout, device=device), ens.offsets, weights, device=device
-        )
-    sizes, offsets = cluster_objects(ens, counts), ens.offsets
+    shares_of = _coupling_fits(rows.offsets, weights)
+    if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
+        layout = "dense" if rows.here and rows.device == "cpu" else "auto"
+        shared = contingency.intersections_of(rows, layout)
+        return coupling_of(shared, rows.offsets, shares_of, device=rows.device if rows.here else "cpu")
+    sizes, offsets = rows.cluster_sizes(), rows.offsets
 
     def work(start: int, stop: int) -> list[np.ndarray]:
         def couple(j: int) -> np.ndarray:
-            return _coupled(contingency.intersections_with(ens, j, counts), sizes, j, offsets, shares_of, _relative)
+            return _coupled(
+                contingency.intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of, _relative
+            )
 
         return [couple(j) for j in range(start, stop)]
 
-    held = 24 * ens.n_clusters * int(np.diff(offsets).max())  # by each thread
+    held = 24 * rows.n_clusters * int(np.diff(offsets).max())  # by each thread
     in_threads = devices.n_threads() * held <= SHARE_OF_BUDGET * devices.memory_budget()
-    found = devices.over_ranges(work, ens.n_clusterings, grain=1 if in_threads else ens.n_clusterings)
-    return Blocks.of([matrix for some in found for matrix in some])
+    found = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
+    return Blocks([matrix for some in found for matrix in some])
 
 
-def coupling_of(shared: contingency.Table, offsets: np.ndarray, weights: Any, *, device: str = "cpu") -> Blocks:
-    """Return what `coupling` does, of cluster intersections counted before."""
-    shares_of = _coupling_fits(offsets, weights)
+def coupling_of(
+    shared: contingency.Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu"
+) -> Blocks:
+    """Return what `coupling` does, of cluster intersections counted before and the λ of the clusterings."""
     sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         table = shared[first:last]
         table = table if isinstance(table, np.ndarray) else table.toarray()
         matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, relative))
-    return Blocks.of(matrices)
+    return Blocks(matrices)
 
 
 def _coupled(
@@ -242,7 +246,7 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
+    ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         Which block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
@@ -267,14 +271,9 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
     >>> ge.similarity.coupled_objects([[0, 0, 0, 1], ["b", "a", "a", "b"]], rows=[0], cols=[1, 2, 3]).round(3).tolist()
     [[0.425, 0.425, 0.321]]
     """
-    ens = Ensemble(ens)
-    device = devices.resolve(device, ens.device_kind)
-    budget = devices.memory_budget(device)
-    rows, cols = checks.check_block(rows, cols, ens.n_objects, budget, "coupled similarity")
-    xp, codes = devices.namespace(device), ens.codes_on(device)
-    blocks = coupling(ens, None, weights, device=device).on(device)
-    block = coupled_tile(codes[xp.asarray(rows)], codes[xp.asarray(cols)], ens.offsets, blocks, device=device)
-    return devices.move(block, ens.device_kind)
+    of = as_rows(ens, device)
+    at = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "coupled similarity")
+    return coupling(of, weights).block(of, *at)
 
 
 def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> Any:
@@ -298,131 +297,5 @@ def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> 
     >>> np.allclose(ge.similarity.coupled_operator(labels) @ np.eye(4), ge.similarity.coupled_objects(labels))
     True
     """
-    from scipy.sparse.linalg import LinearOperator
-
-    ens = Ensemble(ens)
-    device = devices.resolve(device, ens.device_kind)
-    matrices = coupling(ens, None, weights, device=device).matrices()
-    xp, codes, offsets = devices.namespace(device), ens.codes_on(device), ens.offsets
-
-    def product(v: np.ndarray) -> np.ndarray:
-        of_objects = xp.asarray(v.ravel(), dtype=np.float64)
-        on_clusters = devices.to_host(cluster_sums(codes, offsets, of_objects, device=device))
-        parts = zip(matrices, np.split(on_clusters, offsets[1:-1]), strict=True)
-        spread = np.concatenate([matrix @ part for matrix, part in parts]) / ens.n_clusterings
-        return devices.to_host(row_sums(codes, offsets, spread, device=device))
-
-    shape = ens.n_objects, ens.n_objects
-    return LinearOperator(shape, matvec=product, rmatvec=product, dtype=np.float64)
-
-
-@kernels.primitive
-def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: Blocks) -> np.ndarray:
-    """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
-    row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
-    tile = np.zeros((len(row_codes), len(col_codes)))
-    devices.over_ranges(
-        lambda a, b: add_similarities(row_codes[a:b], col_codes, offsets, blocks.starts, blocks.values, tile[a:b]),
-        len(row_codes),
-        grain=64,
-    )
-    return tile
-
-
-@coupled_tile.kernel
-def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: Blocks, *, device: str) -> Any:
-    xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
-    starts, values = blocks.on(device)
-    tile = xp.empty((n_rows, n_cols))
-    kernels.launch(
-        "coupled_tile", kernels.blocks(n_rows * n_cols, 256), 256,
-        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), starts, values, tile,
-         n_rows, n_cols, n_clusterings),
-        device=device, CODE=kernels.c_name(row_codes.dtype),
-    )  # fmt: skip
-    return tile
-
-
-@njit(cache=True, nogil=True)
-def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
-    """Add to a tile of zeros what `coupled_tile` returns; columns of ``col_codes`` are contiguous."""
-    n_clusterings = row_codes.shape[1]
-    missing = row_codes.dtype.type(-1)
-    for i in range(tile.shape[0]):
-        for m in range(n_clusterings):
-            if row_codes[i, m] == missing:
-                continue
-            k = offsets[m + 1] - offsets[m]
-            first = starts[m] + row_codes[i, m] * k
-            row = values[first : first + k]
-            for j in range(tile.shape[1]):
-                label = col_codes[j, m]
-                if label != missing:
-                    tile[i, j] += row[label]
-        for j in range(tile.shape[1]):
-            tile[i, j] /= n_clusterings
-
-
-def self_similarities(ens: Ensemble, blocks: Blocks, *, device: str = "cpu") -> np.ndarray:
-    """Return the IaOSO of each row and itself (G,), host, with the bits that `coupled_tile` gives it."""
-    sums = row_sums(ens.codes_on(device), ens.offsets, blocks.diagonal(), device=device)
-    return devices.to_host(sums) / ens.n_clusterings
-
-
-def mean_similarity(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, device: str = "cpu") -> float:
-    """Return the mean IaOSO of two different objects, row g standing for counts[g] of them; 0 if there is but one.
-
-    Closed form: Σ_m Σ_vv' n_v n_v' M_m[v, v'] counts every ordered pair and the objects themselves.
-    """
-    n_objects = int(counts.sum())
-    if n_objects < 2:
-        return 0.0
-    sizes = cluster_objects(ens, counts, device=device).astype(np.float64)
-    total = 0.0
-    for m, matrix in enumerate(blocks.matrices()):
-        own = sizes[ens.offsets[m] : ens.offsets[m + 1]]
-        total += own @ matrix @ own - own @ matrix.diagonal()
-    return float(total / ens.n_clusterings / n_objects / (n_objects - 1))
-
-
-# --- clusters of all clusterings --------------------------------------------------------------------------------------
-
-
-def between_clusters(ens: Ensemble, counts: np.ndarray, blocks: Blocks, *, device: str = "cpu") -> np.ndarray:
-    """Return the mean IaOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
-
-    With p_c the shares of cluster c in all clusters it is p_cᵀ S p_d: no pair of objects is visited. 0 for clusters
-    without objects.
-    """
-    _all_clusters_fit(ens.n_clusters)
-    return between_clusters_of(contingency.intersections(ens, counts, layout="dense", device=device), blocks)
-
-
-def between_clusters_of(shared: np.ndarray, blocks: Blocks) -> np.ndarray:
-    """Return what `between_clusters` does, of dense cluster intersections counted before."""
-    _all_clusters_fit(len(shared))
-    shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
-    spread = np.empty_like(shares)
-    first, matrices = 0, blocks.matrices()
-    for matrix in matrices:
-        own = slice(first, first + len(matrix))
-        spread[:, own] = shares[:, own] @ matrix
-        first += len(matrix)
-    similarities: np.ndarray = spread @ shares.T
-    similarities /= len(matrices)
-    return (similarities + similarities.T) / 2  # the same number both ways
-
-
-def _all_clusters_fit(n_clusters: int) -> None:
-    checks.check_memory(
-        40 * n_clusters**2,
-        devices.memory_budget(),
-        f"the similarity of all {n_clusters} clusters",
-        "take fewer clusterings, or clusterings of fewer clusters",
-    )
-
-
-def cluster_objects(ens: Ensemble, counts: np.ndarray, *, device: str = "cpu") -> np.ndarray:
-    """Return the number of objects in each cluster (N_c,), int64, host."""
-    sums = cluster_sums(ens.codes_on(device), ens.offsets, devices.namespace(device).asarray(counts), device=device)
-    return devices.to_host(sums)
+    of = as_rows(ens, device)
+    return coupling(of, weights).operator(of)

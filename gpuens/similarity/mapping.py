@@ -5,6 +5,7 @@ Internet and Information Systems 14 (2020) 2957-2980.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,13 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
+from gpuens.rows import Rows
+from gpuens.similarity.base import Features, Measure, weights_of_clusters
+from gpuens.similarity.full import Full
+from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 
+MOST_NEIGHBORS = 50  # that are taken without being asked for
 AT_ONCE = 2**22  # coefficients at most that are worked out together on the CPU
 
 
@@ -66,35 +72,84 @@ def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "a
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
     points = points_of(X, ens.n_objects, device)
-    n_neighbors = check_n_neighbors(n_neighbors, ens.n_objects)
+    n_neighbors = _check_n_neighbors(n_neighbors, ens.n_objects)
     return map_objects(ens, reference_sets(points, n_neighbors, device=device), device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class Mapping(Measure):
+    """B S Bᵀ / M, S being the rank correlation of clusters in the features' neighbourhoods (eqs 15, 17).
+
+    Parameters
+    ----------
+    n_neighbors : int, optional
+        T, the neighbours of an object that have a say, from 1 to n_objects - 1. None: a tenth of the objects in a class
+        of average size, N / (10 k), but at least 2 and at most 50. k is the number of clusters wanted, else the fewest
+        clusters of any base clustering.
+    weights : array (n_clusterings,), optional
+        λ: S counts λ_m λ_m' times for clusters of the clusterings m and m', scaled to a mean of 1; equal if not given.
+
+    Notes
+    -----
+    Coefficients and S are those of all objects, whatever the reduction; similarities may be negative.
+    """
+
+    n_neighbors: int | None = None
+    weights: Any = None
+    kind = "full"
+    any_sign = True
+    needs_features = True
+
+    def __post_init__(self) -> None:
+        if self.n_neighbors is not None:
+            checks.check_integer(self.n_neighbors, "n_neighbors", minimum=1)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Full:
+        assert features is not None  # refused before
+        ensemble, device = features.ensemble, rows.device
+        points = points_of(features.values, ensemble.n_objects, device)
+        n_neighbors = self._how_many(ensemble, features.n_clusters)
+        mapping = map_objects(ensemble, reference_sets(points, n_neighbors, device=device), device=device)
+        similarity = matrix = rank_correlation(mapping, device=device)
+        if self.weights is not None:
+            of_clusters = weights_of_clusters(self.weights, rows)
+            matrix = similarity * of_clusters * of_clusters[:, None]
+        found = {"mapping": mapping, "cluster_similarity": similarity, "n_neighbors": n_neighbors}
+        return Full(matrix, rows.offsets, **found)
+
+    def _how_many(self, ensemble: Ensemble, n_clusters: int | None) -> int:
+        n_objects = ensemble.n_objects
+        if self.n_neighbors is not None:
+            return _check_n_neighbors(self.n_neighbors, n_objects)
+        k = int(np.diff(ensemble.offsets).min()) if n_clusters is None else n_clusters
+        return min(max(2, round(n_objects / (10 * k))), MOST_NEIGHBORS, n_objects - 1)
+
+
+def _check_n_neighbors(value: Any, n_objects: int) -> int:
+    """Return the number of neighbours wanted, or refuse more than there are others."""
+    if n_objects < 2:
+        raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
+    return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
 def points_of(X: Any, n_objects: int, device: str) -> Any:
     """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
     points = as_features(X, device)
     if hasattr(points, "tocsr"):
-        raise TypeError("X is a sparse matrix, but reference sets take dense features: pass X.toarray().")
+        raise TypeError("features are a sparse matrix, but reference sets take dense features: pass X.toarray().")
     if len(points) != n_objects:
         raise ValueError(
-            f"X has {len(points)} rows and the labels are those of {n_objects} objects; pass the features of the same "
-            "objects in the same order."
+            f"features have {len(points)} rows and the labels are those of {n_objects} objects; pass the features of "
+            "the same objects in the same order."
         )
     points = points.astype(np.float64, copy=False)
     largest = float(abs(points).max()) if points.size else 0.0
     if not math.isfinite(4.0 * points.shape[1] * largest * largest):  # as squared distances may be
         raise ValueError(
-            f"X has a feature of size {largest:.3g}, whose square is beyond float64; scale the features, or take out "
-            "what stands for missing."
+            f"features have a value of size {largest:.3g}, whose square is beyond float64; scale the features, or take "
+            "out what stands for missing."
         )
     return points
-
-
-def check_n_neighbors(value: Any, n_objects: int) -> int:
-    """Return the number of neighbours wanted, or refuse more than there are others."""
-    if n_objects < 2:
-        raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
-    return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:

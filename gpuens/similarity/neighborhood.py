@@ -11,7 +11,9 @@ Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data in
 Knowledge Discovery from Data 12 (2018), §4.2.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,64 +21,165 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
-from gpuens.similarity.coupled import (
-    Blocks,
-    add_similarities,
-    cluster_objects,
-    coupling,
-    mean_similarity,
-    self_similarities,
-)
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import Features, Measure, Similarity, Sums
+from gpuens.similarity.blocks import Blocks, OnDevice, add_similarities
+from gpuens.similarity.coupled import coupling
 
 WORD = 64
 
 
-class Neighborhoods:
-    """The θ-neighbourhoods of weighted rows.
+@dataclass(frozen=True, eq=False)
+class CommonNeighbors(Measure):
+    """CCOSO: the share of all objects that are neighbours of both of two, by their coupled similarity (eq 10).
 
     Parameters
     ----------
-    ensemble : Ensemble of G rows
-    counts : ndarray (G,), int64
-        How many objects each row stands for.
+    threshold : float in [0, 1], optional
+        From which coupled similarity (IaOSO) on two objects are neighbours; None is the mean over all pairs.
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for in the coupling; equal if not given.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]])
+    >>> ge.similarity.CommonNeighbors(threshold=0.3)(rows).tile(rows, 0, 1, first=1).tolist()
+    [[0.2, 0.2, 0.2, 0.2]]
+    """
+
+    threshold: float | None = None
+    weights: Any = None
+    kind = "pairs"
+
+    def __post_init__(self) -> None:
+        checks.check_fraction(self.threshold, "threshold", "the mean similarity")
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
+        return Neighborhoods(rows, coupling(rows, self.weights), self.threshold)
+
+
+class Neighborhoods(Similarity):
+    """The θ-neighbourhoods of weighted rows, and the similarity that they make: CCOSO.
+
+    Parameters
+    ----------
+    rows : Rows (G)
     blocks : Blocks
         The coupled similarities of the clusters.
-    theta : float, optional
+    threshold : float, optional
         From which similarity on two objects are neighbours; None is the mean over all pairs of objects, a hair lower,
         so that a mean of equal numbers is not above them.
 
     Attributes
     ----------
-    theta : float
+    threshold : float
     own : ndarray (G,), bool
         Whether two objects of the same row are neighbours: it is not certain, as similarity is not highest there.
     sizes : ndarray (N_c,), int64
         Objects in each cluster.
     """
 
-    def __init__(
-        self, ensemble: Ensemble, counts: np.ndarray, blocks: Blocks, theta: float | None, *, device: str = "cpu"
-    ) -> None:
-        if theta is None:
-            theta = mean_similarity(ensemble, counts, blocks, device=device) * (1.0 - 1e-12)
-        self.theta, self.counts, self.offsets, self.device = theta, counts, ensemble.offsets, device
-        self.n_objects = int(counts.sum())
-        self.own = self_similarities(ensemble, blocks, device=device) >= theta
-        self.sizes = cluster_objects(ensemble, counts, device=device)
-        self._blocks = blocks.on(device)
-        self._codes = ensemble.codes_on(device)
+    kind = "pairs"
+    scale = 1.0
+
+    def __init__(self, rows: Rows, blocks: Blocks, threshold: float | None) -> None:
+        if threshold is None:
+            threshold = blocks.mean(rows) * (1.0 - 1e-12)
+        self.threshold, self.counts, self.offsets, self.device = threshold, rows.counts, rows.offsets, rows.device
+        self.found = {"coupling": blocks.matrices(), "threshold": threshold}
+        self.n_objects = rows.n_objects
+        self.own = blocks.of_equal_rows(rows) >= threshold
+        self.sizes = rows.cluster_sizes()
+        self._blocks = blocks.on(rows.device)
+        self._codes = rows.codes
         # columns of equal counts side by side: then few words of bits need more than one plane
-        order = np.argsort(counts, kind="stable")
-        xp = devices.namespace(device)
+        order = np.argsort(rows.counts, kind="stable")
+        xp = rows.xp
         self._columns, self._order = self._codes[xp.asarray(order)], order
         self._place = np.argsort(order)
-        words, masks, self._runs = bit_planes(counts[order])
+        words, masks, self._runs = bit_planes(rows.counts[order])
         self._words, self._masks = xp.asarray(words), xp.asarray(masks)
+        self._all: tuple[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_all": None}  # which is G² bits, and soon made again
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        common = self.common_in(start, stop, first).astype(np.float64)
+        common /= self.n_objects
+        return common
+
+    def common_in(self, start: int, stop: int, first: int = 0) -> np.ndarray:
+        """Return the common neighbours of two objects with rows start … stop - 1 and first …, int64, host."""
+        bits, planes = self.all_bits()
+        cols = np.arange(first, len(self.counts))
+        return self.common(np.arange(start, stop), bits[start:stop], cols, planes[first:])
+
+    def most(self) -> float:
+        return 1.0
+
+    def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
+        """Return sums of common neighbours, exact up to two million objects, whose links int64 can add up; the unit."""
+        counts = self.counts
+        unit = 2.0 ** max(0, math.ceil(3 * math.log2(self.n_objects) - 1) - 62)
+
+        def of(start: int, stop: int) -> np.ndarray:
+            common = self.common_in(start, stop, start)
+            np.fill_diagonal(common, 0)  # which is nothing where a row has one object, and of no use
+            if unit > 1:
+                return np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
+            common *= counts[start:stop, None]
+            common *= counts[start:]
+            return common
+
+        return of, unit
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        """Return how similar two objects with the same row are: their neighbours, less the two themselves."""
+        of_rows = np.zeros((len(self.counts), 1), dtype=np.int64)
+        of_rows[:, 0] = self.counts
+        sums = [devices.to_host(self._sum_over(bits, of_rows))[:, 0] for _, bits in self.pieces()]
+        return (np.concatenate(sums) - 2 * self.own) / self.n_objects
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
+
+        With G[z, c] the neighbours of object z in cluster c it is (Gᵀ G)[c, d] / (N n_c n_d), so that no pair of
+        objects is visited; G is held a piece of rows at a time. The products are exact below 2⁵³.
+        """
+        n_clusters = int(self.offsets[-1])
+        checks.check_memory(
+            16 * n_clusters**2,
+            devices.memory_budget(self.device),
+            f"the similarity of all {n_clusters} clusters",
+            "take fewer clusterings, or clusterings of fewer clusters",
+        )
+        xp = devices.namespace(self.device)
+        total = xp.zeros((n_clusters, n_clusters))
+        for at, bits in self.pieces(bytes_each=24 * n_clusters):
+            found = self.counts_in(at, bits).astype(np.float64)
+            total += found.T @ (found * xp.asarray(self.counts[at].astype(np.float64))[:, None])
+        products = self.sizes.astype(np.float64)[:, None] * self.sizes * self.n_objects
+        return devices.to_host(total) / np.maximum(products, 1)
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        """Return a function of any rows, whose neighbours are those among ``rows``.
+
+        A member y and an object share those neighbours z of y that are the object's too, so the sum runs over the
+        object's neighbours z and the number of members that each neighbours.
+        """
+        k = int(labels.max()) + 1
+        codes = rows.xp.asarray(labels.astype(np.uint32))[:, None]
+        members = np.empty((len(labels), k), dtype=np.int64)
+        for at, bits in self.pieces(bytes_each=16 * k):
+            members[at] = devices.to_host(self.counts_in(at, bits, codes, np.array([0, k])))
+        members *= rows.counts[:, None]
+        return _CommonSums(self, members)
 
     def bits(self, codes: Any) -> Any:
         """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, with the rows themselves in."""
-        return neighborhood_bits(codes, self._columns, self.offsets, self._blocks, self.theta, device=self.device)
+        return neighborhood_bits(codes, self._columns, self.offsets, self._blocks, self.threshold, device=self.device)
 
     def pieces(self, codes: Any = None, bytes_each: int = 0) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the numbers of a piece of label rows (R, M), the ensemble's own if not given, and their bits.
@@ -92,17 +195,19 @@ class Neighborhoods:
 
     def all_bits(self) -> tuple[Any, Any]:
         """Return the bits of all rows, and their planes: G² / 8 bytes and, where rows count alike, as much again."""
-        checks.check_memory(
-            8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
-            devices.memory_budget(self.device),
-            f"the neighbourhoods of all {len(self.counts)} distinct label rows",
-            "work on a sample, reduction=Sample(…)",
-        )
-        bits = devices.namespace(self.device).concatenate([bits for _, bits in self.pieces()])
-        return bits, self.planes(bits)
+        if self._all is None:
+            checks.check_memory(
+                8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
+                devices.memory_budget(self.device),
+                f"the neighbourhoods of all {len(self.counts)} distinct label rows",
+                "work on a sample, reduction=Sample(…)",
+            )
+            bits = devices.namespace(self.device).concatenate([bits for _, bits in self.pieces()])
+            self._all = bits, self.planes(bits)
+        return self._all
 
     def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
-        """Return how many common neighbours two different objects of rows × cols have, int64 (R, C), host."""
+        """Return how many common neighbours two objects of rows × cols have, int64 (R, C), host."""
         xp = devices.namespace(self.device)
         found = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
         place = self._place[cols]
@@ -110,7 +215,10 @@ class Neighborhoods:
         near = (near & np.uint64(1)).astype(bool)
         found -= near & xp.asarray(self.own[rows])[:, None]
         found -= near & xp.asarray(self.own[cols])
-        return devices.to_host(found)
+        common = devices.to_host(found)
+        # of an object and itself: taken away twice, and it is only one
+        common += (rows[:, None] == cols) & (self.own & (self.counts == 1))[rows][:, None]
+        return common
 
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): those that count once, those that count twice, four times …"""
@@ -133,14 +241,26 @@ class Neighborhoods:
             found[at, first + codes[at, m].astype(np.int64)] -= 1
         return found
 
-    def sums(self, bits: Any, values: np.ndarray) -> Any:
+    def _sum_over(self, bits: Any, values: np.ndarray) -> Any:
         """Return the sum of ``values`` (G, K) int64 over the rows that have a bit, (R, K) int64."""
         return neighbor_sums(bits, values[self._order], device=self.device)
 
 
+@dataclass(frozen=True)
+class _CommonSums:
+    near: Neighborhoods
+    members: np.ndarray  # (G, k) int64: of each row's objects, the members of each cluster that neighbour them
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        near = self.near
+        pieces = near.pieces(rows.codes, bytes_each=16 * self.members.shape[1])
+        found = [devices.to_host(near._sum_over(bits, self.members)) for _, bits in pieces]
+        return np.concatenate(found) / near.n_objects
+
+
 def common_neighbors(
     ens: Any,
-    theta: float | None = None,
+    threshold: float | None = None,
     rows: Any = None,
     cols: Any = None,
     *,
@@ -151,8 +271,8 @@ def common_neighbors(
 
     Parameters
     ----------
-    ens : Ensemble, or anything that Ensemble takes
-    theta : float in [0, 1], optional
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    threshold : float in [0, 1], optional
         From which IaOSO on two objects are neighbours; None is the mean over all pairs of different objects, a hair
         lower (1e-12 of it), so that a mean of equal numbers is not above them.
     rows, cols : None, slice, mask or array of object indices
@@ -171,61 +291,29 @@ def common_neighbors(
     MemoryError
         For a block larger than the memory budget, before it is allocated.
     ValueError
-        For θ outside [0, 1], and see `coupled_clusters`.
+        For a threshold outside [0, 1], and see `coupled_clusters`.
 
     Examples
     --------
     >>> import gpuens as ge
     >>> labels = [[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]]
-    >>> ge.similarity.common_neighbors(labels, theta=0.3, rows=[0, 1]).tolist()
+    >>> ge.similarity.common_neighbors(labels, threshold=0.3, rows=[0, 1]).tolist()
     [[0.8, 0.2, 0.2, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2, 0.2]]
     """
-    ens = Ensemble(ens)
-    device = devices.resolve(device, ens.device_kind)
-    theta = check_threshold(theta)
-    budget = devices.memory_budget(device)
+    of = as_rows(ens, device)
+    near = CommonNeighbors(threshold, weights)(of)
     rows, cols = checks.check_block(
-        rows, cols, ens.n_objects, budget, "common neighbors", bytes_per_col=ens.n_objects // 8
+        rows, cols, of.n_rows, devices.memory_budget(of.device), "common neighbors", bytes_per_col=of.n_rows // 8
     )
-    xp, codes, each = devices.namespace(device), ens.codes_on(device), np.ones(ens.n_objects, dtype=np.int64)
-    near = Neighborhoods(ens, each, coupling(ens, None, weights, device=device), theta, device=device)
-    block = np.empty((len(rows), len(cols)))
+    xp, codes, block = of.xp, of.codes, np.empty((len(rows), len(cols)))
     if not block.size:
-        return devices.move(block, ens.device_kind)
+        return devices.move(block, of.ensemble.device_kind)
     of_cols = xp.concatenate([near.planes(bits) for _, bits in near.pieces(codes[xp.asarray(cols)])])
     for at, bits in near.pieces(codes[xp.asarray(rows)], bytes_each=32 * len(cols)):
         some = rows[at]
         common = near.common(some, bits, cols, of_cols)
-        common += (some[:, None] == cols) & near.own[some][:, None]  # taken away twice, and an object is only one
-        block[at] = common / ens.n_objects
-    return devices.move(block, ens.device_kind)
-
-
-def check_threshold(theta: Any) -> float | None:
-    """Return θ as a float in [0, 1], or None as it is, or refuse it."""
-    return checks.check_fraction(theta, "theta", "the mean similarity")
-
-
-def between_clusters(near: Neighborhoods) -> np.ndarray:
-    """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
-
-    With G[z, c] the neighbours of object z in cluster c it is (Gᵀ G)[c, d] / (N n_c n_d), so that no pair of objects is
-    visited; G is held a piece of rows at a time. The products are exact below 2⁵³. 0 for clusters without objects.
-    """
-    n_clusters = int(near.offsets[-1])
-    checks.check_memory(
-        16 * n_clusters**2,
-        devices.memory_budget(near.device),
-        f"the similarity of all {n_clusters} clusters",
-        "take fewer clusterings, or clusterings of fewer clusters",
-    )
-    xp = devices.namespace(near.device)
-    total = xp.zeros((n_clusters, n_clusters))
-    for rows, bits in near.pieces(bytes_each=24 * n_clusters):
-        found = near.counts_in(rows, bits).astype(np.float64)
-        total += found.T @ (found * xp.asarray(near.counts[rows].astype(np.float64))[:, None])
-    products = near.sizes.astype(np.float64)[:, None] * near.sizes * near.n_objects
-    return devices.to_host(total) / np.maximum(products, 1)
+        block[at] = common / near.n_objects
+    return devices.move(block, of.ensemble.device_kind)
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -233,7 +321,7 @@ def between_clusters(near: Neighborhoods) -> np.ndarray:
 
 @kernels.primitive
 def neighborhood_bits(
-    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: Blocks, theta: float
+    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: OnDevice, theta: float
 ) -> np.ndarray:
     """Return [IaOSO ≥ θ] of all pairs of label rows as bits (R, ⌈C / 64⌉), uint64: bit j % 64 of word j // 64."""
     row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
@@ -253,9 +341,9 @@ def neighborhood_bits(
 
 
 @neighborhood_bits.kernel
-def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: Blocks, theta: float, *, device: str) -> Any:
+def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: float, *, device: str) -> Any:
     xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
-    starts, values = blocks.on(device)
+    starts, values = xp.asarray(blocks.starts), xp.asarray(blocks.values)
     bits = xp.empty((n_rows, -(-n_cols // WORD)), dtype=np.uint64)
     kernels.launch(
         "neighborhood_bits", kernels.blocks(64 * bits.size, 256), 256,

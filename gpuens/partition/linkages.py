@@ -1,0 +1,152 @@
+"""Linkage: a dendrogram of the rows, cut where it is told, or where the number of clusters lasts longest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.partition.average import average_linkage, linkage_fits
+from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
+from gpuens.partition.complete import complete_linkage
+from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.single import single_linkage, single_linkage_of_tiles
+from gpuens.partition.work import Work
+from gpuens.rows import Rows
+
+
+@dataclass
+class CutTree(Partition):
+    """A partition that is the cut of a dendrogram."""
+
+    dendrogram: Any = None
+    self_similarities: Any = None  # how similar each row is to another object with the same row (G,)
+
+    def of_objects(self, row_of: np.ndarray) -> Dendrogram:
+        """Return the dendrogram of all objects, of which each has the row that ``row_of`` (N,) says."""
+        found: Dendrogram = self.dendrogram.expand(row_of, self.self_similarities)
+        return found
+
+
+@dataclass(frozen=True)
+class Linkage(Partitioner):
+    """Base of the linkages; a subclass implements ``_link``.
+
+    Parameters
+    ----------
+    distance_threshold : float, optional
+        Merges at a distance (1 - similarity) below this are made; instead of a number of clusters. Without either,
+        the number of clusters with the longest lifetime is taken.
+    """
+
+    distance_threshold: float | None = None
+    any_sign = True
+    chooses_n_clusters = True
+
+    def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
+        if self.distance_threshold is None:
+            return
+        if n_clusters is not None:
+            raise ValueError(
+                "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
+            )
+        checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> CutTree:
+        work = Work()
+        dendrogram = self._link(similarity, rows, n_clusters, work)
+        own = similarity.of_equal_rows(rows)
+        repeated = own[rows.counts > 1]
+        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # where the last equal rows merge
+        lifetimes = dendrogram.lifetimes(made_at)
+        if self.distance_threshold is not None:
+            k = dendrogram.n_clusters_at(self.distance_threshold)
+        else:
+            k = _of_longest_lifetime(lifetimes, dendrogram.n_leaves) if n_clusters is None else n_clusters
+        found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work}
+        return CutTree(dendrogram.cut(k), k, found=found, dendrogram=dendrogram, self_similarities=own)
+
+    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+        raise NotImplementedError
+
+
+class AverageLinkage(Linkage):
+    """Average linkage, exact, without the N × N matrix. Parameters are those of `Linkage`.
+
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.Consensus(2, similarity=ge.similarity.LWCA(), partitioner="average").fit_predict(labels).tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+
+    takes = CLUSTERS
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        linkage_fits(rows.codes, rows.n_clusters, general=kind != "diagonal", device=rows.device)
+
+    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+        weights = similarity.weights if similarity.kind == "diagonal" else similarity.full()
+        return average_linkage(rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work)
+
+
+class SingleLinkage(Linkage):
+    """Single linkage, exact, without the N × N matrix. Parameters are those of `Linkage`.
+
+    By anything but a diagonal S all pairs of rows are gone through log G times.
+    """
+
+    takes = ANY
+
+    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+        if similarity.kind != "diagonal":
+            return single_linkage_of_tiles(len(rows), _tiles(similarity, rows), work)
+        return single_linkage(rows.codes, rows.offsets, similarity.weights, rows.counts, device=rows.device, work=work)
+
+
+class CompleteLinkage(Linkage):
+    """Complete linkage, which holds all pairs of rows. Parameters are those of `Linkage`.
+
+    It usually leaves dozens of clusters with nothing but zero similarity between them: cuts below that number are
+    arbitrary, and warned of.
+    """
+
+    takes = ANY
+    bytes_each_pair = 8
+
+    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+        tiles = _tiles(similarity, rows)
+        dendrogram = complete_linkage(len(rows), lambda start, stop: tiles(start, stop, start))
+        n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
+        if n_clusters is not None and n_clusters < n_separate and similarity.kind != "full":
+            checks.warn(
+                f"n_clusters={n_clusters} cuts among {n_separate} clusters that complete linkage leaves with zero "
+                "similarity between them: which of those merged is arbitrary; average linkage does not have this "
+                "trouble."
+            )
+        return dendrogram
+
+
+LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
+
+
+def linkage(name: str, distance_threshold: float | None = None) -> Linkage:
+    """Return the linkage of a name."""
+    return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold)
+
+
+def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
+    return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
+
+
+def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:
+    """Return the number of clusters that lasts over the widest range of heights; the fewest win ties.
+
+    As many clusters as there are distinct rows are the answer only if they last longer than all fewer clusters
+    together: no two different rows can be nearer than one label is worth, so that they always last a while.
+    """
+    if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
+        if lifetimes[-1] > lifetimes[:-1].sum():
+            return n_rows
+        lifetimes = lifetimes[:-1]
+    return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1

@@ -1,0 +1,101 @@
+"""k-means of weighted points: scikit-learn's restarts, and Lloyd's iterations wherever the points are."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, kernels
+from gpuens import device as devices
+
+RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
+MOST_ITERATIONS = 100
+
+
+def kmeans(points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
+    """Return the labels of points (G, d), of which each counts ``counts`` times, in k clusters; host.
+
+    Restarts see 10,000 points at most; of more, the best restart goes on with all of them.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    seed = int(rng.integers(2**31))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        if len(points) <= RESTARTS_ON:
+            labels = restarts(devices.to_host(points), counts, k, n_init, seed).labels_
+        else:
+            sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
+            chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
+            best = restarts(chosen, counts[sample], k, n_init, seed)
+            labels = devices.to_host(lloyd(points, counts, best.cluster_centers_, device=device))
+    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
+        checks.warn_of_fewer(len(np.unique(labels)), k)
+    return labels
+
+
+def restarts(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: int) -> Any:
+    """Return scikit-learn's KMeans, fitted."""
+    from sklearn.cluster import KMeans
+
+    return KMeans(k, n_init=n_init, max_iter=MOST_ITERATIONS, random_state=seed).fit(points, sample_weight=counts)
+
+
+def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None]) -> Any:
+    """Return the centers that Lloyd's iterations lead to, ended by scikit-learn's rules.
+
+    ``sums_of(centers)`` gives the sum of the points nearest to each center (k, d) and their number (k, 1), or None
+    where no point has changed its center. A cluster left empty keeps its center.
+    """
+    for _ in range(MOST_ITERATIONS):
+        found = sums_of(centers)
+        if found is None:
+            break
+        total, weight = found
+        moved = np.where(weight > 0, total / np.maximum(weight, 1.0), centers)
+        shift = float(((moved - centers) ** 2).sum())
+        centers = moved
+        if shift <= enough:
+            break
+    return centers
+
+
+@kernels.primitive
+def lloyd(points: np.ndarray, counts: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the labels (G,) of k-means begun at ``centers`` (k, d), row g of ``points`` (G, d) counting counts[g]."""
+    from sklearn.cluster import KMeans
+
+    onwards = KMeans(len(centers), init=centers, n_init=1, max_iter=MOST_ITERATIONS, copy_x=False)
+    return onwards.fit(points, sample_weight=counts).labels_
+
+
+@lloyd.kernel
+def _(points: Any, counts: Any, centers: Any, *, device: str) -> Any:
+    """Products of matrices."""
+    xp = devices.namespace(device)
+    counts = xp.asarray(counts, dtype=np.float32)
+    centers = xp.asarray(centers, dtype=np.float32)
+    names = xp.arange(len(centers))
+    at_once = max(1, devices.scratch(device) // (12 * len(centers)))
+    pieces = [slice(start, start + at_once) for start in range(0, len(points), at_once)]
+    labels = xp.full(len(points), -1, dtype=np.int64)
+
+    def label(some: slice, centers: Any, half_square: Any) -> Any:
+        labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
+        return labels[some]
+
+    def sums_of(centers: Any) -> tuple[Any, Any] | None:
+        half_square = (centers * centers).sum(axis=1) / 2
+        before, total, weight = labels.copy(), xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32)
+        for some in pieces:
+            counts_for = (label(some, centers, half_square)[:, None] == names) * counts[some, None]
+            total += counts_for.T @ points[some]
+            weight += counts_for.sum(axis=0)
+        return None if bool((labels == before).all()) else (total, weight[:, None])
+
+    centers = descend(centers, 1e-4 * float(points.var(axis=0).mean()), sums_of)
+    half_square = (centers * centers).sum(axis=1) / 2
+    for some in pieces:
+        label(some, centers, half_square)
+    return labels

@@ -1,0 +1,104 @@
+"""Spectral clustering of B S Bᵀ (Ng, Jordan & Weiss, NIPS 2001), never N × N.
+
+With A = B S Bᵀ over the objects, D its row sums and X = D^-½ B, the leading eigenvectors u of D^-½ A D^-½ = X S Xᵀ
+follow from an eigenproblem of clusters: for K = Xᵀ X (N_c, N_c) and the eigenvectors z of K^½ S K^½, u = X S K^½ z / λ.
+A row counts as often as it has objects. Embedded rows are scaled to length 1, and k-means cuts them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, contingency
+from gpuens import device as devices
+from gpuens.incidence import row_lookups, row_sums
+from gpuens.partition.base import CLUSTERS, Partition, Partitioner
+from gpuens.partition.lloyd import kmeans
+from gpuens.rows import Rows, by_first_row
+
+TINY = 1e-10  # share of the largest eigenvalue, below which one is nothing but rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Spectral(Partitioner):
+    """Spectral clustering of the objects by the normalised Laplacian of B S Bᵀ, for S without negative entries.
+
+    It holds a few matrices of all clusters, and takes O(N_c³) steps.
+
+    Parameters
+    ----------
+    n_init : int
+        Restarts of the final k-means.
+    random_state : int, None or numpy.random.Generator
+        For the final k-means; the same seed gives the same labels.
+
+    References
+    ----------
+    Ng, Jordan & Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.Consensus(2, similarity="coupled", partitioner=ge.partition.Spectral()).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    n_init: int = 10
+    random_state: Any = 0
+    takes = CLUSTERS
+
+    def __post_init__(self) -> None:
+        checks.check_runs(self.n_init)
+        checks.make_generator(self.random_state)
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        checks.check_memory(
+            56 * rows.n_clusters**2 + 24 * rows.n_rows * n_clusters,
+            devices.memory_budget(),
+            f"spectral clustering of {rows.n_rows} rows in {rows.n_clusters} clusters",
+            "take the transfer cut, clusterings of fewer clusters, or fewer rows",
+        )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        points, values = embedding(similarity, rows, n_clusters)
+        rng = checks.make_generator(self.random_state)
+        labels = kmeans(points, rows.counts, n_clusters, self.n_init, rng, rows.device)
+        return Partition.of_labels(by_first_row(labels), eigenvalues=values)
+
+
+def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
+    """Return (G, d) float64 rows of length 1, where the device works, and the d ≤ n_dimensions eigenvalues, falling.
+
+    An object that is similar to none, itself included, is at 0.
+    """
+    from scipy.linalg import eigh
+
+    sizes = rows.cluster_sizes().astype(np.float64)
+    towards_all = similarity.times(sizes[:, None])[:, 0]
+    degrees = devices.to_host(row_sums(rows.codes, rows.offsets, towards_all, device=rows.device))
+    scale = np.zeros(len(degrees))
+    np.divide(1.0, np.sqrt(degrees, where=degrees > 0, out=np.ones(len(degrees))), out=scale, where=degrees > 0)
+    share = np.where(degrees > 0, rows.counts * scale * scale, np.finfo(np.float64).tiny)
+    gram = contingency.intersections(rows.ensemble, share, "dense", device=rows.device)
+    values, vectors = eigh(gram, overwrite_a=True, check_finite=False)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # K^½
+    spread = similarity.times(root)
+    small = root @ spread
+    n_clusters = len(small)
+    n_wanted = min(n_dimensions, n_clusters)
+    values, vectors = eigh(
+        (small + small.T) / 2,
+        subset_by_index=[n_clusters - n_wanted, n_clusters - 1],
+        driver="evr",
+        overwrite_a=True,
+        check_finite=False,
+    )
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = np.abs(values) > TINY
+    table = spread @ (vectors[:, kept] / values[kept])
+    points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
+    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
+    points /= np.where(length > 0, length, 1.0)
+    return points, values[kept]

@@ -1,0 +1,232 @@
+"""Label rows, how many objects each stands for, and where they are worked on: in one piece, or in many.
+
+    piece ─▶ function ─▶ summed in the pieces' order ─▶ what a method learns ─▶ rule ─▶ the label of any row
+
+What goes by sums over rows asks for them by `Rows.each` and `Rows.sum`, and is written once: rows in memory are one
+piece, those of `gpuens.distributed` many, of which no process holds all. Sums are taken in the pieces' order, so that
+it does not matter where the pieces are, nor how many work on them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums
+
+
+class Rows:
+    """Label rows with counts, and the device that works on them.
+
+    Parameters
+    ----------
+    labels : Ensemble, or anything that Ensemble takes
+        G rows.
+    counts : array (G,), integers ≥ 1, optional
+        How many objects each row stands for; one if not given.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    counts : ndarray (G,), int64
+    device : str
+        Where the rows are worked on: "cpu", "cuda" or "emulated".
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, for what Ensemble refuses and for counts that are not G whole numbers from 1 on.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 1], ["a", "b", "b"]], counts=[5, 1, 4])
+    >>> rows.n_objects, rows.cluster_sizes().tolist()
+    (10, [6, 4, 5, 5])
+    >>> ge.similarity.eci(rows).round(2).tolist()
+    [0.44, 1.0, 1.0, 0.41]
+    """
+
+    ensemble: Ensemble
+    counts: np.ndarray
+    device: str
+    here = True  # whether this process holds the rows
+
+    def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
+        ensemble = Ensemble(labels)
+        n_rows = len(ensemble)
+        counted = checks.check_weights(counts, n_rows, "counts")
+        if counted is None:
+            counted = np.ones(n_rows, dtype=np.int64)
+        if counted.dtype.kind != "i":
+            raise ValueError("counts must be whole numbers: how many objects each row stands for.")
+        self._hold(ensemble, counted, devices.resolve(device, ensemble.device_kind))
+
+    @classmethod
+    def of(cls, ensemble: Any, counts: np.ndarray, device: str) -> "Rows":
+        """Return rows of which nothing needs to be checked; the ensemble may be a soft one."""
+        rows = object.__new__(Rows)
+        rows._hold(ensemble, counts, device)
+        return rows
+
+    def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
+        self.ensemble, self.counts, self.device = ensemble, counts, device
+
+    @property
+    def codes(self) -> Any:
+        """The label codes (G, M), columns contiguous, where the device works."""
+        return self.ensemble.codes_on(self.device)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.ensemble.offsets
+
+    @property
+    def n_clusters(self) -> int:
+        return self.ensemble.n_clusters
+
+    @property
+    def n_clusterings(self) -> int:
+        return self.ensemble.n_clusterings
+
+    @property
+    def n_objects(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def n_rows(self) -> int:
+        """Of all pieces, where the same row may be in several."""
+        return len(self.counts)
+
+    @property
+    def xp(self) -> Any:
+        """The array module of the device."""
+        return devices.namespace(self.device)
+
+    def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
+        """Return some of the rows, standing for as many objects as here unless ``counts`` says otherwise."""
+        own = self.counts[rows] if counts is None else counts
+        where = rows if isinstance(rows, slice) else self.xp.asarray(rows)
+        return Rows.of(self.ensemble.take(where), own, self.device)
+
+    def cluster_sizes(self) -> np.ndarray:
+        """Return the number of objects in each cluster (N_c,), int64, host."""
+        found: np.ndarray = self.sum(_cluster_sizes)
+        return found
+
+    def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
+        """Return ``function(piece, *given)`` of every piece, itself Rows; the results should be small.
+
+        Of ``own`` each piece gets its entry, before what is given to all.
+        """
+        return [function(self, *([] if own is None else own), *given)]
+
+    def sum(self, function: Callable, *given: Any) -> Any:
+        """Return the sum of what `each` would return: arrays of one shape."""
+        return function(self, *given)
+
+    @property
+    def objects_of_pieces(self) -> Sequence[int]:
+        return [self.n_objects]
+
+    def draw(self, n: int, rng: np.random.Generator) -> "Rows":
+        """Return the rows of n objects, drawn with replacement, counting as often as they were drawn."""
+        ends = np.cumsum(self.objects_of_pieces)
+        objects = np.sort(rng.integers(ends[-1], size=n))
+        starts = np.concatenate([[0], ends[:-1]])
+        of_pieces = np.split(objects, np.searchsorted(objects, ends[:-1]))
+        own = [some - start for some, start in zip(of_pieces, starts, strict=True)]
+        return joined(self.each(_drawn, own=own))
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_rows={self.n_rows}, n_objects={self.n_objects}, device={self.device!r})"
+
+
+def as_rows(labels: Any, device: str = "auto") -> Rows:
+    """Return Rows as they are, and labels as rows that stand for one object each."""
+    if isinstance(labels, Rows):
+        if device == "auto":
+            return labels
+        return Rows.of(labels.ensemble, labels.counts, devices.resolve(device, labels.ensemble.device_kind))
+    return Rows(labels, device=device)
+
+
+def joined(pieces: list[Rows]) -> Rows:
+    """Return rows one after the other; they are of one numbering."""
+    if len(pieces) == 1:
+        return pieces[0]
+    ensemble = pieces[0].ensemble
+    codes = np.asfortranarray(np.concatenate([devices.to_host(piece.ensemble.codes) for piece in pieces]))
+    whole = Ensemble.of_codes(codes, ensemble.categories, ensemble.names)
+    return Rows.of(whole, np.concatenate([piece.counts for piece in pieces]), "cpu")
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+class Rule(Protocol):
+    """A function from any rows, numbered as those it was learned of, to their labels (G,), int64, host."""
+
+    def __call__(self, rows: Rows, /) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A rule whose labels are numbered in the order of their first rows."""
+
+    rule: Rule
+    number: np.ndarray  # of each label of the rule
+    n_labels: int  # that some row has; others come after them
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        found: np.ndarray = self.number[self.rule(rows)]
+        return found
+
+
+def numbered(rule: Rule, n_labels: int, rows: Rows) -> Numbered:
+    """Return a rule of ``n_labels`` labels with those of the rows first; rows in pieces are in lexicographic order."""
+    if rows.here:
+        found, first_of = np.unique(rule(rows), return_index=True)
+        order = found[np.argsort(first_of)]
+    else:
+        first: dict[int, tuple] = {}
+        for of_piece in rows.each(_first_rows, rule):
+            for label, row in of_piece.items():
+                first[label] = min(row, first.get(label, row))
+        order = np.array(sorted(first, key=first.__getitem__), dtype=np.int64)
+    rest = np.setdiff1d(np.arange(n_labels), order)
+    return Numbered(rule, np.argsort(np.concatenate([order, rest])), len(order))
+
+
+def by_first_row(labels: np.ndarray) -> np.ndarray:
+    """Return labels numbered 0 … in the order of their first rows."""
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    found: np.ndarray = np.argsort(np.argsort(first))[codes]
+    return found
+
+
+# --- what pieces are asked --------------------------------------------------------------------------------------------
+
+
+def _cluster_sizes(rows: Rows) -> np.ndarray:
+    return devices.to_host(cluster_sums(rows.codes, rows.offsets, rows.xp.asarray(rows.counts), device=rows.device))
+
+
+def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
+    of_objects = np.searchsorted(np.cumsum(rows.counts), objects, side="right")
+    chosen, times = np.unique(of_objects, return_counts=True)
+    return rows.take(chosen, times)
+
+
+def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple]:
+    labels, first = np.unique(rule(rows), return_index=True)
+    codes = rows.ensemble.take(first).codes.tolist()
+    return {label: tuple(row) for label, row in zip(labels.tolist(), codes, strict=True)}

@@ -1,0 +1,306 @@
+"""What a similarity of objects is: S, one number for two clusters, or numbers of pairs of rows that no S has.
+
+Objects are as similar as B S Bᵀ / M says, B (N, N_c) being the incidence of objects and clusters, and S (N_c, N_c) what
+it is worth to be in two clusters. A diagonal S counts shared clusters, blocks compare the clusters of one clustering,
+a full S all of them: `Diagonal`, `Blocks` and `Full` hold no more than that, and give products and tiles. All that
+partitioners ask for follows from those two; B S Bᵀ is never built.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.contingency import intersections_of
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, label_histograms, row_lookups, row_sums
+from gpuens.rows import Rows
+
+Sums = Callable[[Rows], np.ndarray]
+
+
+class Measure:
+    """How similarity is learned of rows; called with them, it returns a `Similarity`.
+
+    A subclass is a frozen dataclass of its parameters, which it checks when it is made, and says beforehand what the
+    similarity will be, so that pairs with a partitioner that cannot be are refused before any work.
+
+    Attributes
+    ----------
+    kind : str
+        See `Similarity`.
+    any_sign : bool
+        Whether similarities can be negative.
+    learns_by_sums : bool
+        Whether rows may be in pieces.
+    needs_features : bool
+    """
+
+    kind: ClassVar[str]
+    any_sign: ClassVar[bool] = False
+    learns_by_sums: ClassVar[bool] = False
+    needs_features: ClassVar[bool] = False
+
+    def __call__(self, rows: Rows, features: "Features | None" = None) -> "Similarity":
+        raise NotImplementedError
+
+
+class Features(NamedTuple):
+    """Features of the objects, and the labels of the same objects, all of them whatever the rows are."""
+
+    values: Any  # (N, D)
+    ensemble: Ensemble
+    n_clusters: int | None  # that are wanted
+
+
+class Similarity:
+    """Similarity of any two rows of a numbering.
+
+    Attributes
+    ----------
+    kind : {"diagonal", "blocks", "full", "pairs"}
+        What it is held as, by which partitioners tell whether they can take it.
+    scale : float
+        By how much `sums` are too large; it is the same for all.
+    found : dict
+        What was learned on the way, by the name of an estimator's attribute without its underscore.
+    """
+
+    kind: ClassVar[str]
+    scale: float
+    found: dict[str, Any]
+    whole = False  # whether similarities are whole numbers of 1 / scale
+
+    def most(self) -> float:
+        """Return what no two objects are more similar than."""
+        raise NotImplementedError
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        """Return how similar two objects with rows start … stop - 1 and first … are, float64, host."""
+        raise NotImplementedError
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        """Return how similar each row is to another object with the same row (G,), host."""
+        raise NotImplementedError
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        """Return the mean similarity of the objects of every two clusters, (N_c, N_c), host; 0 for empty clusters."""
+        raise NotImplementedError
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        """Return a function from any rows to ``scale`` times their summed similarity to each of some clusters (G, k).
+
+        ``labels`` (G,) are those of the ``rows`` that the clusters consist of. The function can be pickled.
+        """
+        raise NotImplementedError
+
+    def pair_sums(self, rows: Rows) -> Callable[[int, int], np.ndarray]:
+        """Return a function (start, stop) → sums of similarities over the objects of rows start … stop - 1 and all."""
+        counts = rows.counts
+
+        def of(start: int, stop: int) -> np.ndarray:
+            tile = self.tile(rows, start, stop)
+            tile *= counts[start:stop, None]
+            tile *= counts
+            return tile
+
+        return of
+
+    def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
+        """Return a function (start, stop) → summed similarity of rows start … stop - 1 and start …, int64, and a unit.
+
+        The sums are multiples of the unit, so small that they have some 50 binary places, or whole numbers of 1 /
+        `scale` where that is what similarities are; all of them together are below 2⁶².
+        """
+        counts = rows.counts
+        room = math.ceil(math.log2(max(self.most() * self.scale, 1e-300)) + 2 * math.log2(rows.n_objects)) - 61
+        unit = 2.0 ** (max(0, room) if self.whole else room)
+
+        def of(start: int, stop: int) -> np.ndarray:
+            tile = self.tile(rows, start, stop, start)
+            tile *= self.scale * (counts[start:stop, None] / unit)
+            tile *= counts[start:]
+            return np.rint(tile).astype(np.int64)
+
+        return of, unit / self.scale
+
+    def __rmul__(self, factor: float) -> "Sum":
+        return Sum(((float(factor), self),))
+
+    def __add__(self, other: "Similarity") -> "Sum":
+        return Sum((*_terms(self), *_terms(other)))
+
+
+class ClusterSimilarity(Similarity):
+    """S. A subclass gives `diagonal`, `times` and `across`; the rest follows.
+
+    Attributes
+    ----------
+    offsets : ndarray (M + 1,), int64
+        How the clusters are numbered.
+    """
+
+    offsets: np.ndarray
+    found: dict[str, Any]
+
+    def diagonal(self) -> np.ndarray:
+        """Return S[c, c] of every cluster (N_c,), host."""
+        raise NotImplementedError
+
+    def times(self, table: np.ndarray) -> np.ndarray:
+        """Return S T for T = ``table`` (N_c, k), host."""
+        raise NotImplementedError
+
+    def transposed_times(self, table: np.ndarray) -> np.ndarray:
+        """Return T S for T = ``table`` (k, N_c), host."""
+        found: np.ndarray = self.times(table.T).T
+        return found
+
+    def across(self, rows: Rows, cols: Rows) -> Any:
+        """Return the similarities (R, C) of two objects with such rows, float64, where the device works."""
+        raise NotImplementedError
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        others = rows.take(slice(first, None)) if first else rows
+        return devices.to_host(self.across(rows.take(slice(start, stop)), others))
+
+    def full(self) -> np.ndarray:
+        """Return S as a matrix (N_c, N_c), host."""
+        n_clusters = int(self.offsets[-1])
+        _all_clusters_fit(n_clusters)
+        return self.times(np.eye(n_clusters))
+
+    @property
+    def n_clusterings(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return self.n_clusterings
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        sums = row_sums(rows.codes, rows.offsets, self.diagonal(), device=rows.device)
+        return devices.to_host(sums) / self.n_clusterings
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        """Return a look-up of S H, where H[c, t] of the members of t are in cluster c: no member is visited."""
+        given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
+        held = label_histograms(*given, int(labels.max()) + 1, device=rows.device)
+        return LookedUp(self.times(devices.to_host(held).astype(np.float64)))
+
+    def mean(self, rows: Rows) -> float:
+        """Return the mean similarity of two different objects, 0 if there is but one.
+
+        Closed form: nᵀ S n, with n the sizes of the clusters, counts every ordered pair and the objects themselves.
+        """
+        n_objects = rows.n_objects
+        if n_objects < 2:
+            return 0.0
+        sizes = rows.cluster_sizes().astype(np.float64)
+        total = float(sizes @ self.times(sizes[:, None])[:, 0] - sizes @ self.diagonal())
+        return total / self.n_clusterings / n_objects / (n_objects - 1)
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        """Return p_cᵀ S p_d / M, p_c being the shares of cluster c in all clusters: no pair of objects is visited."""
+        _all_clusters_fit(rows.n_clusters)
+        return self.between_clusters_of(intersections_of(rows, layout="dense"))
+
+    def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
+        """Return what `between_clusters` does, of dense cluster intersections counted before."""
+        shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
+        similarities: np.ndarray = self.transposed_times(shares) @ shares.T
+        similarities /= self.n_clusterings
+        return (similarities + similarities.T) / 2  # the same number both ways
+
+    def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> Any:
+        """Return the similarities of rows i and j, where the caller's labels are."""
+        return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
+
+    def operator(self, rows: Rows) -> Any:
+        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G): a product is a look-up a label and back."""
+        from scipy.sparse.linalg import LinearOperator
+
+        def product(v: np.ndarray) -> np.ndarray:
+            of_rows = rows.xp.asarray(v.ravel(), dtype=np.float64)
+            on_clusters = devices.to_host(cluster_sums(rows.codes, rows.offsets, of_rows, device=rows.device))
+            spread = self.times(on_clusters[:, None])[:, 0] / self.n_clusterings
+            return devices.to_host(row_sums(rows.codes, rows.offsets, spread, device=rows.device))
+
+        return LinearOperator((rows.n_rows, rows.n_rows), matvec=product, rmatvec=product, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """A function from rows to the sums (G, k) of a table's rows (N_c, k), one a label."""
+
+    table: np.ndarray
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        return devices.to_host(row_lookups(rows.codes, rows.offsets, self.table, device=rows.device))
+
+
+class Sum(Similarity):
+    """a S + b T, for similarities of any kind."""
+
+    kind = "pairs"
+    scale = 1.0
+
+    def __init__(self, terms: tuple[tuple[float, Similarity], ...]) -> None:
+        self.terms = terms
+        self.found = {name: value for _, one in terms for name, value in one.found.items()}
+
+    def most(self) -> float:
+        return sum(factor * one.most() for factor, one in self.terms)
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        return np.sum([factor * one.tile(rows, start, stop, first) for factor, one in self.terms], axis=0)
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        return np.sum([factor * one.of_equal_rows(rows) for factor, one in self.terms], axis=0)
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        (factor, one), *others = self.terms
+        total = factor * one.between_clusters(rows)
+        for factor, one in others:
+            total += factor * one.between_clusters(rows)
+        return total
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        return _SummedUp(tuple((factor, one.scale, one.sums(rows, labels)) for factor, one in self.terms))
+
+
+@dataclass(frozen=True)
+class _SummedUp:
+    terms: tuple[tuple[float, float, Sums], ...]
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        (factor, scale, sums), *others = self.terms
+        total = factor * (sums(rows) / scale)
+        for factor, scale, sums in others:
+            total = total + factor * (sums(rows) / scale)
+        return total
+
+
+def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
+    return similarity.terms if isinstance(similarity, Sum) else ((1.0, similarity),)
+
+
+def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
+    """Return what the clustering of each cluster counts for (N_c,), 1 on average over the clusterings."""
+    of_clusterings = checks.check_weights(weights, rows.n_clusterings)
+    assert of_clusterings is not None
+    scaled = of_clusterings / of_clusterings.mean()
+    return np.repeat(scaled, np.diff(rows.offsets))
+
+
+def _all_clusters_fit(n_clusters: int) -> None:
+    checks.check_memory(
+        40 * n_clusters**2,
+        devices.memory_budget(),
+        f"the similarity of all {n_clusters} clusters",
+        "take fewer clusterings, or clusterings of fewer clusters",
+    )

@@ -1,0 +1,111 @@
+"""S = blockdiag(S_1 … S_M): objects are as similar as their clusters are, clustering by clustering."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
+from gpuens.rows import Rows
+from gpuens.similarity.base import ClusterSimilarity
+
+
+class Blocks(ClusterSimilarity):
+    """S from matrices (k_m, k_m), one a clustering, symmetric.
+
+    They are in one array: block m is ``values[starts[m] : starts[m + 1]]``, row after row.
+    """
+
+    kind = "blocks"
+
+    def __init__(self, matrices: list[np.ndarray], **found: Any) -> None:
+        self.starts = np.cumsum([0, *(matrix.size for matrix in matrices)])
+        self.values = np.concatenate([matrix.ravel() for matrix in matrices])
+        self.offsets = np.cumsum([0, *(len(matrix) for matrix in matrices)])
+        self.found = found
+
+    def matrices(self) -> list[np.ndarray]:
+        """Return the blocks as views (k_m, k_m)."""
+        bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), np.diff(self.offsets).tolist(), strict=True)
+        return [self.values[a:b].reshape(k, k) for a, b, k in bounds]
+
+    def most(self) -> float:
+        return float(np.maximum.reduceat(self.values, self.starts[:-1]).sum()) / self.n_clusterings
+
+    def diagonal(self) -> np.ndarray:
+        return np.concatenate([matrix.diagonal() for matrix in self.matrices()])
+
+    def times(self, table: np.ndarray) -> np.ndarray:
+        parts = zip(self.matrices(), np.split(table, self.offsets[1:-1]), strict=True)
+        return np.concatenate([matrix @ part for matrix, part in parts])
+
+    def transposed_times(self, table: np.ndarray) -> np.ndarray:
+        found, first = np.empty_like(table), 0
+        for matrix in self.matrices():
+            own = slice(first, first + len(matrix))
+            found[:, own] = table[:, own] @ matrix
+            first += len(matrix)
+        return found
+
+    def across(self, rows: Rows, cols: Rows) -> Any:
+        return coupled_tile(rows.codes, cols.codes, self.offsets, self.on(rows.device), device=rows.device)
+
+    def on(self, device: str) -> "OnDevice":
+        """Return the blocks where a device works."""
+        xp = devices.namespace(device)
+        return OnDevice(xp.asarray(self.starts), xp.asarray(self.values))
+
+
+class OnDevice(NamedTuple):
+    """Blocks as primitives take them."""
+
+    starts: Any  # (M + 1,) int64
+    values: Any  # float64
+
+
+@kernels.primitive
+def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: OnDevice) -> np.ndarray:
+    """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
+    row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
+    tile = np.zeros((len(row_codes), len(col_codes)))
+    devices.over_ranges(
+        lambda a, b: add_similarities(row_codes[a:b], col_codes, offsets, blocks.starts, blocks.values, tile[a:b]),
+        len(row_codes),
+        grain=64,
+    )
+    return tile
+
+
+@coupled_tile.kernel
+def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, *, device: str) -> Any:
+    xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
+    starts, values = xp.asarray(blocks.starts), xp.asarray(blocks.values)
+    tile = xp.empty((n_rows, n_cols))
+    kernels.launch(
+        "coupled_tile", kernels.blocks(n_rows * n_cols, 256), 256,
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), starts, values, tile,
+         n_rows, n_cols, n_clusterings),
+        device=device, CODE=kernels.c_name(row_codes.dtype),
+    )  # fmt: skip
+    return tile
+
+
+@njit(cache=True, nogil=True)
+def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
+    """Add to a tile of zeros what `coupled_tile` returns; columns of ``col_codes`` are contiguous."""
+    n_clusterings = row_codes.shape[1]
+    missing = row_codes.dtype.type(-1)
+    for i in range(tile.shape[0]):
+        for m in range(n_clusterings):
+            if row_codes[i, m] == missing:
+                continue
+            k = offsets[m + 1] - offsets[m]
+            first = starts[m] + row_codes[i, m] * k
+            row = values[first : first + k]
+            for j in range(tile.shape[1]):
+                label = col_codes[j, m]
+                if label != missing:
+                    tile[i, j] += row[label]
+        for j in range(tile.shape[1]):
+            tile[i, j] /= n_clusterings

@@ -1,0 +1,86 @@
+"""S = diag(w): objects are as similar as the clusters are worth that they share."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
+from gpuens.rows import Rows
+from gpuens.similarity.base import ClusterSimilarity
+
+
+class Diagonal(ClusterSimilarity):
+    """S = diag(w) from the weight w of each cluster (N_c,): int64 ones, or float64."""
+
+    kind = "diagonal"
+
+    def __init__(self, weights: np.ndarray, offsets: np.ndarray, **found: Any) -> None:
+        self.weights, self.offsets, self.found = weights, offsets, found
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.weights.dtype.kind == "i"
+
+    def most(self) -> float:
+        return float(np.maximum.reduceat(self.weights, self.offsets[:-1]).sum()) / self.n_clusterings
+
+    def diagonal(self) -> np.ndarray:
+        return self.weights
+
+    def times(self, table: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.weights[:, None] * table
+        return found
+
+    def across(self, rows: Rows, cols: Rows) -> Any:
+        weights = self.weights.astype(np.float64, copy=False)
+        return coassociation_tile(rows.codes, cols.codes, self.offsets, weights, device=rows.device)
+
+
+@kernels.primitive
+def coassociation_tile(
+    row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray
+) -> np.ndarray:
+    """Return Σ_m w[shared cluster] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
+    row_codes = np.ascontiguousarray(row_codes)
+    col_codes = np.asfortranarray(col_codes)
+    block = np.zeros((len(row_codes), len(col_codes)))
+
+    def work(start: int, stop: int) -> None:
+        _tile(start, stop, row_codes, col_codes, offsets, cluster_weights, block)
+
+    devices.over_ranges(work, len(row_codes), grain=64)
+    return block
+
+
+@coassociation_tile.kernel
+def _(row_codes: Any, col_codes: Any, offsets: Any, cluster_weights: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    n_rows, n_clusterings = row_codes.shape
+    n_cols = len(col_codes)
+    block = xp.zeros((n_rows, n_cols))
+    kernels.launch(
+        "coassociation_tile", (kernels.blocks(n_cols, 32), kernels.blocks(n_rows, 8)), (32, 8),
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets),
+         xp.asarray(cluster_weights, dtype=np.float64), block, n_rows, n_cols, n_clusterings),
+        device=device, shared=8 * n_clusterings * row_codes.itemsize, CODE=kernels.c_name(row_codes.dtype),
+    )  # fmt: skip
+    return block
+
+
+@njit(cache=True, nogil=True)
+def _tile(start, stop, row_codes, col_codes, offsets, weights, block):
+    n_clusterings = row_codes.shape[1]
+    missing = row_codes.dtype.type(-1)
+    for i in range(start, stop):
+        for m in range(n_clusterings):
+            label = row_codes[i, m]
+            if label == missing:
+                continue
+            weight = weights[offsets[m] + label]
+            for j in range(block.shape[1]):
+                if col_codes[j, m] == label:
+                    block[i, j] += weight
+        for j in range(block.shape[1]):
+            block[i, j] /= n_clusterings

@@ -1,0 +1,65 @@
+"""S in full: objects are similar through all pairs of their clusters, for any symmetric S.
+
+Nothing N × N or N × N_c is built but for blocks: with V = B S, a look-up a label, entry (i, j) is Σ_m V[i, cluster of j
+in m] / M.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.incidence import row_lookups
+from gpuens.rows import Rows
+from gpuens.similarity.base import ClusterSimilarity
+
+
+class Full(ClusterSimilarity):
+    """S from a symmetric matrix (N_c, N_c), float64, of any sign."""
+
+    kind = "full"
+
+    def __init__(self, matrix: np.ndarray, offsets: np.ndarray, **found: Any) -> None:
+        self.matrix, self.offsets, self.found = matrix, offsets, found
+
+    def most(self) -> float:
+        return float(self.matrix.max()) * self.n_clusterings
+
+    def diagonal(self) -> np.ndarray:
+        return self.matrix.diagonal()
+
+    def times(self, table: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.matrix @ table
+        return found
+
+    def full(self) -> np.ndarray:
+        return self.matrix
+
+    def across(self, rows: Rows, cols: Rows) -> Any:
+        xp = rows.xp
+        tile, of_cols = xp.empty((len(rows), len(cols))), cols.codes
+        for piece, spread in self._spread(rows, 2 * len(cols)):
+            sums = xp.zeros((len(spread), len(cols)))
+            for m, first in enumerate(self.offsets[:-1].tolist()):
+                known = xp.flatnonzero(of_cols[:, m] != cols.ensemble.missing_code)
+                sums[:, known] += spread[:, first + of_cols[known, m].astype(np.int64)]
+            tile[piece] = sums / self.n_clusterings
+        return tile
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        found, codes = [], rows.codes
+        for piece, spread in self._spread(rows, 0):
+            sums, own = rows.xp.zeros(len(spread)), codes[piece]
+            for m, first in enumerate(self.offsets[:-1].tolist()):
+                known = rows.xp.flatnonzero(own[:, m] != rows.ensemble.missing_code)
+                sums[known] += spread[known, first + own[known, m].astype(np.int64)]
+            found.append(devices.to_host(sums))
+        return np.concatenate(found) / self.n_clusterings
+
+    def _spread(self, rows: Rows, width: int) -> Any:
+        """Yield slices of rows, with room for ``width`` more numbers a row, and B S of them."""
+        step = max(1, devices.scratch(rows.device) // (16 * (len(self.matrix) + width)))
+        for start in range(0, len(rows), step):
+            piece = slice(start, start + step)
+            codes = rows.xp.asfortranarray(rows.codes[piece])
+            yield piece, row_lookups(codes, self.offsets, self.matrix, device=rows.device)

@@ -1,0 +1,382 @@
+"""Every similarity with every partitioner: the named method, a literal run on N × N, or one sentence that refuses."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
+from sklearn.cluster import KMeans
+
+import gpuens as ge
+from gpuens.partition import embedding as transfer_cut_embedding
+from gpuens.partition import metis, rock
+from gpuens.partition.meta_clustering import meta_clustering
+from gpuens.partition.spectral import embedding
+from gpuens.similarity.base import Features
+
+K = 3
+pytestmark = [  # of cuts and merges that are arbitrary
+    pytest.mark.filterwarnings("ignore:n_clusters=3 cuts among"),
+    pytest.mark.filterwarnings("ignore:n_clusters=3 merges among"),
+]
+NAMED = {
+    ("coassociation", "average"): ge.EAC(K),
+    ("coassociation", "single"): ge.EAC(K, linkage="single"),
+    ("coassociation", "complete"): ge.EAC(K, linkage="complete"),
+    ("coassociation", "transfer-cut"): ge.HBGF(K),
+    ("lwca", "average"): ge.LWEA(K),
+    ("lwca", "single"): ge.LWEA(K, linkage="single"),
+    ("lwca", "complete"): ge.LWEA(K, linkage="complete"),
+    ("lwca", "transfer-cut"): ge.LWGP(K),
+    ("coupled", "metis"): ge.OCIa(K),
+    ("coupled", "label-kmeans"): ge.CgC(K),
+    ("coupled", "meta-clusters"): ge.CrCIa(K),
+    ("common-neighbors", "rock"): ge.OCH(K),
+    ("common-neighbors", "meta-clusters"): ge.CrCC(K),
+    ("mapping", "average"): ge.ECRMC(K),
+}
+REFUSED = {
+    ("common-neighbors", "average"): "similarities of all clusters",
+    ("common-neighbors", "transfer-cut"): "a weight of each cluster",
+    ("common-neighbors", "label-kmeans"): "similarities within clusterings",
+    ("common-neighbors", "spectral"): "similarities of all clusters",
+    ("coupled", "transfer-cut"): "a weight of each cluster",
+    ("mapping", "label-kmeans"): "similarities within clusterings",
+    ("mapping", "meta-clusters"): "no negative similarities",
+    ("mapping", "metis"): "no negative similarities",
+    ("mapping", "rock"): "no negative similarities",
+    ("mapping", "spectral"): "no negative similarities",
+    ("mapping", "transfer-cut"): "a weight of each cluster",
+}
+PAIRS = list(itertools.product(sorted(ge.similarities()), sorted(ge.partitioners())))
+LITERAL = [pair for pair in PAIRS if pair not in REFUSED]
+
+FEATURES = np.random.default_rng(5).standard_normal((70, 3))
+
+
+TRUTH = np.repeat([0, 1, 2], [30, 25, 15])
+
+
+@pytest.fixture(scope="module")
+def labels():
+    """Label rows that are all different, in lexicographic order, of three kinds of objects (`TRUTH`)."""
+    noisy = np.random.default_rng(4)
+    different = [np.where(noisy.random(70) < 0.45, noisy.integers(k, size=70), TRUTH) for k in (3, 4, 5) * 4]
+    found = np.column_stack(different)
+    found[noisy.random(found.shape) < 0.05] = -1
+    groups = ge.CoreGroups().reduce(found)
+    assert len(groups.rows) == len(found)
+    TRUTH[groups.row_of] = TRUTH.copy()
+    return groups.ensemble.to_array()
+
+
+def consensus(similarity, partitioner, labels, **given):
+    features = {"features": FEATURES} if similarity == "mapping" else {}
+    return ge.Consensus(K, similarity=similarity, partitioner=partitioner, **given).fit(labels, **features)
+
+
+def test_the_table_is_of_all_pairs():
+    assert NAMED.keys() | REFUSED.keys() <= set(PAIRS)
+    assert len(PAIRS) == 45
+
+
+@pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_a_named_method_is_its_pair(labels, pair, where):
+    reduction = ge.Sample(40) if where == "emulated" else None  # whose others go by the similarity too
+    found = consensus(*pair, labels, device=where, reduction=reduction)
+    features = {"features": FEATURES} if "mapping" in pair else {}
+    expected = NAMED[pair].set_params(device=where, reduction=reduction).fit(labels, **features)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    if reduction is None and hasattr(expected, "distances_"):
+        np.testing.assert_array_equal(found.distances_, expected.distances_)
+
+
+@pytest.mark.parametrize("pair", REFUSED, ids=" × ".join)
+def test_what_has_no_meaning_is_refused_and_what_has_is_named(labels, pair):
+    similarity, partitioner = pair
+    with pytest.raises(ValueError, match=REFUSED[pair]) as refused:
+        ge.Consensus(K, similarity=similarity, partitioner=partitioner).fit(labels)
+    named = str(refused.value).split("of it ")[1].split(" can be")[0].split(", ")
+    assert named == sorted(other for name, other in LITERAL if name == similarity)
+
+
+# --- literal runs -----------------------------------------------------------------------------------------------------
+
+
+def matrix(similarity, labels):
+    """Return the similarity of all pairs of objects, N × N."""
+    if similarity == "coassociation":
+        return oracles.coassociation(labels)
+    if similarity == "lwca":
+        return ge.similarity.lwca(labels)
+    if similarity == "coupled":
+        return oracles.iaoso(labels)
+    if similarity == "common-neighbors":
+        return oracles.ccoso(labels, None)
+    found = ge.Consensus(K, similarity=similarity).fit(labels, features=FEATURES)
+    return ge.similarity.revised_coassociation(labels, found.cluster_similarity_)
+
+
+@pytest.mark.parametrize("pair", LITERAL, ids=" × ".join)
+def test_a_pair_is_what_it_says_on_all_pairs_of_objects(labels, pair):
+    similarity, partitioner = pair
+    found, literal = consensus(*pair, labels), matrix(similarity, labels)
+    CHECKS[partitioner](found, literal, ge.Rows(labels), similarity)
+    assert found.n_clusters_ == len(np.unique(found.labels_)) <= K
+
+
+def check_linkage(found, literal, rows, similarity):
+    """Heights are those of SciPy; of single linkage whatever the ties, of others where none decide."""
+    kind = found.partitioner
+    if kind != "single" and similarity in ("coassociation", "common-neighbors"):
+        literal_of_cut = [literal[np.ix_(found.labels_ == c, found.labels_ == c)] for c in range(K)]
+        assert np.mean([block.mean() for block in literal_of_cut]) > literal.mean()
+        return
+    distances = literal.max() - literal
+    np.fill_diagonal(distances, 0.0)
+    heights = linkage(squareform(distances, checks=False), kind)[:, 2]
+    expected = np.sort(literal.max() - heights)[::-1]
+    np.testing.assert_allclose(found.dendrogram_.similarities, expected, atol=1e-12)
+
+
+def check_metis(found, literal, rows, similarity):
+    np.testing.assert_array_equal(found.labels_, metis(literal, rows.counts, K))
+
+
+def check_rock(found, literal, rows, similarity):
+    scale = {"coassociation": rows.n_clusterings, "common-neighbors": len(rows)}.get(similarity, 2.0**45)
+    links = np.rint(literal * scale).astype(np.int64)
+    expected = rock(lambda a, b: links[a:b, a:], rows.counts, K, found.threshold_)
+    np.testing.assert_array_equal(found.labels_, expected.labels)
+    unit = 1.0 if similarity == "common-neighbors" else scale  # whose links are counts
+    np.testing.assert_allclose(found.merges_.goodness, expected.goodness / unit, rtol=1e-9, atol=1e-12)
+
+
+def check_label_kmeans(found, literal, rows, similarity):
+    """The objective is that of the literal features, and no object is nearer to another centroid."""
+    features = []
+    for m, block in enumerate(np.split(found.similarity_.full(), rows.offsets[1:-1], axis=1)):
+        own = block[rows.offsets[m] : rows.offsets[m + 1]]
+        own, codes = own - own.mean(axis=0), rows.ensemble.to_array()[:, m]
+        features.append(np.where(codes[:, None] < 0, 0.0, own[codes]))
+    points = np.concatenate(features, axis=1)
+    centers = np.array([points[found.labels_ == c].mean(axis=0) for c in range(K)])
+    squared = ((points[:, None] - centers) ** 2).sum(axis=2)
+    np.testing.assert_allclose(found.objective_, squared[np.arange(len(points)), found.labels_].sum(), rtol=1e-9)
+    assert (squared.min(axis=1) >= squared[np.arange(len(points)), found.labels_] - 1e-9).all()
+
+
+def check_meta_clusters(found, literal, rows, similarity):
+    codes, offsets = rows.ensemble.to_array(), rows.offsets
+    held = np.concatenate(
+        [codes[:, m : m + 1] == np.arange(offsets[m + 1] - offsets[m]) for m in range(codes.shape[1])], 1
+    )
+    held = held.astype(float)
+    if similarity == "common-neighbors":  # the objects themselves count with all their neighbours
+        literal = ge.similarity.common_neighbors(rows)
+    between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
+    expected = meta_clustering((between + between.T) / 2, rows, K)
+    np.testing.assert_array_equal(found.labels_, expected.labels)
+    np.testing.assert_array_equal(found.meta_clusters_, expected.found["meta_clusters"])
+
+
+def check_spectral(found, literal, rows, similarity):
+    scale = 1 / np.sqrt(literal.sum(axis=1))
+    values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)
+    points = vectors[:, -K:]
+    assert values[-K] > values[-K - 1] + 1e-6, "the subspace must be one"
+    points /= np.sqrt((points * points).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found.eigenvalues_, values[: -K - 1 : -1], rtol=1e-9)
+    own, _ = embedding(found.similarity_, rows, K)
+    np.testing.assert_allclose(own @ own.T, points @ points.T, atol=1e-7)
+    expected = KMeans(K, n_init=10, random_state=0).fit_predict(points)
+    assert ge.metrics.ari(found.labels_, expected) == 1.0
+
+
+def check_transfer_cut(found, literal, rows, similarity):
+    """The embedding has the leading eigenvectors of the bipartite graph, which holds rows and clusters side by side."""
+    codes, offsets = rows.ensemble.to_array(), rows.offsets
+    incidence = np.zeros((len(rows), rows.n_clusters))
+    g, m = np.nonzero(codes >= 0)
+    incidence[g, offsets[m] + codes[g, m]] = 1.0
+    weighted = incidence * found.similarity_.weights
+    graph = np.block([[np.zeros((len(rows),) * 2), weighted], [weighted.T, np.zeros((rows.n_clusters,) * 2)]])
+    scale = 1 / np.sqrt(graph.sum(axis=1))
+    values, vectors = np.linalg.eigh(scale[:, None] * graph * scale)
+    points = vectors[: len(rows), -K:] * values[-K:]
+    points /= np.sqrt((points * points).sum(axis=1, keepdims=True))
+    own, _ = transfer_cut_embedding(rows, found.similarity_.weights.astype(float), K)
+    np.testing.assert_allclose(own @ own.T, points @ points.T, atol=1e-7)
+    assert ge.metrics.ari(found.labels_, KMeans(K, n_init=10, random_state=0).fit_predict(points)) == 1.0
+
+
+CHECKS = {
+    "average": check_linkage,
+    "single": check_linkage,
+    "complete": check_linkage,
+    "metis": check_metis,
+    "rock": check_rock,
+    "label-kmeans": check_label_kmeans,
+    "meta-clusters": check_meta_clusters,
+    "spectral": check_spectral,
+    "transfer-cut": check_transfer_cut,
+}
+
+
+# --- what must not matter ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def repeated():
+    """Labels with many equal rows, and the features of their objects, which are equal too."""
+    rows = random_labels(60, 6, (3, 5), missing=0.05, seed=2)
+    of = np.random.default_rng(3).integers(60, size=200)
+    return rows[of], FEATURES[of % len(FEATURES)]
+
+
+@pytest.mark.parametrize("pair", [pair for pair in LITERAL if "mapping" not in pair], ids=" × ".join)
+def test_neither_device_nor_chunks_nor_the_order_of_objects_matter(repeated, pair):
+    import dask.array as da
+
+    labels, _ = repeated
+    expected = consensus(*pair, labels)
+    emulated = consensus(*pair, labels, device="emulated")
+    assert ge.metrics.ari(emulated.labels_, expected.labels_) == 1.0
+    in_chunks = consensus(*pair, da.from_array(labels, chunks=(64, -1)))
+    np.testing.assert_array_equal(in_chunks.labels_.compute(), expected.labels_)
+    order = np.random.default_rng(1).permutation(len(labels))
+    np.testing.assert_array_equal(consensus(*pair, labels[order]).labels_, expected.labels_[order])
+
+
+@pytest.mark.parametrize("pair", LITERAL, ids=" × ".join)
+def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
+    labels, features = repeated
+    given = {"features": features} if "mapping" in pair else {}
+    for reduction in (None, ge.Sample(120), ge.CATree(0.2, 0.9)):
+        est = ge.Consensus(K, similarity=pair[0], partitioner=pair[1], reduction=reduction).fit(labels, **given)
+        np.testing.assert_array_equal(est.predict(labels), est.labels_)
+        new = labels[:50].copy()
+        new[:, 0] = 99  # never seen: missing
+        assert set(est.predict(new)) <= set(est.labels_)
+
+
+def test_rows_in_pieces_are_predicted_by_the_rule(repeated, monkeypatch):
+    import dask.array as da
+
+    labels, _ = repeated
+    monkeypatch.setattr("gpuens.distributed.Chunks.fit_here", property(lambda self: self._merge()))
+    for pair in (("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")):
+        est = consensus(*pair, da.from_array(labels, chunks=(64, -1)))
+        np.testing.assert_array_equal(est.predict(labels), est.labels_.compute())
+
+
+def test_predict_refuses_what_it_cannot_know(labels):
+    est = ge.LWEA(K).fit(labels)
+    with pytest.raises(ValueError, match="expecting 12 features"):
+        est.predict(labels[:, :3])
+    with pytest.raises(ValueError, match=r"1 object\(s\), the first of them 1, have no label that is known"):
+        est.predict(np.array([labels[0], np.full(12, 77)]))
+
+
+def test_grid_search_scores_what_is_predicted(labels):
+    from sklearn.model_selection import GridSearchCV
+
+    search = GridSearchCV(ge.LWEA(), {"n_clusters": [2, 3, 4]}, scoring="adjusted_rand_score", cv=3)
+    order = np.random.default_rng(0).permutation(len(labels))
+    search.fit(labels[order], TRUTH[order])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_ == {"n_clusters": 3}
+
+
+# --- weights of clusterings, sums of similarities, parameters ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ge.EAC, ge.LWEA, ge.HBGF, ge.LWGP])
+def test_a_clustering_of_twice_the_weight_counts_twice(labels, kind):
+    once, twice = labels[:, :4], labels[:, [0, 0, 1, 2, 3]]
+    weighted = kind(K, weights=[2, 1, 1, 1]).fit(once)
+    if kind in (ge.EAC, ge.HBGF):
+        literal = kind(K).fit(twice)
+        assert ge.metrics.ari(weighted.labels_, literal.labels_) == 1.0
+    equal = kind(K, weights=[3.0] * 4).fit(once)
+    assert ge.metrics.ari(equal.labels_, kind(K).fit(once).labels_) == 1.0
+    with pytest.raises(ValueError, match="weights must be"):
+        kind(K, weights=[1, 2]).fit(once)
+
+
+def test_sums_of_similarities(labels):
+    rows = ge.Rows(labels)
+    a, b = ge.similarity.Coassociation()(rows), ge.similarity.Coupled()(rows)
+    both = 0.25 * a + 0.75 * b
+    expected = 0.25 * oracles.coassociation(labels) + 0.75 * oracles.iaoso(labels)
+    np.testing.assert_allclose(both.tile(rows, 0, len(rows)), expected, atol=1e-12)
+    np.testing.assert_allclose(both.of_equal_rows(rows), expected.diagonal(), atol=1e-12)
+    clusters = np.arange(len(rows)) % K
+    sums = both.sums(rows, clusters)(rows)
+    np.testing.assert_allclose(sums, expected @ (clusters[:, None] == np.arange(K)), atol=1e-9)
+
+
+def test_similarities_respect_counts(repeated):
+    labels, _ = repeated
+    groups = ge.CoreGroups().reduce(labels)
+    first = np.unique(groups.row_of, return_index=True)[1]
+    for name in ("lwca", "coassociation", "coupled_objects", "common_neighbors"):
+        function = getattr(ge.similarity, name)
+        whole, reduced = function(labels), function(groups.rows)
+        different = ~np.eye(len(first), dtype=bool)
+        np.testing.assert_allclose(reduced[different], whole[np.ix_(first, first)][different], atol=1e-12)
+    np.testing.assert_allclose(ge.similarity.eci(groups.rows), ge.similarity.eci(labels))
+
+
+@pytest.mark.parametrize("reduction", [ge.CATree(0.2), ge.Sample(100)], ids=repr)
+def test_reductions_work_where_the_device_says(repeated, reduction, monkeypatch):
+    from gpuens import kernels
+
+    launched = []
+    launch = kernels.launch
+    monkeypatch.setattr(
+        kernels, "launch", lambda name, *given, **more: (launched.append(name), launch(name, *given, **more))[1]
+    )
+    ge.EAC(K, reduction=reduction).fit(repeated[0])
+    assert launched == []
+    ge.EAC(K, reduction=reduction, device="emulated").fit(repeated[0])
+    assert "pack_rows" in launched
+    assert ("common_prefixes" in launched) == isinstance(reduction, ge.CATree)
+
+
+def test_parts_by_name_and_by_object(labels):
+    by_object = ge.Consensus(K, similarity=ge.similarity.LWCA(theta=0.2), partitioner=ge.partition.METIS(0.1))
+    by_name = ge.Consensus(K, similarity="lwca:theta=0.2", partitioner="metis:imbalance=0.1")
+    np.testing.assert_array_equal(by_object.fit_predict(labels), by_name.fit_predict(labels))
+    with pytest.raises(ValueError, match="similarity must be one of"):
+        ge.Consensus(K, similarity="nothing").fit(labels)
+    with pytest.raises(TypeError, match="partitioner must be a name"):
+        ge.Consensus(K, partitioner=3).fit(labels)
+    with pytest.raises(TypeError, match="features are not given"):
+        ge.Consensus(K, similarity="mapping").fit(labels)
+    with pytest.raises(TypeError, match="features were given"):
+        ge.Consensus(K).fit(labels, features=FEATURES)
+
+
+def test_a_new_method_is_a_similarity_and_a_partitioner(labels):
+    from dataclasses import dataclass
+
+    from gpuens.similarity import Blocks, Measure
+
+    @dataclass(frozen=True)
+    class Jaccard(Measure):
+        """CSPA's kind of S, with clusters of a clustering as similar as a constant says."""
+
+        shared: float = 0.1
+        kind = "blocks"
+
+        def __call__(self, rows, features: Features | None = None):
+            return Blocks([np.full((k, k), self.shared) + (1 - self.shared) * np.eye(k) for k in np.diff(rows.offsets)])
+
+    for partitioner in ("average", "single", "complete", "metis", "rock", "label-kmeans", "meta-clusters", "spectral"):
+        found = ge.Consensus(K, similarity=Jaccard(), partitioner=partitioner).fit(labels)
+        assert found.n_clusters_ == K, partitioner
