@@ -94,7 +94,7 @@ def check_clusterings(n_clusters: Iterable[int], names: list, n_objects: int) ->
     constant = [str(name) for name, k in zip(names, n_clusters, strict=True) if k == 1]
     if constant and n_objects > 1:
         warn(
-            f"constant clusterings tell nothing apart: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
+            f"constant clusterings carry no information: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
             f"({len(constant)} of {len(names)}) put every object into one cluster."
         )
 
@@ -138,7 +138,7 @@ def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> i
     if k > n_distinct:
         raise ValueError(
             f"n_clusters={k} is more than the {n_distinct} distinct label row(s): objects with equal labels cannot be "
-            "told apart, so ask for fewer clusters or add clusterings."
+            "separated, so ask for fewer clusters or add clusterings."
         )
     return k
 
@@ -314,7 +314,7 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
     name = os.path.basename(os.fspath(path))
     found = [kind for kind in kinds if name.lower().endswith(kind)]
     if not found:
-        raise ValueError(f"path {name!r} does not say what kind of file it is: it must end in {', '.join(kinds)}.")
+        raise ValueError(f"path {name!r} has no known ending; it must end in {', '.join(kinds)}.")
     return max(found, key=len)
 
 
@@ -339,7 +339,7 @@ def reading(path: str | os.PathLike) -> Iterator[None]:
     except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise errors of nearly every type
         path = os.fspath(path)
         raise ValueError(
-            f"path {path!r} cannot be read as its name says, write the file anew ({gist(error)})."
+            f"path {path!r} cannot be read as the kind of file that its name says; write it anew ({gist(error)})."
         ) from error
 
 

@@ -174,7 +174,7 @@ def warn_of_strangers(codes: np.ndarray, n_clusters: np.ndarray, names: list, so
             why.setdefault(name, "what is together there is so in none of the others more often than by chance")
     for name, reason in why.items():
         checks.warn(
-            f"{source}: column {name!r} is not like the other clusterings ({reason}); leave it out if it is none."
+            f"{source}: column {name!r} is unlike the other clusterings ({reason}); leave it out if it is not one."
         )
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: k-means many times, four consensuses of it, a table of scores and a picture."""
+"""The demonstration: base clusterings by k-means, four consensuses, a table of scores and a picture."""
 
 import os
 import time
@@ -24,18 +24,18 @@ def demo(
     seed: int = 0,
     say: Callable[[str], Any] = print,
 ) -> str | None:
-    """Cluster a data set 20 times by k-means and show what consensus makes of it.
+    """Cluster a data set 20 times by k-means and compare the consensus of four methods.
 
     Parameters
     ----------
     data : str or path
-        What `gpuens.datasets.load` takes. Up to 20,000 objects get full k-means with k in 2..√N; more get
+        A name or path for `gpuens.datasets.load`. Up to 20,000 objects get full k-means with k in 2..√N; more get
         mini-batches with k from the number of classes up to 100.
     output_dir : path
-        Where the picture goes, ``gpuens-demo-<name>.png``; made if it is not there.
+        The folder of the picture, ``gpuens-demo-<name>.png``; made if missing.
     seed : int
     say : callable
-        What takes each line of the table.
+        Called with each line of the table.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def demo(
     Raises
     ------
     OSError, ValueError
-        In one sentence, for data sets that cannot be loaded or have no classes, and for places that cannot be written.
+        For data sets that cannot be loaded or have no classes, and for unwritable places.
     """
     checks.make_generator(seed)
     os.makedirs(output_dir, exist_ok=True)
@@ -104,6 +104,6 @@ def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> s
 
 
 def _compile(estimator: Any, ensemble: Ensemble) -> None:
-    """Fit a few objects first: the seconds in the table shall not be those of the compiler."""
+    """Fit a few objects first, so that the table does not measure the compiler."""
     few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
     type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))

@@ -127,7 +127,7 @@ def kmeans_ensemble(
                 "objects=100_000."
             )
         if names is not None:
-            raise ValueError("names belong to an ensemble; labels in chunks are a Dask array without: leave names out.")
+            raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
         if device not in ("auto", "cpu"):
             raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
     else:

@@ -342,7 +342,7 @@ def check_label_file(path: str | os.PathLike, shape: tuple[int, ...]) -> None:
     if n_clusterings > n_objects:
         raise ValueError(
             f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
-            "transposed: rows are objects and columns are base clusterings, so write them the other way round (or pass "
+            "transposed: rows are objects and columns are base clusterings, so transpose the file (or pass "
             "a list of columns in Python, if there really are so few objects)."
         )
 

@@ -1,15 +1,14 @@
-"""k-means of many clusterings at once, by products and sums of whole arrays, where the features are.
+"""k-means of many clusterings at once on the device, by products and sums of whole arrays.
 
-The CPU's k-means is scikit-learn's (`generate`). This one takes the same steps with the same draws, all of them made on
-the host: k-means++ with its trials, empty clusters moved to the farthest objects, mini-batches with their reassigned
-centroids, and the rules that stop. So the same seed gives the same clusterings wherever they are computed, up to
-rounding; sums that decide are float64. (cuML's k-means makes draws of its own, so it is not used, where installed or
-not.)
+On the CPU k-means is scikit-learn's (`generate`). This version follows it step by step, with the same draws, all made
+on the host: the trials of k-means++, empty clusters moved to the farthest objects, reassigned centroids of
+mini-batches, and the stopping rules. So a seed gives the same clusterings on every device, up to rounding; decisive
+sums are float64. (cuML's k-means makes its own draws, so we do not use it.)
 
-Clusterings are worked on in groups: ``centers`` (B, K, q) are the centroids of B clusterings, zeros beyond the k of
-each, and ``real`` (B, K) tells which is which. ``points`` is (n, q) where all are fitted to the same objects and
-features, and (B, n, q) where each has its own. Distances are |c|² - 2 x·c, sums over clusters are products with zeros
-and ones: both are large products of matrices, in chunks of a fixed size, added in their order.
+Clusterings are processed in groups: ``centers`` (B, K, q) are the centroids of B clusterings, padded with zeros, and
+``real`` (B, K) masks the padding. ``points`` is (n, q) if all are fitted to the same objects and features, else
+(B, n, q). Distances are |c|² - 2 x·c, sums over clusters are products with one-hot matrices: both are large matrix
+products in chunks of a fixed size, added in order.
 """
 
 from collections.abc import Iterator
@@ -23,21 +22,21 @@ from gpuens import device as devices
 
 BATCH = 1024  # objects in a mini-batch
 PATIENCE = 10  # mini-batches without improvement before k-means stops
-TOLERANCE = 1e-4  # of the features' variance: centroids that move less have converged
-REASSIGNED_BELOW = 0.01  # of the objects of the largest cluster: mini-batches move the centroid elsewhere
+TOLERANCE = 1e-4  # share of the features' variance: centroids that move less have converged
+REASSIGNED_BELOW = 0.01  # share of the largest cluster's objects, below which mini-batches reassign a centroid
 CHUNK = 2**14  # objects in one product; fixed, since rounding depends on it
-GROUP = 64  # clusterings at once at most
+GROUP = 64  # clusterings in a group at most
 
 
 class Task(NamedTuple):
-    """One clustering: its k, and what it draws from."""
+    """One clustering: its k and its random generator."""
 
     k: int
     rng: np.random.Generator
 
 
 class Draws(NamedTuple):
-    """What each clustering draws: so many of the objects and of the features, and a projection of these."""
+    """The draws of each clustering: numbers of objects and features, and a projection."""
 
     n_objects: int
     n_features: int
@@ -46,7 +45,7 @@ class Draws(NamedTuple):
     projection: int | None
 
     def of(self, rng: np.random.Generator) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-        """Return the rows and columns of one clustering (None: all) and the directions of its projection, if any."""
+        """Return the rows and columns of one clustering (None: all) and the directions of its projection or None."""
         rows, columns = _some(rng, self.n_objects, self.n_drawn), _some(rng, self.n_features, self.n_seen)
         if self.projection is None:
             return rows, columns, None
@@ -58,7 +57,7 @@ class Draws(NamedTuple):
         return (self.n_drawn, self.n_seen, self.projection) == (self.n_objects, self.n_features, None)
 
     def n_first(self, k: int) -> int:
-        """Return how many objects mini-batch k-means begins with."""
+        """Return the number of objects for the start of mini-batch k-means."""
         return min(self.n_drawn, 3 * max(BATCH, k))
 
 
@@ -70,13 +69,13 @@ def _some(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
 def label(
     X: Any, tasks: list[Task], draws: Draws, *, algorithm: str, n_init: int, max_iter: int, init: str, device: str
 ) -> Iterator[tuple[list[int], Any]]:
-    """Yield groups of tasks, as their positions, with the nearest centroid (B, n_objects) of every object.
+    """Yield groups of tasks (positions) with the nearest centroid of every object, (B, n_objects).
 
-    ``X`` is dense, where the device works.
+    ``X`` is dense and on the device.
     """
     fit = _full if algorithm == "full" else _mini_batches
     budget = devices.memory_budget(device)
-    order = sorted(range(len(tasks)), key=lambda t: tasks[t].k)  # alike, so that there is little to pad
+    order = sorted(range(len(tasks)), key=lambda t: tasks[t].k)  # similar ones together, for little padding
     while order:
         shared, each = _needed(draws, X.dtype.itemsize, tasks[order[:GROUP][-1]].k, algorithm)
         checks.check_memory(
@@ -91,14 +90,14 @@ def label(
 
 
 def _beginning(draws: Draws, k: int) -> tuple[int, bool]:
-    """Return what must be the same for mini-batches of several clusterings to begin together."""
+    """Return the key of clusterings whose mini-batches can begin together."""
     return draws.n_first(k), k <= 3 * BATCH
 
 
 def _needed(draws: Draws, size: int, k: int, algorithm: str) -> tuple[int, int]:
-    """Return the bytes that a group takes, whatever its size, and those that each of its clusterings takes.
+    """Return the bytes of a group as a fixed part and a part per clustering.
 
-    ``size`` is that of a feature's value.
+    ``size`` is the size of a feature value.
     """
     q = draws.n_seen + (draws.projection or 0)
     n = draws.n_drawn if algorithm == "full" else draws.n_first(k)
@@ -111,7 +110,7 @@ def _needed(draws: Draws, size: int, k: int, algorithm: str) -> tuple[int, int]:
 
 
 class _Seen:
-    """The objects as a group of clusterings sees them."""
+    """The objects as seen by a group of clusterings."""
 
     def __init__(self, X: Any, tasks: list[Task], draws: Draws, xp: Any) -> None:
         self.X, self.draws, self.xp = X, draws, xp
@@ -124,13 +123,13 @@ class _Seen:
         self._directions = None if directions[0] is None else xp.asarray(np.stack(directions).astype(X.dtype))
 
     def drawn(self) -> Any:
-        """Return the objects that are fitted: (n, q), or (B, n, q) where they or the features differ."""
+        """Return the objects to fit: (n, q), or (B, n, q) if objects or features differ."""
         if self.draws.n_drawn == self.draws.n_objects:
             return self.between(0, self.draws.n_objects)
         return self.at([np.arange(self.draws.n_drawn)] * len(self.k))
 
     def at(self, picks: list[np.ndarray]) -> Any:
-        """Return (B, n, q): for each clustering the objects at n positions among those that are fitted."""
+        """Return (B, n, q): for each clustering, n of its objects to fit by position."""
         rows = [pick if own is None else own[pick] for pick, own in zip(picks, self._rows, strict=True)]
         places = self.xp.asarray(np.stack(rows))
         if self._columns is None:
@@ -138,7 +137,7 @@ class _Seen:
         return self._projected(self.X[places[:, :, None], self._columns[:, None, :]])
 
     def between(self, start: int, stop: int) -> Any:
-        """Return the objects start … stop - 1 of all."""
+        """Return objects start … stop - 1."""
         points = self.X[start:stop]
         return self._projected(points if self._columns is None else points[:, self._columns].transpose(1, 0, 2))
 
@@ -146,7 +145,7 @@ class _Seen:
         return points if self._directions is None else points @ self._directions
 
     def only(self, left: np.ndarray) -> "_Seen":
-        """Return what the clusterings at some positions see."""
+        """Return the view of some of the clusterings."""
         some, places = copy(self), self.xp.asarray(left)
         some.rngs, some._rows = [self.rngs[b] for b in left], [self._rows[b] for b in left]
         some.k, some.real = self.k[left], self.real[places]
@@ -177,7 +176,7 @@ def _products(left: Any, points: Any) -> Any:
 
 
 def _sums(hot: Any, points: Any) -> Any:
-    """Return the sums (B, K, q) of the points that ``hot`` (B, K, n) has ones for."""
+    """Return the sums (B, K, q) of the points selected by ``hot`` (B, K, n)."""
     if points.ndim == 3:
         return hot @ points
     return (hot.reshape(-1, hot.shape[2]) @ points).reshape(*hot.shape[:2], -1)
@@ -192,13 +191,13 @@ def _nearest(points: Any, centers: Any, real: Any) -> Any:
 
 
 def _hot(labels: Any, k: int, dtype: Any) -> Any:
-    """Return (B, k, n): one where an object has a label."""
+    """Return the one-hot labels (B, k, n)."""
     xp = devices.namespace(devices.kind_of(labels))
     return (labels[:, None, :] == xp.arange(k)[:, None]).astype(dtype)
 
 
 def _clusters(points: Any, centers: Any, real: Any) -> tuple[Any, Any, Any]:
-    """Return the nearest centroids (B, n), the sums of the points of each cluster and their numbers (float64)."""
+    """Return the nearest centroids (B, n), and the sums and sizes of the clusters (float64)."""
     found, sums, sizes = [], 0.0, 0.0
     for chunk in _chunks(points):
         labels = _nearest(chunk, centers, real)
@@ -210,7 +209,7 @@ def _clusters(points: Any, centers: Any, real: Any) -> tuple[Any, Any, Any]:
 
 
 def _to_own(points: Any, centers: Any, labels: Any) -> Any:
-    """Return the squared distance (B, n) of each point to the centroid that it is labelled with."""
+    """Return the squared distance of each point to its centroid (B, n)."""
     each = devices.namespace(devices.kind_of(labels)).arange(len(centers))[:, None]
     found, start = [], 0
     for chunk in _chunks(points):
@@ -222,7 +221,7 @@ def _to_own(points: Any, centers: Any, labels: Any) -> Any:
 
 
 def _inertia(points: Any, centers: Any, labels: Any) -> np.ndarray:
-    """Return the sums (B,) of these distances."""
+    """Return the sum of these distances of each clustering (B,)."""
     return devices.to_host(_to_own(points, centers, labels).sum(axis=1, dtype=np.float64))
 
 
@@ -230,7 +229,7 @@ def _inertia(points: Any, centers: Any, labels: Any) -> np.ndarray:
 
 
 def _begin(points: Any, k: np.ndarray, states: list[np.random.RandomState], init: str) -> Any:
-    """Return the first centroids (B, K, q), those beyond a clustering's k being zero."""
+    """Return the first centroids (B, K, q), padded with zeros."""
     xp = devices.namespace(devices.kind_of(points))
     n = points.shape[-2]
     p = np.ones(n, dtype=points.dtype)
@@ -251,7 +250,7 @@ def _begin(points: Any, k: np.ndarray, states: list[np.random.RandomState], init
 
 
 def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray) -> Any:
-    """Choose all centroids but the first: each is the best of some objects, drawn by squared distance (k-means++)."""
+    """Choose all centroids but the first by k-means++: each is the best of several draws by squared distance."""
     xp = devices.namespace(devices.kind_of(points))
     allowed = xp.asarray(np.arange(trials.max()) < trials[:, None])
     each = xp.arange(len(chosen))
@@ -261,7 +260,7 @@ def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray) -> Any:
         reached = np.cumsum(nearest, axis=1)
         drawn = draws[:, c - 1] * potential[:, None]
         places = (reached[:, None, :] < drawn[:, :, None]).sum(axis=2)
-        places = np.minimum(places, reached.shape[1] - 1)  # a sum may round to less than what it is compared with
+        places = np.minimum(places, reached.shape[1] - 1)  # rounding may leave the sum below the drawn value
         then = _squared_distances(points, _at(points, places))
         np.minimum(then, nearest[:, None, :], out=then)
         potentials = np.where(allowed, then.sum(axis=2), np.inf)
@@ -272,14 +271,14 @@ def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray) -> Any:
 
 
 def _at(points: Any, places: Any) -> Any:
-    """Return the points (B, t, q) at places (B, t)."""
+    """Return the points (B, t, q) at positions (B, t)."""
     if points.ndim == 2:
         return points[places]
     return points[devices.namespace(devices.kind_of(points)).arange(len(points))[:, None], places]
 
 
 def _squared_distances(points: Any, others: Any) -> Any:
-    """Return (B, t, n): from others (B, t, q) to all points, in float64."""
+    """Return float64 squared distances (B, t, n) of others (B, t, q) to all points."""
     xp = devices.namespace(devices.kind_of(points))
     others = others.astype(np.float64)
     norms = (others * others).sum(axis=2)[:, :, None]
@@ -319,7 +318,7 @@ def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
             best, labels, inertia = centers, found, reached
             continue
         for b in np.flatnonzero(reached < inertia):
-            if not _same_clusters(found[b], labels[b]):  # rounding does not make the same clusters better
+            if not _same_clusters(found[b], labels[b]):  # equal clusters are not better by rounding
                 best[b], labels[b], inertia[b] = centers[b], found[b], reached[b]
     if seen.draws.n_drawn == seen.draws.n_objects:
         return np.concatenate([_nearest(chunk, best, seen.real) for chunk in _chunks(points)], axis=1)
@@ -327,7 +326,7 @@ def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
 
 
 def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
-    """Return the centroids after at most so many iterations; clusterings that have converged drop out."""
+    """Return the centroids after at most ``max_iter`` iterations; converged clusterings drop out."""
     tolerance = TOLERANCE * devices.to_host(points.var(axis=-2, dtype=np.float64).mean(axis=-1))
     tolerance = np.broadcast_to(tolerance, len(centers))
     xp = devices.namespace(devices.kind_of(points))
@@ -358,7 +357,7 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
 
 
 def _means(sums: Any, sizes: Any, real: Any) -> Any:
-    """Return the centroids; one that is still empty goes where scikit-learn puts it, beside the largest cluster."""
+    """Return the centroids; as in scikit-learn, one still empty moves beside the largest cluster."""
     xp = devices.namespace(devices.kind_of(sums))
     means = sums / np.maximum(sizes, 1)[:, :, None]
     largest = sizes.argmax(axis=1)
@@ -369,7 +368,7 @@ def _means(sums: Any, sizes: Any, real: Any) -> Any:
 
 
 def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, empty: np.ndarray) -> None:
-    """Move the empty clusters of each clustering to its objects that are farthest from their centroids, in place."""
+    """Move empty clusters, in place, to the objects farthest from their centroids."""
     for b in np.flatnonzero(empty.any(axis=1)):
         own = points if points.ndim == 2 else points[b]
         distances = devices.to_host(_to_own(own, centers[b : b + 1], labels[b : b + 1])[0])
@@ -386,7 +385,7 @@ def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, e
 
 
 def _same_clusters(a: Any, b: Any) -> bool:
-    """Return whether two labellings (n,) are the same but for the names of their labels."""
+    """Return whether two labellings (n,) are the same partition."""
     n_pairs = len(np.unique(a * (int(b.max()) + 1) + b))
     return n_pairs == len(np.unique(a)) == len(np.unique(b))
 
@@ -399,7 +398,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 class _Start(NamedTuple):
-    """Mini-batch k-means on its way: what the host keeps of each clustering."""
+    """The host's state of mini-batch k-means."""
 
     counts: np.ndarray  # (B, K): objects seen by each cluster
     since: np.ndarray  # (B,): objects seen since centroids were last reassigned
@@ -428,11 +427,11 @@ def _mini_batches(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
 
 
 def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tuple[Any, _Start]:
-    """Return the centroids after the first objects, drawn without replacement, and what goes on from there."""
+    """Return the centroids after the first objects, drawn without replacement, and the state."""
     n = first.shape[1]
     size = 3 * min(BATCH, n)
     points = first
-    if k[0] <= size < n:  # this is so for all of a group or for none
+    if k[0] <= size < n:  # true of all of a group or of none
         among = np.stack([state.randint(0, n, size) for state in states])
         points = _at(first, devices.namespace(devices.kind_of(first)).asarray(among))
     centers = _begin(points, k, states, init)
@@ -442,7 +441,7 @@ def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tup
 
 
 def _go_on(seen: _Seen, centers: Any, start: _Start, max_iter: int) -> Any:
-    """Return the centroids after mini-batches until the smoothed inertia has not improved for a while."""
+    """Return the centroids after mini-batches until the smoothed inertia stops improving."""
     xp, n = seen.xp, seen.draws.n_drawn
     size = min(n, BATCH)
     finished = xp.empty_like(centers)
@@ -470,7 +469,7 @@ def _go_on(seen: _Seen, centers: Any, start: _Start, max_iter: int) -> Any:
 
 
 def _step(batch: Any, centers: Any, k: np.ndarray, real: Any, start: _Start, size: int) -> tuple[Any, np.ndarray]:
-    """Move the centroids towards a mini-batch; return them and the inertia that it had before."""
+    """Move the centroids towards a mini-batch; return them and the inertia before the move."""
     xp = devices.namespace(devices.kind_of(batch))
     counts, since, states = start
     since += size
@@ -495,7 +494,7 @@ def _step(batch: Any, centers: Any, k: np.ndarray, real: Any, start: _Start, siz
 
 
 def _reassigned(counts: np.ndarray, n: int, state: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Return which clusters have seen too few objects, and which objects of a mini-batch they begin again at."""
+    """Return the clusters that have seen too few objects, and the objects of a mini-batch to restart them at."""
     low = counts < REASSIGNED_BELOW * counts.max()
     if low.sum() > 0.5 * n:  # no more than half of a batch
         low[np.argsort(counts)[int(0.5 * n) :]] = False

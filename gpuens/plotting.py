@@ -413,9 +413,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
     categories, names = ensemble.categories, ensemble.names
     chosen = list(range(len(names))) if clustering is None else [_position(clustering, names)]
     if ax is not None and len(chosen) > 1:
-        raise ValueError(
-            f"ax is one place for {len(chosen)} pictures; say which clustering to draw there, or leave ax out."
-        )
+        raise ValueError(f"ax takes one picture, but there are {len(chosen)}; choose a clustering, or leave ax out.")
     orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in chosen]
     if len(chosen) > 1:
         n_cols = math.ceil(math.sqrt(len(chosen)))

@@ -197,7 +197,7 @@ def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, heade
     try:
         sample = codecs.getincrementaldecoder("utf-8-sig")().decode(text[:end], end >= len(text))
     except UnicodeDecodeError:
-        raise ValueError(f"path {os.fspath(path)!r} is no text in UTF-8 or UTF-16; save it in one of these.") from None
+        raise ValueError(f"path {os.fspath(path)!r} is not text in UTF-8 or UTF-16; save it in one of these.") from None
 
     def rows(separator: str) -> list[list[str]]:
         found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
@@ -240,7 +240,7 @@ def _separator(path: str | os.PathLike, rows: Any, own: str) -> str:
         return own if own in present else present[0]
     if present:
         raise ValueError(
-            f"path {os.fspath(path)!r} may have its fields separated by {' or '.join(map(repr, regular or present))}; "
+            f"path {os.fspath(path)!r} has an ambiguous separator, {' or '.join(map(repr, regular or present))}; "
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
@@ -288,11 +288,11 @@ def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
     if line:
         raise ValueError(
             f"{where} {found} field(s) in line {line}, separated by {layout.separator!r}, where {layout.n_fields} are "
-            "expected as in the first lines; mend that line, or say what separates the fields, sep=…."
+            "expected as in the first lines; correct that line, or give the separator, sep=…."
         )
     n_rows -= layout.names is not None
     if not n_rows:
-        raise ValueError(f"path {os.fspath(path)!r} holds names and no objects; write the file anew.")
+        raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file anew.")
     return n_rows
 
 
@@ -390,7 +390,7 @@ def as_text(frame: Any) -> Any:
         for value in strings:
             if value != value.strip() or not value or "\0" in value:
                 raise ValueError(
-                    f"labels hold {value!r}, and text does not keep a string that is empty or has blanks around it; "
+                    f"labels hold {value!r}, but text files do not preserve empty strings or blanks around them; "
                     "write parquet or npy."
                 )
         return values.map(strings) if strings else values

@@ -179,9 +179,7 @@ def check_writable(path: Path_, name: str = "path") -> None:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{name} {path!r} is in a directory that does not exist; make {folder!r} first.")
     if there is not None and not stat.S_ISREG(there):
-        raise ValueError(
-            f"{name} {path!r} is a pipe or a device, and a complete file replaces what is there; name a file."
-        )
+        raise ValueError(f"{name} {path!r} is a pipe or a device, which a file would replace; name a file.")
 
 
 def _check_folder_place(path: Path_, name: str = "path") -> None:
@@ -204,7 +202,7 @@ def check_folder(path: Path_, name: str = "path") -> None:
     except (OSError, ValueError) as error:
         raise _unwritable(path, error, name) from error
     if not os.path.isdir(path):
-        raise NotADirectoryError(f"{name} {path!r} is to be a folder, and a file is there; move it away.")
+        raise NotADirectoryError(f"{name} {path!r} must be a folder, but is a file; move it away.")
     if not os.access(path, os.W_OK):
         raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
 
@@ -218,7 +216,7 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
     if os.path.exists(target) and not _replaceable(target, folder):
-        raise PermissionError(f"path {path!r} is another user's, who alone may replace it there; choose another name.")
+        raise PermissionError(f"path {path!r} belongs to another user, who alone may replace it; choose another name.")
     for source in inputs:
         if os.path.realpath(source) == target:
             raise ValueError(f"output {path!r} is the input itself; choose another name.")

@@ -262,7 +262,7 @@ def test_an_id_and_a_batch_are_named(folder, call, cells):
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
     said = " ".join(err)
     assert "'cell' has a different value for each of the 120 objects" in said
-    assert "column 'batch' is not like the other clusterings (by its name)" in said
+    assert "column 'batch' is unlike the other clusterings (by its name)" in said
 
 
 def test_features_of_cells_are_clustered(folder, call, cells):
@@ -325,7 +325,7 @@ def test_warnings_are_one_line_each(folder, call):
     code, _, err = call(f"run labels.csv -k {K} --quiet")
     assert code == 0
     assert err == [
-        "gpuens: warning: constant clusterings tell nothing apart: same (1 of 7) put every object into one cluster."
+        "gpuens: warning: constant clusterings carry no information: same (1 of 7) put every object into one cluster."
     ]
 
 
@@ -380,10 +380,10 @@ BEFORE_READING = {
     "run labels.csv --method hbgf -k 3 --n-init 0": "n_init must be from 1 to 10000, but is 0.",
     "run labels.csv --method hbgf -k 3 --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --device tpu": "device must be one of 'auto', 'cpu', 'cuda', 'emulated', not 'tpu'.",
-    "run labels.csv -k 3 -o out.txt": "path 'out.txt' does not say what kind of file it is: it must end in *",
+    "run labels.csv -k 3 -o out.txt": "path 'out.txt' has no known ending; it must end in *",
     "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run labels.csv -k 3 -o ../{here}/labels.csv": "output '../{here}/labels.csv' is the input itself; *",
-    "run labels.csv -k 3 -o pipe.csv": "path 'pipe.csv' is a pipe or a device, and a file that is complete takes *",
+    "run labels.csv -k 3 -o pipe.csv": "path 'pipe.csv' is a pipe or a device, which a file would replace; *",
     "run labels.csv -k 3 -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k 3 --report -o {name}.csv": "report '{name}.csv.report' cannot be written (*",
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
@@ -406,12 +406,12 @@ BEFORE_READING = {
     "generate features.npy --objects half -o out.npy": "argument --objects: must be a share such as 0.8 or a whole *",
     "generate features.npy": "the following arguments are required: -o/--output; see gpuens generate --help.",
     "generate features.npy -o features.npy": "output 'features.npy' is the input itself; choose another name.",
-    "generate features.npy -o out.h5": "path 'out.h5' does not say what kind of file it is: it must end in *",
+    "generate features.npy -o out.h5": "path 'out.h5' has no known ending; it must end in *",
 }
 AFTER_READING = {
     "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
-    "run . -k 3": "path '.' does not say what kind of file it is: it must end in *",
-    "run broken.npy -k 3": "path 'broken.npy' cannot be read as its name says, write the file anew (*",
+    "run . -k 3": "path '.' has no known ending; it must end in *",
+    "run broken.npy -k 3": "path 'broken.npy' cannot be read as the kind of file that its name says; write it anew (*",
     "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
     "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
     "run labels.csv -k 3 --columns z": "columns: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
@@ -461,7 +461,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, 
 def test_an_output_without_a_name_is_refused(folder, call):
     code, _, err = call("run labels.csv -k 3 -o", "")
     assert (code, len(err)) == (2, 1)
-    assert err[0].startswith("gpuens: path '' does not say what kind of file it is: it must end in ")
+    assert err[0].startswith("gpuens: path '' has no known ending; it must end in ")
     assert files(folder) == GIVEN
 
 

@@ -673,7 +673,7 @@ def test_what_cannot_come_or_go_is_refused(ens):
     refused(lambda: ens.with_([[0, 1, 0, 1]], names=["s", "t"]), ValueError, "names must be one for each clustering")
     refused(lambda: ens.with_({}), ValueError, "labels are empty")
     refused(lambda: ens.with_(None), TypeError, "labels must be")
-    with pytest.warns(UserWarning, match="constant clusterings tell nothing apart: s"):
+    with pytest.warns(UserWarning, match="constant clusterings carry no information: s"):
         ens.with_({"s": [1, 1, 1, 1]})
     refused(lambda: ens.without("s"), ValueError, "there is no 's'; there are 'p', 'q', 'r'")
     refused(lambda: ens.without([0, 3]), ValueError, "there is no 3; there are 'p', 'q', 'r'")

@@ -152,7 +152,7 @@ def test_decimal_commas_are_numbers(table):
         ("p,q\n1,2\n1\0,2\n", "NUL byte in line 3"),
         ("p,q\n1,2\n\0,2\n", "NUL byte in line 3"),
         ('p,q\n"1,2\n1,2\n', "quotation mark in line 2"),
-        ("p,q\n", "names and no objects"),
+        ("p,q\n", "has names but no objects"),
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("\ufeff", "is empty"),
@@ -379,7 +379,7 @@ def clusterings(n=400, seed=0):
 def test_columns_that_are_not_like_the_others(table, name, make, why):
     frame, truth, rng = clusterings()
     frame[name] = make(rng, truth)
-    with pytest.warns(UserWarning, match="not like the other clusterings") as caught:
+    with pytest.warns(UserWarning, match="unlike the other clusterings") as caught:
         ge.Ensemble(frame)
     assert why in one_sentence(caught[0].message)
     assert f"{name!r}" in str(caught[0].message)
