@@ -27,6 +27,7 @@ NAMED = {
     ("coassociation", "single"): ge.EAC(K, linkage="single"),
     ("coassociation", "complete"): ge.EAC(K, linkage="complete"),
     ("coassociation", "transfer-cut"): ge.HBGF(K),
+    ("coassociation", "metis"): ge.CSPA(K),
     ("lwca", "average"): ge.LWEA(K),
     ("lwca", "single"): ge.LWEA(K, linkage="single"),
     ("lwca", "complete"): ge.LWEA(K, linkage="complete"),
@@ -306,6 +307,21 @@ def test_a_clustering_of_twice_the_weight_counts_twice(labels, kind):
     assert ge.metrics.ari(equal.labels_, kind(K).fit(once).labels_) == 1.0
     with pytest.raises(ValueError, match="weights must be"):
         kind(K, weights=[1, 2]).fit(once)
+
+
+@pytest.mark.parametrize("linkage_of", ["average", "single"])
+def test_weac_weighs_clusterings_by_their_agreement(labels, linkage_of):
+    est = ge.WEAC(K, beta=3, linkage=linkage_of).fit(labels)
+    columns = labels.T
+    nmi = np.array([[ge.metrics.nmi(a, b, average="max") for b in columns] for a in columns])
+    others = nmi.sum(axis=1) - nmi.diagonal()
+    np.testing.assert_allclose(est.weights_, (others / others.max()) ** 3)
+    shared = (labels[:, None] == labels) & (labels[:, None] >= 0)
+    literal = (shared * est.weights_).sum(axis=2) / est.weights_.sum()
+    distances = 1 - literal
+    np.fill_diagonal(distances, 0.0)
+    heights = linkage(squareform(distances, checks=False), linkage_of)[:, 2]
+    np.testing.assert_allclose(est.dendrogram_.similarities, 1 - heights, atol=1e-12)
 
 
 def test_sums_of_similarities(labels):

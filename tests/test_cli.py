@@ -332,7 +332,7 @@ def test_warnings_are_one_line_each(folder, call):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {
-    "run labels.csv --method kmeans": "method must be one of 'cgc', 'crc-c', 'crc-ia', 'eac', *",
+    "run labels.csv --method kmeans": "method must be one of 'cgc', 'crc-c', 'crc-ia', 'cspa', *",
     "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --distance-threshold, --reduce, "
@@ -366,7 +366,7 @@ BEFORE_READING = {
     "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold both say where to cut; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
     "run labels.csv --method oc-h -k 3 --threshold 2": "threshold must be from 0 to 1, or None for the mean *",
-    "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of each cluster, *",
+    "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of *",
     "run labels.csv -k 3 --similarity lwca:tau=1": "similarity 'lwca' cannot take 'tau=1'; it has theta, weights, *",
     "run labels.csv -k 3 --partitioner best": "partitioner must be one of *",
     "run labels.csv -k 3 --method eac --partitioner metis": "--method=eac has a similarity and a partitioner of its *",

@@ -574,10 +574,17 @@ ESTIMATORS = {
     "crc-c": ge.CrCC(4),
     "s-cce": ge.SCCE(4),
     "scec": ge.SCEC(4),
+    "cspa": ge.CSPA(4),
+    "weac": ge.WEAC(4),
 }
 FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
           "meta_clusters_", "membership_")  # fmt: skip
-ALL_PAIRS = ("eac, complete", "oc-ia", "oc-h")  # the partitioner is on the host and gets the similarities of all rows
+ALL_PAIRS = (
+    "eac, complete",
+    "cspa",
+    "oc-ia",
+    "oc-h",
+)  # the partitioner is on the host and gets the similarities of all rows
 ON_HOST = (*ALL_PAIRS, "ecrmc")  # whose coefficients are ranked on the host
 
 

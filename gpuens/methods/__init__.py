@@ -17,6 +17,7 @@ _METHODS = {
     "cgc": "CgC",
     "crc-c": "CrCC",
     "crc-ia": "CrCIa",
+    "cspa": "CSPA",
     "eac": "EAC",
     "ecrmc": "ECRMC",
     "hbgf": "HBGF",
@@ -26,6 +27,7 @@ _METHODS = {
     "oc-ia": "OCIa",
     "s-cce": "SCCE",
     "scec": "SCEC",
+    "weac": "WEAC",
 }
 ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
 REGISTRY = Registry(
@@ -60,7 +62,7 @@ def methods() -> "dict[str, type[Consensus]]":
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())
-    ['cgc', 'crc-c', 'crc-ia', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec']
+    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec', 'weac']
     """
     return REGISTRY.all()
 

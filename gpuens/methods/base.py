@@ -174,8 +174,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
-                f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}. Reshape your data: one "
-                "object is labels.reshape(1, -1)."
+                f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; Reshape your data, one "
+                "object being labels.reshape(1, -1)."
             )
         if len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
@@ -243,6 +243,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             similarity = parts.similarity(rows, features)
             found, self.similarity_ = dict(similarity.found), similarity
         self._partition = parts.partitioner(similarity, rows, k)
+        if similarity is not None:
+            similarity.let_go()
         found |= self._partition.found
         self._found = tuple(f"{name}_" for name in found)
         self.__dict__ |= dict(zip(self._found, found.values(), strict=True))

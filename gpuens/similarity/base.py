@@ -110,6 +110,9 @@ class Similarity:
 
         return of
 
+    def let_go(self) -> None:
+        """Let go of what only a partitioner needed."""
+
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
         """Return a function (start, stop) → summed similarity of rows start … stop - 1 and start …, int64, and a unit.
 

@@ -16,7 +16,7 @@ class Diagonal(ClusterSimilarity):
 
     kind = "diagonal"
 
-    def __init__(self, weights: np.ndarray, offsets: np.ndarray, **found: Any) -> None:
+    def __init__(self, weights: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
         self.weights, self.offsets, self.found = weights, offsets, found
 
     @property

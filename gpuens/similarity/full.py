@@ -19,7 +19,7 @@ class Full(ClusterSimilarity):
 
     kind = "full"
 
-    def __init__(self, matrix: np.ndarray, offsets: np.ndarray, **found: Any) -> None:
+    def __init__(self, matrix: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
         self.matrix, self.offsets, self.found = matrix, offsets, found
 
     def most(self) -> float:

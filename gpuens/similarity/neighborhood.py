@@ -103,7 +103,10 @@ class Neighborhoods(Similarity):
         self._all: tuple[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_all": None}  # which is G² bits, and soon made again
+        return self.__dict__ | {"_all": None}
+
+    def let_go(self) -> None:
+        self._all = None  # G² bits, which are soon made again
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         common = self.common_in(start, stop, first).astype(np.float64)

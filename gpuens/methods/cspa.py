@@ -1,0 +1,44 @@
+"""CSPA: METIS on the co-association of objects."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import METIS, Partitioner
+from gpuens.similarity import Coassociation, Measure
+
+
+class CSPA(Consensus):
+    """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of like weight.
+
+    It holds all pairs of distinct rows, 28 bytes each: beyond some ten thousand rows pass ``reduction=Sample(…)``.
+
+    Parameters
+    ----------
+    n_clusters : int
+    weights : array (n_clusterings,), optional
+        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+    imbalance, random_state
+        Those of `gpuens.partition.METIS`.
+    reduction, device
+        Those of `gpuens.Consensus`, as are the attributes.
+
+    References
+    ----------
+    Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.CSPA(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, weights: Any = None, imbalance: float = 0.03, random_state: Any = 0,
+        reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.weights, self.imbalance = n_clusters, weights, imbalance
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Coassociation(self.weights), METIS(self.imbalance, self.random_state)

@@ -1,0 +1,49 @@
+"""WEAC: linkage on co-association, in which each clustering counts by how well it agrees with the others."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, contingency
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner
+from gpuens.partition.linkages import linkage
+from gpuens.similarity import Coassociation, Diagonal, Measure
+
+
+class WEAC(Consensus):
+    """Weighted evidence accumulation: S = diag(w) / Σ w, with w_m = (CAI_m / max CAI)^β and CAI_m the mean NMI.
+
+    ``beta`` ≥ 0 says how much agreement is worth; the other parameters and the attributes are those of `gpuens.EAC`.
+    ``weights_`` (n_clusterings,) is w. Huang, Lai & Wang, Neurocomputing 170 (2015) 240-250.
+
+    >>> import gpuens as ge
+    >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, beta: float = 2.0, linkage: str = "average",
+        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.beta, self.linkage = n_clusters, beta, linkage
+        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return ByAgreement(self.beta), linkage(self.linkage, self.distance_threshold)
+
+
+@dataclass(frozen=True)
+class ByAgreement(Measure):
+    beta: float = 2.0
+    kind = "diagonal"
+
+    def __call__(self, rows: Any, features: Any = None) -> Diagonal:
+        agreement = contingency.agreement(rows, average="max")
+        others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1
+        weights = np.maximum(others / max(others.max(), 1e-300), 1e-9) ** checks.check_between(
+            self.beta, "beta", 0.0, 9.0
+        )
+        found = Coassociation(weights)(rows)
+        return Diagonal(found.weights, found.offsets, weights=weights)
