@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gpuens
+from gpuens import checks
 from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus
 
@@ -130,6 +131,19 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
         *("gpuens", "gpuens.io", "gpuens.kernels", "gpuens.partition", "gpuens.partition.average"),
         *("cupy.cuda", "importlib", "dask.array", "numba"),
     }
+
+
+def test_a_check_serves_two_at_least():
+    """What serves one module stands there; checks.py would become everybody's drawer."""
+    texts = {module: path.read_text() for module, path in MODULES.items()}
+    texts["gpuens.checks"] = re.sub(r"^def \w+", "", texts["gpuens.checks"], flags=re.M)  # where others may use it, too
+    for name in (name for name, thing in vars(checks).items() if inspect.isfunction(thing) and name[0] != "_"):
+        assert sum(bool(re.search(rf"\b{name}\b", text)) for text in texts.values()) > 1, name
+
+
+def test_warnings_are_given_by_one_function():
+    """It finds the caller's line; a stacklevel counted by hand points elsewhere after the next change."""
+    assert [module for module, path in MODULES.items() if "warnings.warn" in path.read_text()] == ["gpuens.checks"]
 
 
 # --- what importing costs ---------------------------------------------------------------------------------------------
