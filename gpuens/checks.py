@@ -108,15 +108,15 @@ def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
         )
 
 
-def check_feature_shape(shape: tuple[int, ...]) -> None:
+def check_feature_shape(shape: tuple[int, ...], name: str = "X") -> None:
     """Refuse features that are not (n_objects, n_features) with at least one of each."""
     if len(shape) != 2:
         raise ValueError(
-            f"X must be 2-D, (n_objects, n_features), but has shape {shape}; for a single feature pass "
-            "X.reshape(-1, 1)."
+            f"{name} must be 2-D, (n_objects, n_features), not of shape {shape}; for a single feature pass "
+            f"{name}.reshape(-1, 1)."
         )
     if 0 in shape:
-        raise ValueError(f"X is empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
+        raise ValueError(f"{name} must not be empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
 
 
 # --- what is asked for, and its memory --------------------------------------------------------------------------------

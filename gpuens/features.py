@@ -8,36 +8,38 @@ from gpuens import checks
 from gpuens.device import kind_of, namespace, native, to_host
 
 
-def as_features(X: Any, device: str = "cpu") -> Any:
+def as_features(X: Any, device: str = "cpu", *, name: str = "X") -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
     Such an array is not copied. Integers and booleans become float32 where that is exact, else float64.
+    ``name`` is the argument, for refusals.
     """
     if hasattr(X, "obs") and hasattr(X, "obsm"):
-        raise TypeError("X must be features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
+        raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
-        raise TypeError(f"X must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
+        raise TypeError(f"{name} must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
     if hasattr(X, "tocsr"):
         if kind_of(getattr(X, "data", None)) == "cuda":
             raise TypeError(
-                "X is a sparse matrix in GPU memory, but k-means there takes dense features: pass X.toarray()."
+                f"{name} must be dense in GPU memory, not a sparse matrix in GPU memory: pass {name}.toarray()."
             )
         if device != "cpu":
             raise TypeError(
-                f"X is a sparse matrix, but device={device!r} takes dense features: pass X.toarray() or device='cpu'."
+                f"{name} must be dense on device={device!r}, not a sparse matrix: pass {name}.toarray(), or "
+                "device='cpu'."
             )
-        checks.check_feature_shape(tuple(X.shape))
-        _check_numbers(X.dtype)
+        checks.check_feature_shape(tuple(X.shape), name)
+        _check_numbers(X.dtype, name)
         X = X.tocsr().astype(float_for(X.dtype, X.data), copy=False)
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
-        _check_finite(X.data)
+        _check_finite(X.data, name)
         return X
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
         X = X.to_pandas()
     if hasattr(X, "iloc") and X.ndim == 2:
         for column, dtype in X.dtypes.items():
-            _check_numbers(dtype, column)
+            _check_numbers(dtype, name, column)
         values = np.asarray(X)
         if values.dtype == object:  # pandas' own numbers with pandas.NA
             values = X.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -46,33 +48,34 @@ def as_features(X: Any, device: str = "cpu") -> Any:
             values = native(X) if device == "cuda" else to_host(X)
         except ValueError:
             raise ValueError(
-                f"X must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in length."
+                f"{name} must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in "
+                "length."
             ) from None
-    checks.check_feature_shape(values.shape)
-    _check_numbers(values.dtype)
+    checks.check_feature_shape(values.shape, name)
+    _check_numbers(values.dtype, name)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
-    _check_finite(values)
+    _check_finite(values, name)
     return namespace(device).asarray(values)
 
 
-def _check_numbers(dtype: Any, column: object = None) -> None:
+def _check_numbers(dtype: Any, name: str, column: object = None) -> None:
     """Refuse features that are not real numbers; ``column`` is their column of a DataFrame."""
     if getattr(dtype, "kind", "O") not in "iufb":
-        where = "X has" if column is None else f"X has, in column {column!r},"
-        raise TypeError(f"{where} values of type {dtype}, but features are real numbers: leave out or encode the rest.")
+        where = "" if column is None else f" in column {column!r}"
+        raise TypeError(f"{name} must be real numbers, not of type {dtype}{where}: leave out or encode the rest.")
 
 
-def _check_finite(values: np.ndarray) -> None:
+def _check_finite(values: np.ndarray, name: str) -> None:
     """Refuse features with NaN or infinity."""
     # minimum and maximum propagate NaN and infinity, without a mask as large as X
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         found = np.argwhere(~np.isfinite(values))
         where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
         raise ValueError(
-            f"X contains {len(found)} value(s) that are NaN or infinite{where}; fill them in or leave those objects "
-            "out."
+            f"{name} must be finite, but {len(found)} value(s) are NaN or infinite{where}; fill them in or leave those "
+            "objects out."
         )
 
 

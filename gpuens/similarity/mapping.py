@@ -25,16 +25,16 @@ MOST_NEIGHBORS = 50  # that are taken without being asked for
 AT_ONCE = 2**22  # coefficients at most that are worked out together on the CPU
 
 
-def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "auto") -> Any:
+def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> Any:
     """Return P^r: the share of each cluster in the reference set of each object, within each clustering (eqs 6-11).
 
-    The reference set of an object is its T nearest others in X; the nearer, the more one counts: λ_j = 1 - d_j / Σ d.
+    The reference set of an object is its T nearest others; the nearer, the more one counts: λ_j = 1 - d_j / Σ d.
     (Eq 10 of the paper sums p_il where it means p_jl.)
 
     Parameters
     ----------
     ens : Ensemble, or anything that Ensemble takes
-    X : array or DataFrame (n_objects, n_features)
+    features : array or DataFrame (n_objects, n_features)
         Features of the objects, as they are: nothing is scaled. Distances are Euclidean.
     n_neighbors : int
         T, from 1 to n_objects - 1. Of objects equally far the first ones are taken.
@@ -71,7 +71,7 @@ def mapping_coefficients(ens: Any, X: Any, n_neighbors: int, *, device: str = "a
     """
     ens = Ensemble(ens)
     device = devices.resolve(device, ens.device_kind)
-    points = points_of(X, ens.n_objects, device)
+    points = points_of(features, ens.n_objects, device)
     n_neighbors = _check_n_neighbors(n_neighbors, ens.n_objects)
     return map_objects(ens, reference_sets(points, n_neighbors, device=device), device=device)
 
@@ -132,11 +132,11 @@ def _check_n_neighbors(value: Any, n_objects: int) -> int:
     return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
-def points_of(X: Any, n_objects: int, device: str) -> Any:
+def points_of(features: Any, n_objects: int, device: str) -> Any:
     """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
-    points = as_features(X, device)
+    points = as_features(features, device, name="features")
     if hasattr(points, "tocsr"):
-        raise TypeError("features are a sparse matrix, but reference sets take dense features: pass X.toarray().")
+        raise TypeError("features are a sparse matrix, but reference sets take dense ones: pass features.toarray().")
     if len(points) != n_objects:
         raise ValueError(
             f"features have {len(points)} rows and the labels are those of {n_objects} objects; pass the features of "
