@@ -48,23 +48,11 @@ class CrCC(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        threshold: float | None = None,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.threshold = threshold
-        self.weights = weights
-        self.imbalance = imbalance
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
+        self, n_clusters: int | None = None, *, threshold: float | None = None, weights: Any = None,
+        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.threshold, self.weights, self.imbalance = n_clusters, threshold, weights, imbalance
+        self.random_state, self.reduction, self.device = random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return CommonNeighbors(self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)

@@ -57,21 +57,11 @@ class EAC(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        linkage: str = "average",
-        weights: Any = None,
-        distance_threshold: float | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.linkage = linkage
-        self.weights = weights
-        self.distance_threshold = distance_threshold
-        self.reduction = reduction
-        self.device = device
+        self, n_clusters: int | None = None, *, linkage: str = "average", weights: Any = None,
+        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.linkage, self.weights = n_clusters, linkage, weights
+        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Coassociation(self.weights), linkage(self.linkage, self.distance_threshold)

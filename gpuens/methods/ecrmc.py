@@ -79,21 +79,11 @@ class ECRMC(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_neighbors: int | None = None,
-        weights: Any = None,
-        distance_threshold: float | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.distance_threshold = distance_threshold
-        self.reduction = reduction
-        self.device = device
+        self, n_clusters: int | None = None, *, n_neighbors: int | None = None, weights: Any = None,
+        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
+        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold)

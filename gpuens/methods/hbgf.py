@@ -43,21 +43,11 @@ class HBGF(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.weights = weights
-        self.n_init = n_init
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
+        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 10, random_state: Any = 0,
+        reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.weights, self.n_init, self.random_state = n_clusters, weights, n_init, random_state
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Coassociation(self.weights), TransferCut(self.n_init, self.random_state)

@@ -48,23 +48,11 @@ class LWGP(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        theta: float = 0.4,
-        weights: Any = None,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.theta = theta
-        self.weights = weights
-        self.n_init = n_init
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
+        self, n_clusters: int | None = None, *, theta: float = 0.4, weights: Any = None, n_init: int = 10,
+        random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.theta, self.weights, self.n_init = n_clusters, theta, weights, n_init
+        self.random_state, self.reduction, self.device = random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return LWCA(self.theta, self.weights), TransferCut(self.n_init, self.random_state)

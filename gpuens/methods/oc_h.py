@@ -58,18 +58,10 @@ class OCH(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        threshold: float | None = None,
-        weights: Any = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.threshold = threshold
-        self.weights = weights
-        self.reduction = reduction
+        self, n_clusters: int | None = None, *, threshold: float | None = None, weights: Any = None,
+        reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.threshold, self.weights, self.reduction = n_clusters, threshold, weights, reduction
         self.device = device
 
     def _parts(self) -> tuple[Measure, Partitioner]:

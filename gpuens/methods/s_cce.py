@@ -59,25 +59,12 @@ class SCCE(Consensus):
     """
 
     def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        mu: float | None = None,
-        threshold: float | None = None,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
+        self, n_clusters: int | None = None, *, mu: float | None = None, threshold: float | None = None,
+        weights: Any = None, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
         device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.mu = mu
-        self.threshold = threshold
-        self.weights = weights
-        self.imbalance = imbalance
-        self.random_state = random_state
-        self.reduction = reduction
-        self.device = device
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.mu, self.threshold, self.weights = n_clusters, mu, threshold, weights
+        self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return CoupledAndNear(self.mu, self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)
