@@ -629,7 +629,8 @@ def test_samples(name, device):
 @pytest.mark.parametrize("changed", [("RESTARTS_ON", 100), ("DENSE_UP_TO", 10)])
 def test_transfer_cut_of_many(name, changed, device, monkeypatch):
     """More rows than k-means restarts see; more clusters than dense eigenvectors are taken of."""
-    monkeypatch.setattr(sys.modules["gpuens.partition.transfer_cut"], *changed)
+    for module in ("lloyd", "transfer_cut"):
+        monkeypatch.setattr(sys.modules[f"gpuens.partition.{module}"], *changed, raising=False)
     labels = LABELS["structured"]()
     found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
     expected = clone(ESTIMATORS[name]).fit_predict(labels)
