@@ -171,12 +171,22 @@ def test_every_parameter_of_every_method_is_an_option_of_its_own_and_explained()
 
 def test_methods_are_listed_and_their_options_told(folder, call):
     _, out, _ = call("methods")
-    assert [line.split()[0] for line in out] == sorted(methods())
+    names = [line.split()[0] for line in out]
+    assert names == [
+        *("--method", *sorted(methods())),
+        *("--similarity", *gpuens.similarities()),
+        *("--partitioner", *gpuens.partitioners()),
+    ]
+    assert all(len(line.split()) > 3 for line in out if not line.startswith("--"))
     code, out, err = call("methods lwgp scec")
     assert (code, err) == (0, [])
     text = " ".join(" ".join(out).split())
     assert "LWGP. Locally weighted graph partitioning: objects and clusters" in text
     assert re.search(r"--theta VALUE How mildly .* uses 0\.4\. \(float > 0; 0\.4 if not given\)", text)
+    _, out, _ = call("methods lwca")
+    assert "  theta=VALUE " in "\n".join(out)
+    assert call("run labels.csv -k 3 --similarity lwca:theta=0.3 --partitioner average -o out.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("out.npy"), LWEA(3, theta=0.3).fit(LABELS).labels_)
     facts = json.loads("".join(call("methods --json")[1]))
     assert facts.keys() == methods().keys()
     assert facts["eac"]["options"]["--linkage"]["type"] == '{"average", "single", "complete"}'

@@ -1,4 +1,4 @@
-"""``gpuens methods``: the methods that there are, and the options of each."""
+"""``gpuens methods``: the methods, similarities and partitioners that there are, and the options of each."""
 
 import argparse
 import inspect
@@ -12,25 +12,31 @@ from gpuens.cli.options import explain, flags
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Say what the command takes."""
-    parser = command("methods", methods, "List the methods, or tell what the options of some of them mean.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="methods to tell about")
+    parser = command(
+        "methods", methods, "List the methods, similarities and partitioners, or tell what the options of some mean."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="those to tell about")
     parser.add_argument("--json", action="store_true", help="for programs to read")
 
 
 def methods(args: argparse.Namespace) -> None:
-    from gpuens.methods import REGISTRY
+    from gpuens.methods import REGISTRY, partitioners, similarities
 
     if not args.names and not args.json:
-        for name, summary in summaries(REGISTRY.all()).items():
-            print(f"{name:8} {summary}")
+        listed = {"--method": REGISTRY.all(), "--similarity": similarities(), "--partitioner": partitioners()}
+        for option, those in listed.items():
+            print(option)
+            for name, summary in summaries(those).items():
+                print(f"  {name:17}{summary}")
         return
-    kinds = {name: REGISTRY.load(name) for name in args.names} if args.names else REGISTRY.all()
+    parts: dict[str, Any] = {**similarities(), **partitioners()}
+    kinds = {name: parts.get(name) or REGISTRY.load(name) for name in args.names} if args.names else REGISTRY.all()
     if args.json:
         print_json({name: _facts(kind) for name, kind in kinds.items()})
         return
     for name, kind in kinds.items():
         parser = Parser(description=f"{kind.__name__}. {_summary(kind)}", usage=argparse.SUPPRESS, add_help=False)
-        explain(parser, name, kind)
+        explain(parser, name, kind, as_option=name not in parts)
         print(parser.format_help())
 
 

@@ -28,11 +28,16 @@ def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:
     return [flag for flag in found if flag not in parser._option_string_actions]
 
 
-def explain(parser: argparse.ArgumentParser, name: str, kind: type) -> None:
-    """Add the options of a method to the help of a command, which may have some of them itself."""
-    group = parser.add_argument_group(f"options of method {name}")
+def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option: bool = True) -> None:
+    """Add the options of a method to the help of a command, which may have some of them itself.
+
+    The parameters of similarities and partitioners, which are no options of their own, follow their names.
+    """
+    group = parser.add_argument_group(f"options of {name}" if as_option else f"{name}:…, with commas between them")
     for flag, option in flags(kind).items():
-        if flag not in parser._option_string_actions:
-            default = "" if option.default in (None, NEEDED) else f"; {option.default} if not given"
-            words = f"{option.meaning} ({option.said or option.kinds}{default})"
-            group.add_argument(flag, help=words.strip().replace("%", "%%"), metavar="VALUE")
+        default = "" if option.default in (None, NEEDED) else f"; {option.default} if not given"
+        words = f"{option.meaning} ({option.said or option.kinds}{default})".strip().replace("%", "%%")
+        if not as_option:
+            group.add_argument(option.name, help=words, metavar=f"{option.name}=VALUE")
+        elif flag not in parser._option_string_actions:
+            group.add_argument(flag, help=words, metavar="VALUE")
