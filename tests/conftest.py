@@ -181,7 +181,6 @@ def fake_cupy(monkeypatch):
         device.describe.cache_clear()
 
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
-    monkeypatch.setitem(sys.modules, "cupyx", fake_cupy.cupyx)
     fake_cupy.reset()
     forget()
     yield fake_cupy

@@ -16,7 +16,6 @@ import re
 import sys
 import threading
 import time
-from functools import reduce
 from types import SimpleNamespace
 
 import numpy as np
@@ -181,17 +180,10 @@ def _delegate(line, home):
 # --- element by element -----------------------------------------------------------------------------------------------
 
 UFUNCS = """
-    add subtract multiply divide true_divide floor_divide remainder mod fmod power negative absolute sign square sqrt
-    cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan tanh arctan2 hypot copysign reciprocal floor ceil trunc rint
-    isnan isinf isfinite signbit equal not_equal less less_equal greater greater_equal logical_and logical_or
-    logical_not logical_xor bitwise_and bitwise_or bitwise_xor invert left_shift right_shift minimum maximum fmin fmax
+    add subtract multiply true_divide floor_divide power negative absolute floor rint sqrt invert right_shift
+    bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
     matmul
 """
-SCATTERED = {
-    "add": {"int32", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"},
-    "maximum": {"int32", "uint32", "uint64", "float32", "float64"},
-    "minimum": {"int32", "uint32", "uint64", "float32", "float64"},
-}
 
 
 class ufunc:
@@ -209,20 +201,6 @@ class ufunc:
             _expect_array(out, self.name)
         result = self._of(*_unwrap(tuple(args)), out=_unwrap(out), casting=casting, dtype=dtype)
         return _wrap(result) if out is None else out
-
-    def __getattr__(self, name):
-        if name == "at" and self.name in SCATTERED:
-            return self._at
-        if name == "reduceat" and self.name == "add":
-            return lambda a, indices, axis=0: _wrap(self._of.reduceat(_unwrap(a), _unwrap(indices), axis=axis))
-        raise AttributeError(f"cupy.{self.name} has no attribute {name!r}")
-
-    def _at(self, a, indices, b):
-        _expect_array(a, f"{self.name}.at")
-        _expect_array_or_scalar(b)
-        if a.dtype.name not in SCATTERED[self.name]:
-            raise TypeError(f"{self.name}.at only supports {', '.join(sorted(SCATTERED[self.name]))} as data type")
-        self._of.at(a._hidden, _index(indices), np.asarray(_unwrap(b), dtype=a.dtype))
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
@@ -248,8 +226,6 @@ class ndarray:
     nbytes = property(lambda self: self._hidden.nbytes)
     itemsize = property(lambda self: self._hidden.itemsize)
     T = property(lambda self: _wrap(self._hidden.T, self))
-    device = property(lambda self: Device(0))
-    data = property(lambda self: SimpleNamespace(ptr=self.__cuda_array_interface__["data"][0], device=self.device))
 
     @property
     def flags(self):
@@ -291,17 +267,6 @@ class ndarray:
         out[...] = self._hidden
         return out
 
-    def set(self, arr, stream=None):
-        if (arr.dtype, arr.shape) != (self.dtype, self.shape):
-            raise TypeError(f"{arr.dtype} {arr.shape} cannot be set to {self.dtype} {self.shape}")
-        traffic.to_device.sizes.append(self.nbytes)
-        self._hidden[...] = arr
-
-    def item(self):
-        if self.size != 1:
-            raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return self.get().item()
-
     def tolist(self):
         return self.get().tolist()
 
@@ -332,9 +297,7 @@ class ndarray:
 
     def __array_ufunc__(self, of, method, *inputs, **kwargs):
         function = _functions.get(of.__name__)
-        if method != "__call__":
-            function = getattr(function, method, None)
-        if function is None:
+        if method != "__call__" or function is None:
             return NotImplemented
         if "out" in kwargs:
             (kwargs["out"],) = kwargs["out"]
@@ -344,8 +307,7 @@ class ndarray:
         if not set(types) <= {ndarray, np.ndarray}:
             return NotImplemented
         try:
-            home = reduce(getattr, func.__module__.split(".")[1:], sys.modules[__name__])
-            function = getattr(home, func.__name__)
+            function = getattr(sys.modules[__name__], func.__name__)
         except AttributeError:
             return NotImplemented
         return function(*args, **kwargs)
@@ -391,18 +353,6 @@ class ndarray:
     def repeat(self, repeats, axis=None):
         return repeat(self, repeats, axis)
 
-    def searchsorted(self, v, side="left", sorter=None):
-        return _functions["searchsorted"](self, v, side, sorter)
-
-    def scatter_add(self, slices, value):
-        _functions["add"].at(self, slices, value)
-
-    def scatter_max(self, slices, value):
-        _functions["maximum"].at(self, slices, value)
-
-    def scatter_min(self, slices, value):
-        _functions["minimum"].at(self, slices, value)
-
 
 def _index(index):
     """Return an index as NumPy takes it; refuse what CuPy refuses, and what it would bring from the host."""
@@ -438,8 +388,7 @@ def _operator(name, *, swapped=False, in_place=False):
 
 for _symbol, _name in {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "lshift": "left_shift", "rshift": "right_shift", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "matmul": "matmul",
+    "pow": "power", "rshift": "right_shift", "and": "bitwise_and", "or": "bitwise_or", "matmul": "matmul",
 }.items():  # fmt: skip
     setattr(ndarray, f"__{_symbol}__", _operator(_name))
     setattr(ndarray, f"__r{_symbol}__", _operator(_name, swapped=True))
@@ -560,128 +509,36 @@ def zeros_like(a, dtype=None, order="K", subok=None, shape=None):
     return full_like(a, 0, dtype, order, subok, shape)
 
 
-def ones_like(a, dtype=None, order="K", subok=None, shape=None):
-    return full_like(a, 1, dtype, order, subok, shape)
-
-
 def arange(start, stop=None, step=1, dtype=None):
     return _wrap(np.arange(start, stop, step, dtype) if stop is not None else np.arange(0, start, step, dtype))
-
-
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
-    return _wrap(np.linspace(start, stop, num, endpoint, retstep, dtype, axis))
-
-
-def eye(N, M=None, k=0, dtype=float, order="C"):
-    return _wrap(np.eye(N, M, k, dtype, order))
-
-
-def get_array_module(*args):
-    return sys.modules[__name__] if any(isinstance(arg, ndarray) for arg in args) else np
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
 # CuPy's, as far as NumPy's of the same name take their arguments in the same order
 FUNCTIONS = """
-    all(a, axis=None, out=None, keepdims=False)
-    allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)
-    any(a, axis=None, out=None, keepdims=False)
-    argmax(a, axis=None, *, keepdims=False)
-    argmin(a, axis=None, *, keepdims=False)
-    argpartition(a, kth, axis=-1)
     argsort(a, axis=-1, kind=None)
     argwhere(a)
-    array_equal(a1, a2, equal_nan=False)
     broadcast_to(array, shape)
-    clip(a, a_min, a_max, out=None)
-    column_stack(tup)
     concatenate(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
-    copy(a, order='K')
-    count_nonzero(a, axis=None)
-    cumprod(a, axis=None, dtype=None, out=None)
     cumsum(a, axis=None, dtype=None, out=None)
-    diag(v, k=0)
-    diagonal(a, offset=0, axis1=0, axis2=1)
-    diff(a, n=1, axis=-1, prepend=None, append=None)
-    digitize(x, bins, right=False)
-    dot(a, b, out=None)
-    expand_dims(a, axis)
     flatnonzero(a)
-    flip(a, axis=None)
-    hstack(tup, *, dtype=None, casting='same_kind')
-    inner(a, b)
-    isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)
-    isin(element, test_elements, assume_unique=False, invert=False)
-    max(a, axis=None, out=None, keepdims=False)
-    mean(a, axis=None, dtype=None, out=None, keepdims=False)
-    min(a, axis=None, out=None, keepdims=False)
-    moveaxis(a, source, destination)
-    nonzero(a)
-    outer(a, b, out=None)
-    prod(a, axis=None, dtype=None, out=None, keepdims=False)
-    ravel(a, order='C')
-    reshape(a, newshape, order='C')
-    roll(a, shift, axis=None)
-    round(a, decimals=0, out=None)
-    searchsorted(a, v, side='left', sorter=None)
-    sort(a, axis=-1, kind=None)
-    split(ary, indices_or_sections, axis=0)
-    squeeze(a, axis=None)
     stack(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
-    std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False)
-    sum(a, axis=None, dtype=None, out=None, keepdims=False)
-    swapaxes(a, axis1, axis2)
-    take(a, indices, axis=None, out=None)
     take_along_axis(a, indices, axis)
-    tensordot(a, b, axes=2)
-    tile(A, reps)
-    trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None)
-    transpose(a, axes=None)
-    tril(m, k=0)
-    triu(m, k=0)
-    var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False)
-    vdot(a, b)
-    vstack(tup, *, dtype=None, casting='same_kind')
     where(condition, x=None, y=None)
-"""
-LINALG = """
-    cholesky(a)
-    eigh(a, UPLO='L')
-    eigvalsh(a, UPLO='L')
-    inv(a)
-    norm(x, ord=None, axis=None, keepdims=False)
-    qr(a, mode='reduced')
-    solve(a, b)
-    svd(a, full_matrices=True, compute_uv=True)
 """
 METHODS = """
     all(self, axis=None, out=None, keepdims=False)
     any(self, axis=None, out=None, keepdims=False)
     argmax(self, axis=None, *, keepdims=False)
     argmin(self, axis=None, *, keepdims=False)
-    argsort(self, axis=-1, kind=None)
-    clip(self, min=None, max=None, out=None)
     copy(self, order='C')
-    cumprod(self, axis=None, dtype=None, out=None)
     cumsum(self, axis=None, dtype=None, out=None)
-    diagonal(self, offset=0, axis1=0, axis2=1)
-    dot(self, b, out=None)
-    flatten(self, order='C')
     max(self, axis=None, out=None, keepdims=False)
     mean(self, axis=None, dtype=None, out=None, keepdims=False)
     min(self, axis=None, out=None, keepdims=False)
-    nonzero(self)
-    prod(self, axis=None, dtype=None, out=None, keepdims=None)
     ravel(self, order='C')
-    round(self, decimals=0, out=None)
-    sort(self, axis=-1, kind=None)
-    squeeze(self, axis=None)
-    std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False)
     sum(self, axis=None, dtype=None, out=None, keepdims=False)
-    swapaxes(self, axis1, axis2)
-    take(self, indices, axis=None, out=None)
-    trace(self, offset=0, axis1=0, axis2=1, dtype=None, out=None)
     var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False)
 """
 
@@ -714,44 +571,16 @@ def repeat(a, repeats, axis=None):
     return _wrap(np.repeat(a._hidden, repeats, axis))
 
 
-def ndim(a):
-    return a.ndim
-
-
-def shape(a):
-    return a.shape
-
-
-def size(a):
-    return a.size
-
-
-def einsum(subscripts, *operands, dtype=None, optimize=False):
-    for operand in operands:
-        _expect_array(operand, "einsum")
-    return _wrap(np.einsum(subscripts, *_unwrap(operands), dtype=dtype, optimize=optimize))
-
-
 _functions = {name: ufunc(name) for name in UFUNCS.split()}
-_functions["abs"] = _functions["absolute"]
 _functions |= dict(_delegate(line, np) for line in FUNCTIONS.strip().splitlines())
-linalg = SimpleNamespace(**dict(_delegate(line, np.linalg) for line in LINALG.strip().splitlines()))
 for _name, _method in (_delegate(line, np.ndarray) for line in METHODS.strip().splitlines()):
     setattr(ndarray, _name, _method)
 
-AS_IN_NUMPY = """
-    bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp float16 float32 float64 complex64 complex128 dtype
-    generic number integer floating iinfo finfo issubdtype isscalar result_type promote_types can_cast newaxis inf nan
-    pi
-"""
-
 
 def __getattr__(name):
-    # not globals: this module has uses of its own for any, max and others
+    # not globals: this module has uses of its own for some of the names
     if name in _functions:
         return _functions[name]
-    if name in AS_IN_NUMPY.split():
-        return getattr(np, name)
     raise AttributeError(f"the stand-in for CuPy has no {name!r}")
 
 
@@ -799,65 +628,8 @@ PROPERTIES = {
     "major": 8,
     "minor": 0,
     "multiProcessorCount": 2,
-    "sharedMemPerBlock": 48 * 1024,
-    "sharedMemPerBlockOptin": 160 * 1024,
-    "warpSize": 32,
-    "maxThreadsPerBlock": 1024,
-    "maxThreadsPerMultiProcessor": 2048,
     "l2CacheSize": 2**20,
 }
-
-
-class CUDARuntimeError(RuntimeError):
-    pass
-
-
-def _existing(device):
-    if device != 0:
-        raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
-    return device
-
-
-class Device:
-    compute_capability = "80"
-
-    def __init__(self, device=None):
-        self.id = _existing(device or 0)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def use(self):
-        pass
-
-    def synchronize(self):
-        pass
-
-    @property
-    def mem_info(self):
-        return cuda.runtime.memGetInfo()
-
-
-class Stream:
-    null: "Stream"
-
-    def __init__(self, null=False, non_blocking=False):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def synchronize(self):
-        pass
-
-
-Stream.null = Stream()
 
 
 class Event:
@@ -869,9 +641,6 @@ class Event:
 
 
 class Pool:
-    def used_bytes(self):
-        return memory.used
-
     def free_bytes(self):
         return memory.held - memory.used
 
@@ -881,42 +650,21 @@ class Pool:
     def free_all_blocks(self):
         memory.held = memory.used
 
-    def get_limit(self):
-        return memory.total
-
-    def set_limit(self, size):
-        memory.total = size
-
 
 def get_default_memory_pool():
     return Pool()
 
 
-def is_available():
-    return True
-
-
 cuda = SimpleNamespace(
-    Device=Device,
     Event=Event,
-    Stream=Stream,
-    get_current_stream=lambda: Stream.null,
     get_elapsed_time=lambda start, end: 1000 * (end.seconds - start.seconds),
-    is_available=is_available,
-    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=SimpleNamespace(
-        CUDARuntimeError=CUDARuntimeError,
         deviceSynchronize=lambda: None,
         driverGetVersion=lambda: 12040,
         getDevice=lambda: 0,
         getDeviceCount=lambda: 1,
-        getDeviceProperties=lambda device: (
-            {**PROPERTIES, "totalGlobalMem": memory.total} if not _existing(device) else {}
-        ),
+        getDeviceProperties=lambda device: {**PROPERTIES, "totalGlobalMem": memory.total},
         memGetInfo=lambda: (memory.total - memory.held, memory.total),
         runtimeGetVersion=lambda: 12040,
     ),
-)
-cupyx = SimpleNamespace(
-    scatter_add=ndarray.scatter_add, scatter_max=ndarray.scatter_max, scatter_min=ndarray.scatter_min
 )

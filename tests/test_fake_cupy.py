@@ -65,9 +65,9 @@ def test_indices_mean_what_they_mean_to_numpy_or_are_refused(cp, on_gpu):
 
 REFUSED = {
     "lexsort of a tuple": lambda cp, a: np.lexsort((a, a)),
-    "sort by another algorithm": lambda cp, a: np.sort(a, kind="quicksort"),
+    "argsort by another algorithm": lambda cp, a: np.argsort(a, kind="quicksort"),
     "argsort, stable=": lambda cp, a: np.argsort(a, stable=True),
-    "sort of fields": lambda cp, a: np.sort(a, order="f"),
+    "argsort of fields": lambda cp, a: np.argsort(a, order="f"),
     "bincount of floats": lambda cp, a: np.bincount(a.astype(float)),
     "bincount of negative numbers": lambda cp, a: np.bincount(-a),
     "sum with initial=": lambda cp, a: a.sum(initial=3),
@@ -75,13 +75,10 @@ REFUSED = {
     "concatenation across": lambda cp, a: np.concatenate([a, HOST]),
     "minimum across": lambda cp, a: np.minimum(a, HOST),
     "where across": lambda cp, a: np.where(a > 1, HOST, a),
-    "searchsorted across": lambda cp, a: np.searchsorted(a, HOST),
-    "take across": lambda cp, a: cp.take(a, HOST),
     "repeats on the device": lambda cp, a: cp.repeat(a, a),
     "a ufunc with where=": lambda cp, a: np.add(a, 1, where=a > 1),
-    "at of a ufunc that has none": lambda cp, a: np.subtract.at(a, a, 1),
-    "int64 added by atomics": lambda cp, a: cp.add.at(a, a, 1),
-    "reductions of other ufuncs": lambda cp, a: np.maximum.reduce(a),
+    "sums in places": lambda cp, a: np.add.at(a, a, 1),
+    "reductions of ufuncs": lambda cp, a: np.maximum.reduce(a),
     "accumulation": lambda cp, a: np.maximum.accumulate(a),
     "functions that are not there": lambda cp, a: np.apply_along_axis(len, 0, a),
     "names that are not there": lambda cp, a: cp.no_such_function,
@@ -103,7 +100,6 @@ REFUSED = {
     "hashing": lambda cp, a: {a},
     "pointers that are not its own": lambda cp, a: cp.asarray(Described(a, data=(4096, False))),
     "DLPack of the host": lambda cp, a: cp.from_dlpack(HOST),
-    "a second device": lambda cp, a: cp.cuda.Device(1),
 }
 
 
@@ -129,27 +125,24 @@ COMPUTED = {
     "scalars on the left": lambda xp, a: np.float64(2) * a + 1 - np.int64(3),
     "reduction": lambda xp, a: a.sum(),
     "reduction along an axis": lambda xp, a: a.reshape(1, 3).max(axis=1, keepdims=True),
+    "variance": lambda xp, a: a.var(dtype=np.float64),
     "argmin": lambda xp, a: a.argmin(),
     "cumsum of a mask": lambda xp, a: np.cumsum(a > 1),
     "bincount": lambda xp, a: np.bincount(a, minlength=7),
     "weighted bincount": lambda xp, a: np.bincount(a, weights=a / 2),
     "argsort": lambda xp, a: np.argsort(a, kind="stable"),
-    "lexsort": lambda xp, a: xp.lexsort(xp.stack([a, a % 2])),
-    "unique": lambda xp, a: np.unique(a % 2, return_inverse=True, return_counts=True)[1],
-    "searchsorted": lambda xp, a: np.searchsorted(np.sort(a), a, side="right"),
+    "lexsort": lambda xp, a: xp.lexsort(xp.stack([a, a // 2])),
+    "unique": lambda xp, a: np.unique(a // 2, return_inverse=True, return_counts=True)[1],
     "where": lambda xp, a: np.where(a > 1, a, -1),
     "positions": lambda xp, a: np.flatnonzero(a > 1),
-    "choice": lambda xp, a: a[a.argsort()][a > 1][::-1],
-    "diff": lambda xp, a: np.diff(a),
-    "repeat": lambda xp, a: xp.repeat(a, 2),
-    "norm": lambda xp, a: np.linalg.norm(a.astype(float)),
+    "choice": lambda xp, a: a[np.argsort(a)][a > 1][::-1],
+    "along an axis": lambda xp, a: np.take_along_axis(a[None, :], np.argsort(a[None, :], axis=1), axis=1),
+    "repeat": lambda xp, a: a.repeat(2),
     "products": lambda xp, a: a.reshape(3, 1) @ a[None, :],
-    "einsum": lambda xp, a: xp.einsum("i,i->", a, a),
     "making": lambda xp, a: np.full_like(a, 7, dtype=np.int16) + xp.arange(3) + xp.zeros(3, dtype=np.uint8),
     "joining": lambda xp, a: np.concatenate([a, a[:1], xp.ones(2, dtype=np.int64)]),
-    "columns": lambda xp, a: np.column_stack([a, a]).T,
-    "counting": lambda xp, a: np.count_nonzero(a > 1),
-    "bits": lambda xp, a: (a << 2).view(np.uint8)[:4],
+    "spreading": lambda xp, a: np.broadcast_to(a, (2, 3)).T,
+    "bits": lambda xp, a: (a >> 1).view(np.uint8)[:4],
 }
 
 
@@ -183,22 +176,14 @@ def test_other_libraries(cp, on_gpu):
         assert int(on_gpu[0]) == 9
     assert on_gpu.__dlpack_device__() == (2, 0)
     assert cp.from_dlpack(on_gpu).tolist() == on_gpu.tolist()
-    pointers = {on_gpu.data.ptr, on_gpu[1:].data.ptr, on_gpu.copy().data.ptr}
-    assert len(pointers) == 3
+    addresses = {array.__cuda_array_interface__["data"] for array in (on_gpu, on_gpu[1:], on_gpu.copy())}
+    assert len(addresses) == 3
 
 
 def test_new_memory_is_not_zero(cp):
     assert cp.empty(3, dtype=np.int64).tolist() == [-1] * 3
     assert np.isnan(cp.asnumpy(cp.empty((2, 2), order="F"))).all()
     assert cp.empty_like(cp.ones(2, dtype=bool)).tolist() == [True, True]
-
-
-def test_scatter(cp):
-    sums = cp.zeros(3)
-    cp.add.at(sums, cp.asarray([0, 2, 2]), cp.asarray([1.0, 2, 3]))
-    np.add.at(sums, cp.asarray([0]), 10)
-    cp.cupyx.scatter_max(sums, cp.asarray([1]), 4)
-    assert sums.tolist() == [11, 4, 5]
 
 
 # --- memory, traffic and kernels --------------------------------------------------------------------------------------
@@ -221,9 +206,9 @@ def test_memory_has_a_limit(cp, monkeypatch):
     first = cp.zeros(1000, dtype=np.uint8)
     view = first[10:]
     assert cp.memory.used == 1024
-    with pytest.raises(cp.cuda.memory.OutOfMemoryError, match=r"Out of memory allocating 9,728 bytes"):
+    with pytest.raises(cp.OutOfMemoryError, match=r"Out of memory allocating 9,728 bytes"):
         cp.zeros(9300, dtype=np.uint8)
-    assert issubclass(cp.cuda.memory.OutOfMemoryError, MemoryError)
+    assert issubclass(cp.OutOfMemoryError, MemoryError)
     del first
     gc.collect()
     assert cp.memory.used == 1024
@@ -241,8 +226,7 @@ def test_the_device_is_found(cp):
     assert device.resolve("cuda") == device.resolve("auto", "cuda") == "cuda"
     assert device.describe()[1]["device"] == "cuda:0"
     assert device.identity("cuda") == "cuda:0"
-    assert cp.get_array_module(cp.ones(1)) is device.namespace("cuda") is cp
-    assert cp.get_array_module(HOST) is np
+    assert device.namespace("cuda") is cp
     start, end = cp.cuda.Event(), cp.cuda.Event()
     start.record()
     end.record()
@@ -288,18 +272,10 @@ def test_all_that_it_has_cupy_has():
     import fake_cupy
 
     missing = []
-    for name in [
-        *fake_cupy._functions,
-        *fake_cupy.AS_IN_NUMPY.split(),
-        "linalg",
-        "asarray",
-        "from_dlpack",
-        "RawModule",
-    ]:
+    for name in (*fake_cupy._functions, "asarray", "from_dlpack", "RawModule"):
         if not hasattr(cupy, name):
             missing.append(name)
     pairs = [(f, getattr(cupy, name)) for name, f in fake_cupy._functions.items() if not isinstance(f, fake_cupy.ufunc)]
-    pairs += [(f, getattr(cupy.linalg, name)) for name, f in vars(fake_cupy.linalg).items()]
     pairs += [
         (getattr(fake_cupy, name), getattr(cupy, name))
         for name in (
