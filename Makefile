@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test quick test-lowest test-pythons fuzz check check-bounds check-kernels install clean
+.PHONY: demo test quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -18,6 +18,10 @@ test: $(VENV)/.installed
 quick: check
 	$(BIN)/python $(TEST) tests/test_methods.py tests/test_algebra.py tests/test_similarity.py tests/test_oracles.py \
 		tests/test_ensemble.py tests/test_core_groups.py tests/test_options.py tests/test_checks.py
+
+# where there is a GPU: what the others skip, above all that it gives what the CPU gives (tests/test_gpu_parity.py)
+test-gpu: $(VENV)/.installed
+	GPUENS_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
 # with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
 test-lowest:

@@ -9,11 +9,16 @@ import argparse
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import common
 import numpy as np
+import parts
+import report
+from parts import Job, Part
 
 IMPORTS = 350_000_000  # what a process may hold beside its budget
 SLACK = 15_000_000  # what a fit may take beside its budget, when all imports have been made
@@ -21,7 +26,6 @@ PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
 
 
 class Shape(NamedTuple):
-    title: str
     n_objects: int
     n_clusterings: int
     k: int  # clusters of each clustering
@@ -32,17 +36,17 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "tall": Shape("many rows, many clusters wanted", 300_000, 20, 40, 200, 500_000_000),
-    "long": Shape("very many rows", 3_000_000, 20, 30, 10, 1_000_000_000, noise=0.01),
-    "wide": Shape("12,000 clusters in one clustering", 60_000, 3, 20, 10, 300_000_000, largest=12_000),
-    "single": Shape("one cluster for each object", 70_000, 3, 20, 10, 500_000_000, largest=70_000),
-    "noise": Shape("rows that all differ", 20_000, 10, 10, 10, 300_000_000, noise=0.9),
-    "few": Shape("few rows, of which all pairs fit", 3_000, 10, 10, 10, 400_000_000, noise=0.5),
+    "tall": Shape(300_000, 20, 40, 200, 500_000_000),
+    "long": Shape(3_000_000, 20, 30, 10, 1_000_000_000, noise=0.01),
+    "wide": Shape(60_000, 3, 20, 10, 300_000_000, largest=12_000),
+    "single": Shape(70_000, 3, 20, 10, 500_000_000, largest=70_000),
+    "noise": Shape(20_000, 10, 10, 10, 300_000_000, noise=0.9),
+    "few": Shape(3_000, 10, 10, 10, 400_000_000, noise=0.5),
 }
 QUICK = {
-    "tall": Shape("many rows, many clusters wanted", 20_000, 5, 30, 80, 20_000_000, noise=0.2),
-    "wide": Shape("2,000 clusters in one clustering", 4_000, 3, 20, 10, 40_000_000, largest=2_000),
-    "few": Shape("few rows, of which all pairs fit", 600, 6, 10, 6, 40_000_000, noise=0.5),
+    "tall": Shape(20_000, 5, 30, 80, 20_000_000, noise=0.2),
+    "wide": Shape(4_000, 3, 20, 10, 40_000_000, largest=2_000),
+    "few": Shape(600, 6, 10, 6, 40_000_000, noise=0.5),
 }
 
 
@@ -113,68 +117,49 @@ def _forget_peak() -> int:
 def main() -> None:
     import gpuens as ge
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(SHAPES), help="which shapes")
+    parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
     parser.add_argument("--methods", nargs="+", choices=list(ge.methods()), default=list(ge.methods()))
-    parser.add_argument("--quick", action="store_true", help="small ensembles, all methods in one process for each")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="JSON; Markdown goes beside it (bench/results)")
     options = parser.parse_args()
     shapes = QUICK if options.quick else SHAPES
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "budgets.json"
+    page = report.Page("budgets", sys.modules[__name__])
+    parts.run(
+        "budgets", options, {name: Part(partial(of_shape, shapes[name])) for name in shapes}, page.markdown,
+        packages=PACKAGES, setting={},
+    )  # fmt: skip
+
+
+def of_shape(shape: Shape, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     # what is freed goes back at once, so that the next fit in a process does not find it there
     environment = {"MALLOC_MMAP_THRESHOLD_": "65536"} if options.quick else {}
-    what = {"bench": "budgets", "quick": options.quick, "seed": options.seed} | common.about(PACKAGES)
-    record = common.begin(options.output, what)
-    done = record.setdefault("shapes", {})
-    for name in [name for name in shapes if name in (options.only or shapes)]:
-        shape = shapes[name]
-        rows = done.setdefault(name, {})
-        at_once = (
-            [options.methods] if options.quick else [[m] for m in options.methods if "peak" not in rows.get(m, {})]
-        )
-        for methods in at_once:
-            row = common.in_child(
-                __file__, "fit", limit=options.limit, shape=shape, seed=options.seed, methods=methods,
-                quick=options.quick, environment=environment | {"GPUENS_MEMORY": str(shape.budget)},
-            )  # fmt: skip
-            rows |= {method: row.get(method) or {"failed": row["failed"]} for method in methods}
-            print(f"    {name}: {', '.join(methods)}", file=sys.stderr, flush=True)
-            common.save(options.output, record, markdown(record, shapes))
-    print(markdown(record, shapes))
-    common.save(options.output, record, markdown(record, shapes))
+    environment["GPUENS_MEMORY"] = str(shape.budget)
+
+    @cache
+    def fitted(*methods: str) -> common.Record:
+        return common.in_child(
+            fit, limit=options.limit, shape=shape, seed=options.seed, methods=methods, quick=options.quick,
+            environment=environment,
+        )  # fmt: skip
+
+    def one(method: str, found: Callable[[], common.Record]) -> common.Record:
+        return found().get(method) or {"failed": found()["failed"]}
+
+    for method in options.methods:
+        yield method, partial(one, method, partial(fitted, *(options.methods if options.quick else [method])))
 
 
-def markdown(record: common.Record, shapes: dict[str, Shape]) -> str:
-    rows = [row for found in record["shapes"].values() for row in found.values()]
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def page_values(record: common.Record) -> common.Record:
+    rows = [row for part in record["parts"].values() for row in part["rows"].values()]
     measured = [row for row in rows if "peak" in row]
-    lines = [
-        f"# Memory promised and kept{' (a quick run)' if record['quick'] else ''}\n",
-        f"{__doc__.split(chr(10), 2)[2].strip()}\n",
-        f"{sum(row['held'] for row in measured)} of {len(measured)} kept it; {len(rows) - len(measured)} were not done "
-        "in time, or ended.\n",
-        f"{common.today()}; {common.machine_line(record)}",
-    ]
-    for name, found in record["shapes"].items():
-        shape = shapes[name]
-        lines.append(
-            f"\n## {shape.title}\n\n{shape.n_objects:,} objects × {shape.n_clusterings} clusterings, "
-            f"{shape.n_clusters} clusters wanted, GPUENS_MEMORY={common.size(shape.budget)}\n"
-        )
-        lines.append(common.table(["method", "outcome", "peak", "seconds", "kept"], map(line, found.items())))
-    return "\n".join(lines)
+    return {"kept": sum(row["held"] for row in measured), "n": len(measured), "not_done": len(rows) - len(measured)}
 
 
-def line(item: tuple[str, common.Record]) -> list[str]:
-    method, row = item
-    if "failed" in row:
-        return [method, row["failed"], "–", "–", "–"]
-    kept = "yes" if row["held"] else "**no**"
-    return [method, row["outcome"], common.size(row["peak"]), common.seconds(row["seconds"]), kept]
+def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
+    return (QUICK if record["quick"] else SHAPES)[name]._asdict()
 
 
 if __name__ == "__main__":
-    common.serve({"fit": fit})
     main()

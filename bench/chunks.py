@@ -29,6 +29,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,7 +38,9 @@ import common
 import numpy as np
 import parts
 import psutil
+import report
 from numba import njit
+from parts import Job, Part
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
 K = 8  # components of the mixture, and clusters wanted
@@ -48,13 +51,13 @@ LITTLE = "500MB"  # what is not to be gathered there
 PIECE = 250_000  # objects made at once
 TREE = "catree:tau=0.2,gamma=0.9"
 INTERVAL = 0.1  # seconds between looks at the memory
-WAYS: dict[str, common.Record] = {  # of the part "same"; rows of a chunk as a share of N
-    "threads": {"workers": 0},
-    "1 worker": {"workers": 1},
-    "2 workers": {"workers": 2},
-    "2 workers, chunks of another size": {"workers": 2, "share": 0.13},
-    "2 workers, one killed over core groups": {"workers": 2, "kill": "core-groups"},
-    "2 workers, one killed over labels": {"workers": 2, "kill": "look-up"},
+WAYS: dict[str, tuple[int, float, str | None]] = {  # of the part "same": workers, rows of a chunk / N, killed over
+    "threads": (0, 0.05, None),
+    "1 worker": (1, 0.05, None),
+    "2 workers": (2, 0.05, None),
+    "2 workers, chunks of another size": (2, 0.13, None),
+    "2 workers, one killed over core groups": (2, 0.05, "core-groups"),
+    "2 workers, one killed over labels": (2, 0.05, "look-up"),
 }
 QUICK = ("threads", "2 workers, one killed over labels")
 
@@ -82,9 +85,10 @@ def main() -> None:
     options = parse()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         options.scratch = Path(scratch)
-        setting = {"chunk_rows": options.chunk_rows}
-        given = (Setting(options),)
-        parts.run("chunks", options, PARTS, given, chunks_report, packages=PACKAGES, setting=setting, said=cost)
+        setting, page = {"chunk_rows": options.chunk_rows}, report.Page("chunks", chunks_report)
+        parts.run(
+            "chunks", options, PARTS, page.markdown, chunks_report.plot, packages=PACKAGES, setting=setting, said=cost
+        )
 
 
 def cost(row: common.Record) -> str:
@@ -101,94 +105,86 @@ def parse() -> argparse.Namespace:
 # --- the parts --------------------------------------------------------------------------------------------------------
 
 
-def same(setting: Setting, rows: common.Record, found: parts.Found) -> None:
+def same(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    setting = Setting(options)
+
+    def compared(name: str, task: Callable, **how: Any) -> common.Record:
+        row = observed(task, scratch=setting.scratch, **how, **files())
+        if task is fit:
+            row["same"] = row.get("digest") == rows[f"{name}: one piece"].get("digest")
+        return row
+
     with mixture(setting, setting.same, 10) as files:
         for method, reduce in setting.methods:
-            of = {"method": method, "reduce": reduce, **files}
-            key = f"{method.upper()}{' on CA-tree nodes' if reduce else ''}: "
-            if key + "one piece" not in rows:
-                found(key + "one piece", observed("whole", scratch=setting.scratch, **of))
-            for way, how in setting.ways.items():
-                if key + way in rows:
-                    continue
-                how = dict(how)
-                chunk_rows = int(setting.same * how.pop("share", 0.05))
-                row = observed("fit", scratch=setting.scratch, chunk_rows=chunk_rows, **how, **of)
-                row["same"] = row.get("digest") == rows[key + "one piece"].get("digest")
-                found(key + way, row)
+            name, of = method.upper() + " on CA-tree nodes" * bool(reduce), {"method": method, "reduce": reduce}
+            yield f"{name}: one piece", partial(compared, name, whole, **of)
+            for way, (workers, share, kill) in setting.ways.items():
+                how = {"workers": workers, "chunk_rows": int(setting.same * share), "kill": kill}
+                yield f"{name}: {way}", partial(compared, name, fit, **of, **how)
 
 
-def scaling(setting: Setting, rows: common.Record, found: parts.Found) -> None:
+def scaling(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    setting = Setting(options)
     for n in setting.scaling:
-        if str(n) not in rows:
-            with mixture(setting, n, 10) as files:
-                found(str(n), fitted(setting, files))
+        with mixture(setting, n, 10) as files:
+            yield str(n), partial(fitted, setting, files)
 
 
-def ten(setting: Setting, rows: common.Record, found: parts.Found) -> None:
-    if {"LWGP", "LWEA on CA-tree nodes"} <= set(rows):
-        return
+def ten(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    setting = Setting(options)
     with mixture(setting, setting.ten, 20) as files:
-        if "LWGP" not in rows:
-            found("LWGP", fitted(setting, files))
-        if "LWEA on CA-tree nodes" not in rows:
-            found("LWEA on CA-tree nodes", fitted(setting, files, method="lwea", reduce=TREE))
+        yield "LWGP", partial(fitted, setting, files)
+        yield "LWEA on CA-tree nodes", partial(fitted, setting, files, method="lwea", reduce=TREE)
 
 
-def hundred(setting: Setting, rows: common.Record, found: parts.Found) -> None:
-    if {"intersections", "LWGP"} <= set(rows):
-        return
+def hundred(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    setting = Setting(options)
     with mixture(setting, setting.hundred, 10) as files:
         how = {"chunk_rows": setting.chunk_rows, "workers": setting.workers}
-        if "intersections" not in rows:
-            found("intersections", observed("count", labels=files["labels"], **how))
-        if "LWGP" not in rows:
-            found("LWGP", fitted(setting, files))
+        yield "intersections", lambda: observed(count, labels=files()["labels"], **how)
+        yield "LWGP", partial(fitted, setting, files)
 
 
-def pieces(setting: Setting, rows: common.Record, found: parts.Found) -> None:
-    together = {f"{method}, together": {"method": method.lower()} for method in setting.apart}
-    apart = {
-        f"{method}, in pieces, {workers} worker(s)": {
-            "method": method.lower(),
-            "memory": setting.little,
-            "workers": workers,
-        }
-        for method in setting.apart
-        for workers in ((0,) if setting.workers == 0 else (2, 1))
-    }
-    if set(rows) >= set(together | apart):
-        return
+def pieces(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    setting = Setting(options)
     with mixture(setting, setting.ten, 20, setting.many) as files:
-        for key, how in (together | apart).items():
-            if key not in rows:
-                found(key, fitted(setting, files, **how))
+        for method in setting.apart:
+            yield f"{method}, together", partial(fitted, setting, files, method=method.lower())
+        for method in setting.apart:
+            for workers in (0,) if setting.workers == 0 else (2, 1):
+                how = {"method": method.lower(), "memory": setting.little, "workers": workers}
+                yield f"{method}, in pieces, {workers} worker(s)", partial(fitted, setting, files, **how)
 
 
-PARTS: parts.Parts = {
-    "same": same,
-    "scaling": scaling,
-    "ten": ten,
-    "hundred": hundred,
-    "pieces": pieces,
+PARTS = {
+    "same": Part(same),
+    "scaling": Part(scaling),
+    "ten": Part(ten),
+    "hundred": Part(hundred),
+    "pieces": Part(pieces),
 }
 
 
-def fitted(setting: Setting, files: common.Record, **how: Any) -> common.Record:
+def fitted(setting: Setting, files: Callable[[], common.Record], **how: Any) -> common.Record:
     how = {"method": "lwgp", "reduce": None, "workers": setting.workers, "chunk_rows": setting.chunk_rows, **how}
-    return observed("fit", scratch=setting.scratch, **how, **files)
+    return observed(fit, scratch=setting.scratch, **how, **files())
 
 
 @contextmanager
 def mixture(
     setting: Setting, n_objects: int, n_clusterings: int, centers: tuple[int, int] | None = None
-) -> Iterator[common.Record]:
-    """Make the label file of a mixture and that of its components, for as long as they are needed."""
+) -> Iterator[Callable[[], common.Record]]:
+    """While entered, the label file of a mixture and that of its components are made when they are first asked for."""
     files = {"labels": setting.scratch / "labels.npy", "truth": setting.scratch / "truth.npy"}
+
+    @cache
+    def made() -> common.Record:
+        shape = (n_objects, n_clusterings)
+        generate(files["labels"], files["truth"], shape, centers or CENTERS[n_clusterings], setting.seed)
+        return files
+
     try:
-        centers = centers or CENTERS[n_clusterings]
-        generate(files["labels"], files["truth"], (n_objects, n_clusterings), centers, setting.seed)
-        yield files
+        yield made
     finally:
         for path in files.values():
             path.unlink(missing_ok=True)
@@ -249,7 +245,7 @@ def nearest(X, centers, codes, m):
 # --- memory, and what is in a file of labels --------------------------------------------------------------------------
 
 
-def observed(task: str, **arguments: Any) -> common.Record:
+def observed(task: Callable[..., common.Record], **arguments: Any) -> common.Record:
     """Run a task in a process of its own and add the peak of the memory of that process and all that it starts."""
     over, peak = threading.Event(), [0]
 
@@ -261,11 +257,11 @@ def observed(task: str, **arguments: Any) -> common.Record:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        row = common.in_child(__file__, task, **arguments)
+        row = common.in_child(task, **arguments)
     finally:
         over.set()
         watcher.join()
-    if "failed" not in row and task != "count":
+    if "failed" not in row and task is not count:
         row |= score(arguments["scratch"] / "consensus.npy", arguments["truth"])
     return row | {"peak": peak[0]}
 
@@ -442,5 +438,4 @@ def kill_a_worker(client: Any, phase: str, after: int) -> None:
 
 
 if __name__ == "__main__":
-    common.serve({"whole": whole, "fit": fit, "count": count})
     main()

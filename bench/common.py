@@ -1,10 +1,11 @@
 """What the benchmarks share: measuring in a process of its own, describing the machine, writing Markdown and JSON.
 
 Every figure comes from a child process that does nothing else, so that its first call is a user's first call and its
-peak memory is its own: `in_child` runs one function of a script, `serve` is the script's other end.
+peak memory is its own: `in_child` runs one function of a module, `serve` is the other end.
 """
 
 import datetime
+import importlib
 import json
 import os
 import platform
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,21 @@ Record = dict[str, Any]
 
 
 def in_child(
-    script: str, task: str, *, limit: float | None = None, environment: Any = None, **arguments: Any
+    task: Callable[..., Record], *, limit: float | None = None, environment: Any = None, **arguments: Any
 ) -> Record:
-    """Run ``task(**arguments)`` of ``script`` in a fresh process and return what it returns.
+    """Return ``task(**arguments)`` of a fresh process.
 
     ``process_seconds`` is added: from the start of the process to its end, imports included. A task that fails, is
     killed or takes more than ``limit`` seconds returns {"failed": why}.
     """
-    request = json.dumps({"task": task, "arguments": arguments}, default=os.fspath)
+    module = task.__module__
+    if module == "__main__":
+        module = Path(sys.modules[module].__file__ or "").stem
+    request = json.dumps([module, task.__name__, arguments, sys.path], default=os.fspath)
     start = time.perf_counter()
     try:
         done = subprocess.run(
-            [sys.executable, script, "--task", request],
+            [sys.executable, __file__, request],
             capture_output=True,
             text=True,
             timeout=limit,
@@ -52,12 +55,11 @@ def in_child(
     return json.loads(done.stdout.splitlines()[-1]) | {"process_seconds": time.perf_counter() - start}
 
 
-def serve(tasks: dict[str, Callable[..., Record]]) -> None:
-    """Do what `in_child` asked this process for, if it was started by it, and leave."""
-    if len(sys.argv) == 3 and sys.argv[1] == "--task":
-        request = json.loads(sys.argv[2])
-        print(json.dumps(tasks[request["task"]](**request["arguments"])))
-        sys.exit()
+def serve(request: str) -> None:
+    """Do what `in_child` asked this process for."""
+    module, task, arguments, path = json.loads(request)
+    sys.path += [folder for folder in path if folder not in sys.path]
+    print(json.dumps(getattr(importlib.import_module(module), task)(**arguments)))
 
 
 def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0) -> tuple[Any, Record]:
@@ -86,14 +88,9 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss would count what the parent held when it started this process
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    import resource
+    from gpuens import record
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return record.peak_memory() or 0
 
 
 # --- where and with what ----------------------------------------------------------------------------------------------
@@ -101,31 +98,10 @@ def peak_memory() -> int:
 
 def about(packages: Iterable[str]) -> Record:
     """Return what figures depend on: the machine, the versions, and the last commit of the library itself."""
-    return {
-        "machine": machine(),
-        "versions": {"python": platform.python_version()} | {name: installed(name) for name in packages},
-        "commit": commit(),
-    }
+    from gpuens import record
 
-
-def machine() -> Record:
-    from gpuens import device
-
-    cpuinfo = Path("/proc/cpuinfo")
-    models = [line for line in cpuinfo.read_text().splitlines() if "model name" in line] if cpuinfo.exists() else []
-    return {
-        "processor": models[0].split(":")[1].strip() if models else platform.processor(),
-        "threads": device.n_threads(),
-        "memory": device.total_memory(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-
-
-def installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    versions = {"python": platform.python_version()} | record.versions(packages)
+    return {"machine": record.machine(), "versions": versions, "commit": commit()}
 
 
 def commit() -> str | None:
@@ -217,3 +193,7 @@ def number(value: float | None, places: int = 3) -> str:
 
 def held(ok: bool | None) -> str:
     return "–" if ok is None else "met" if ok else "**missed**"
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,6 +1,6 @@
 """Consensus of the real Covertype data, 581,012 objects: seconds, memory, work and scores, end to end.
 
-    python bench/covtype.py [--data DIR] [--only a b c d e] [--cache DIR] [--output bench/results/covtype.json]
+    python bench/covtype.py [--data DIR] [--sets a b c d e] [--cache DIR] [--output bench/results/covtype.json]
     python bench/covtype.py --labels FILE.npy
     python bench/covtype.py --quick
 
@@ -10,20 +10,25 @@ mini-batch k-means on the features as they are:
     (a) 20 clusterings with k in 7 … 100    (b) the first ten of them    (c) 20 with k in 2 … √N
     (d) 50 and (e) 100 with k in 7 … 100, of which the first 20 are those of (a)
 
-(a) to (d) take about ten minutes on two cores; (e) takes about as long again, and only where --only asks for it.
+(a) to (d) take about ten minutes on two cores; (e) takes about as long again, and only where --sets asks for it.
 Results are written after each ensemble, and those in the output file are kept if they are of the same machine and the
-same commit, so that a run that was stopped goes on with --only. --cache keeps the base clusterings for the next run.
+same commit, so that a run that was stopped goes on. --cache keeps the base clusterings for the next run.
 Every figure is that of a process of its own. "Cold" is a first call with nothing compiled yet.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+import parts
+import report
+from parts import Job, Part, say
 
 K = 7  # classes
 ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, bounds of k
@@ -45,52 +50,39 @@ PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 
 def main() -> None:
     options = parse()
-    what = {
-        "bench": "covtype",
-        "data": str(options.labels.name) if options.labels else "covtype",
-        "k": options.k,
-        "seed": options.seed,
-        "quick": options.quick,
-        **common.about(PACKAGES),
-    }
-    record = common.begin(options.output, what)
-    record.setdefault("ensembles", {})
+    setting = {"data": options.labels.name if options.labels else "covtype", "k": options.k}
+    page = report.Page("covtype", sys.modules[__name__])
     with tempfile.TemporaryDirectory() as scratch:
-        source = Source(options, Path(scratch))
-        for name in options.only:
-            say(f"\n({name}) {source.title(name)}")
-            record["ensembles"][name] = measure(source, name, options, Path(scratch))
-            record["ensembles"] = dict(sorted(record["ensembles"].items()))
-            common.save(options.output, record, markdown(record))
-    print(markdown(record))
-    if options.output:
-        say(f"\nWritten to {options.output} and {options.output.with_suffix('.md').name}.")
+        options.scratch = Path(scratch)
+        parts.run("covtype", options, PARTS, page.markdown, packages=PACKAGES, setting=setting, said=seconds)
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parts.parser(__doc__, PARTS, quick="5,000 of the objects, (a) and (b), nothing cold")
     parser.add_argument("--data", type=Path, help="directory that holds covtype.npz (GPUENS_DATA)")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="measure this label matrix (.npy) instead")
-    parser.add_argument("--only", nargs="+", choices=ENSEMBLES, metavar="E", help="which of a, b, c, d, e")
+    parser.add_argument("--sets", nargs="+", choices=ENSEMBLES, metavar="E", help="which of a, b, c, d, e")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where base clusterings are kept")
-    parser.add_argument("--quick", action="store_true", help="5,000 of the objects, (a) and (b), nothing cold")
     parser.add_argument("-k", type=int, default=K, help=f"clusters wanted ({K})")
-    parser.add_argument("--seed", type=int, default=0, help="of the base clusterings")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds after which a measurement is given up")
-    parser.add_argument("--output", type=Path, help="JSON; Markdown goes beside it (bench/results, unless --quick)")
     options = parser.parse_args()
-    if options.labels:
-        options.only = ["given"]
-    options.only = options.only or list(QUICK if options.quick else BY_DEFAULT)
-    if options.output is None and not options.quick and not options.labels:
-        options.output = common.RESULTS / "covtype.json"
+    options.sets = ["given"] if options.labels else options.sets or list(QUICK if options.quick else BY_DEFAULT)
+    if options.labels and options.output is None and not options.quick:
+        parser.error("--labels needs an --output: bench/results is for Covertype")
     return options
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def seconds(row: common.Record) -> str:
+    found = {m: row.get("failed") or common.seconds(row["first"]) + " s" for m, row in row["methods"].items()}
+    return ", ".join(f"{method} {took}" for method, took in found.items())
+
+
+def ensembles(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    source = Source(options)
+    return ((name, partial(measure, source, name, options)) for name in options.sets)
+
+
+PARTS = {"ensembles": Part(ensembles)}
 
 
 # --- the ensembles ----------------------------------------------------------------------------------------------------
@@ -99,8 +91,8 @@ def say(text: str) -> None:
 class Source:
     """Label files of the ensembles, generated or found when they are needed."""
 
-    def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
-        self.options = options
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, scratch = options, options.scratch
         self.folder = options.cache or scratch
         self.folder.mkdir(parents=True, exist_ok=True)
         self.step = 1
@@ -132,15 +124,15 @@ class Source:
             return self.labels, np.load(self.labels, mmap_mode="r").shape[1], {}
         n_clusterings, bounds = ENSEMBLES[name]
         prefix = f"covtype_{bounds[0]}-{bounds[1]}_seed{self.options.seed}_step{self.step}_"
-        wanted = max(ENSEMBLES[other][0] for other in self.options.only if ENSEMBLES[other][1] == bounds)
+        wanted = max(ENSEMBLES[other][0] for other in self.options.sets if ENSEMBLES[other][1] == bounds)
         for path in sorted(self.folder.glob(f"{prefix}*.npy")):
             if int(path.stem.removeprefix(prefix)) >= n_clusterings:
                 return path, n_clusterings, {}
         path = self.folder / f"{prefix}{wanted:03d}.npy"
         say(f"    generating {wanted} clusterings")
         cost = common.in_child(
-            __file__, "generate", path=path, data=self.options.data, n_clusterings=wanted, bounds=bounds,
-            step=self.step, seed=self.options.seed,
+            generate, path=path, data=self.options.data, n_clusterings=wanted, bounds=bounds, step=self.step,
+            seed=self.options.seed,
         )  # fmt: skip
         if "failed" in cost:
             sys.exit(f"The base clusterings could not be made: {cost['failed']}")
@@ -166,38 +158,36 @@ def generate(path: str, data: str | None, n_clusterings: int, bounds: list, step
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 
-def measure(source: Source, name: str, options: argparse.Namespace, scratch: Path) -> common.Record:
+def measure(source: Source, name: str, options: argparse.Namespace) -> common.Record:
     labels, n_clusterings, cost = source.files(name)
     where: dict[str, Any] = {"labels": labels, "n_clusterings": n_clusterings, "classes": source.classes}
-    found = common.in_child(__file__, "describe", **where)
+    found = common.in_child(describe, **where)
     if "failed" in found:
-        sys.exit(f"The ensemble could not be read: {found['failed']}")
-    found |= {"title": source.title(name), "date": common.today(), "generated": cost, "methods": {}, "command": {}}
+        return found
+    found |= {"title": source.title(name), "generated": cost, "methods": {}, "command": {}}
     whole = {**where, "k": options.k}
     for method in METHODS:
         environment = {}
         row: common.Record = {}
         if not options.quick:  # which uses what the user has compiled already
-            environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="numba-", dir=scratch)
+            environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="numba-", dir=options.scratch)
             if name in COLD:
                 first = once(whole, method, options.limit, environment)
                 row["cold"] = first.get("first")
             else:
                 once({**whole, "n_objects": 2000}, method, options.limit, environment)
-        row |= common.in_child(__file__, "fit", limit=options.limit, environment=environment, method=method, **whole)
+        row |= common.in_child(fit, limit=options.limit, environment=environment, method=method, **whole)
         found["methods"][method] = row
-        say(f"    {method}: {row.get('failed') or common.seconds(row['first']) + ' s'}")
         if name in ("a", "given") and (method == "lwea" or not options.quick):
-            command = common.in_child(
-                __file__, "command", limit=options.limit, environment=environment, method=method, k=options.k,
-                labels=labels, n_clusterings=n_clusterings, output=scratch / "consensus.npy",
+            found["command"][method] = common.in_child(
+                command, limit=options.limit, environment=environment, method=method, k=options.k, labels=labels,
+                n_clusterings=n_clusterings, output=options.scratch / "consensus.npy",
             )  # fmt: skip
-            found["command"][method] = command
     return found
 
 
 def once(where: dict[str, Any], method: str, limit: float, environment: dict[str, str]) -> common.Record:
-    return common.in_child(__file__, "fit", limit=limit, environment=environment, method=method, later=0, **where)
+    return common.in_child(fit, limit=limit, environment=environment, method=method, later=0, **where)
 
 
 def read(labels: str, n_clusterings: int, n_objects: int | None = None) -> np.ndarray:
@@ -214,7 +204,7 @@ def describe(labels: str, n_clusterings: int, classes: str | None) -> common.Rec
         "n_objects": ensemble.n_objects,
         "n_clusterings": ensemble.n_clusterings,
         "n_clusters": ensemble.n_clusters,
-        "n_core_groups": len(ge.CoreGroups().reduce(ensemble).weights),
+        "n_core_groups": len(ge.CoreGroups().reduce(ensemble).counts),
     }
     if classes is not None:
         truth = np.load(classes)
@@ -238,7 +228,7 @@ def fit(
 
     matrix = read(labels, n_clusterings, n_objects)
     estimator, record = common.measured(lambda: getattr(ge, method.upper())(k).fit(matrix), later=later)
-    n_groups = len(estimator.reduction_.weights)
+    n_groups = len(estimator.reduction_.counts)
     if hasattr(estimator, "work_"):
         work = estimator.work_
         record["comparisons"] = work.comparisons / (n_groups**2 * n_clusterings)
@@ -262,71 +252,41 @@ def command(labels: str, n_clusterings: int, method: str, k: int, output: str) -
     return {"peak": common.peak_memory()}
 
 
-# --- the tables -------------------------------------------------------------------------------------------------------
+# --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def markdown(record: common.Record) -> str:
-    ensembles = record["ensembles"]
-    scored = any("base_nmi" in found for found in ensembles.values())
-    given = record["data"] != "covtype"
-    judged = not (record["quick"] or given)
-    lines = [f"# {record['data'] if given else 'Covertype'}: a consensus of {record['k']} clusters\n"]
-    lines.append(f"{common.machine_line(record)}{' A quick run on few objects.' if record['quick'] else ''}\n")
-    lines.append(ensemble_table(ensembles, scored))
-    lines.append(
-        "\nSeconds from the label matrix in memory to the labels of all objects, in a fresh process: the first call "
-        "with nothing compiled yet (cold), the first call, its CPU seconds, the median of later calls. Peak memory is "
-        "that of the whole process; G the number of core groups; load that of the machine in the minute before.\n"
-    )
-    header = ["ensemble", "method", "cold", "first", "CPU", "later", "peak", "comparisons / G²M", "searches", "rounds"]
-    header += ["NMI", "ARI"] if scored else []
-    header += [*(["target"] if judged else []), "load"]
-    rows = []
-    for name, found in ensembles.items():
-        for method, row in found["methods"].items():
-            if "failed" in row:
-                rows.append([f"({name})", method.upper(), row["failed"], *["–"] * (len(header) - 3)])
-                continue
-            cells = [f"({name})", method.upper()]
-            cells += [common.seconds(row.get(key)) for key in ("cold", "first", "first_cpu", "later")]
-            cells += [common.size(row["peak"]), common.number(row.get("comparisons"))]
-            cells += [f"{row[key]:,}" if key in row else "–" for key in ("searches", "rounds")]
-            cells += [common.number(row.get(score)) for score in ("nmi", "ari")] if scored else []
-            cells += [target(name, method, row)] if judged else []
-            rows.append([*cells, common.number(row["load"], 1)])
-    lines.append(common.table(header, rows))
-    commands = [(name, *item) for name, found in ensembles.items() for item in found["command"].items()]
-    if commands:
-        lines.append(
-            "\n`gpuens run FILE.npy`, from the start of the process to its end, reading and writing included:\n"
-        )
-        rows = [
-            [f"({name})", method.upper(), row.get("failed") or common.seconds(row["process_seconds"])]
-            + [common.size(row.get("peak"))]
-            for name, method, row in commands
-        ]
-        lines.append(common.table(["ensemble", "method", "seconds", "peak"], rows))
-    return "\n".join(lines)
+def page_values(record: common.Record) -> common.Record:
+    setting = next((part["setting"] for part in record["parts"].values()), {"data": "–", "k": "–"})
+    return {"data": "Covertype" if setting["data"] == "covtype" else setting["data"], "k": setting["k"]}
 
 
-def ensemble_table(ensembles: dict[str, common.Record], scored: bool) -> str:
-    header = ["ensemble", "base clusterings", "N", "clusters", "core groups", "G / N", "generated in"]
-    if scored:
-        header += ["their NMI, mean", "best", "their ARI, mean", "best"]
-    rows = []
-    for name, found in ensembles.items():
+def ensembles_values(rows: common.Record, record: common.Record) -> common.Record:
+    judged = not record["quick"] and record["parts"]["ensembles"]["setting"]["data"] == "covtype"
+    lines = [
+        {"key": name, "method": method.upper(), "target": (judged and target(name, method, row)) or None, **row}
+        for name, found in rows.items()
+        for method, row in found["methods"].items()
+    ]
+    return {"lines": lines}
+
+
+def commands(rows: common.Record) -> Iterator[common.Record]:
+    for name, found in rows.items():
+        for method, row in found["command"].items():
+            yield {"key": name, "method": method.upper(), **row}
+
+
+def described(rows: common.Record) -> Iterator[common.Record]:
+    for name, found in rows.items():
         cost = found["generated"]
-        row = [f"({name})", found["title"], f"{found['n_objects']:,}", f"{found['n_clusters']:,}"]
-        row += [f"{found['n_core_groups']:,}", f"{found['n_core_groups'] / found['n_objects']:.3f}"]
-        row += [f"{cost['seconds']:.0f} s ({cost['n_clusterings']})" if cost else "–"]
-        if scored:
-            row += [common.number(found[f"base_{s}"][which]) for s in ("nmi", "ari") for which in ("mean", "best")]
-        rows.append(row)
-    return common.table(header, rows)
+        made = f"{cost['seconds']:.0f} s ({cost['n_clusterings']})" if cost else None
+        yield {"key": name, **found, "share": found["n_core_groups"] / found["n_objects"], "made": made}
 
 
 def target(name: str, method: str, row: common.Record) -> str:
     """Return the targets of a row and whether the slowest first call held them."""
+    if "failed" in row:
+        return ""
     verdicts = []
     slowest = max(row["first"], row.get("cold") or 0.0)
     if most := SECONDS.get((name, method)):
@@ -335,9 +295,8 @@ def target(name: str, method: str, row: common.Record) -> str:
         verdicts.append(f"≤ {common.size(room)} {common.held(row['peak'] <= room)}")
     if "comparisons" in row:
         verdicts.append(f"≤ {WORK} G²M {common.held(row['comparisons'] <= WORK)}")
-    return ", ".join(verdicts) or "–"
+    return ", ".join(verdicts)
 
 
 if __name__ == "__main__":
-    common.serve({"generate": generate, "describe": describe, "fit": fit, "command": command})
     main()

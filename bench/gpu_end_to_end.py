@@ -6,19 +6,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import common
 import numpy as np
 from gpu_device import synchronize, tiny
 from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of, points_of
-from gpu_outcomes import problem, say
+from parts import Job
 
 import gpuens as ge
 from gpuens import device as devices
-
-if TYPE_CHECKING:
-    from gpu import Bench
 
 CPU_LIMIT = 60.0  # seconds
 
@@ -56,35 +54,46 @@ JOURNEYS = [
 ]  # fmt: skip
 
 
-def end_to_end(bench: "Bench") -> None:
-    given = [Journey(path.name, None, ON_COVERTYPE, file=str(path.resolve())) for path in bench.options.labels]
+def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
+    """Yield the journeys: what each call takes on the device, then, as the device must not wait for it, on the CPU."""
+    given = [Journey(path.name, None, ON_COVERTYPE, file=str(path.resolve())) for path in options.labels]
     journeys = [*given, *(journey for journey in JOURNEYS if not (given and "Covertype" in journey.title))]
-    if tiny(**bench.place):
+    if tiny(options.device, options.quick):
         journeys = each_call_once(journeys)
-    rows: dict[tuple[str, str], common.Record] = {}
-    files: dict[str, Any] = {}
-    for journey in journeys:
-        file = bench.scratch / f"{len(files)}.npy"
-        made = bench.do(
-            "make", journey.title, least=10.0, mixture=journey.ensemble and journey.ensemble._asdict(),
-            file=journey.file, path=str(file), points="features" in journey.title, **bench.place,
-        )  # fmt: skip
-        files[journey.title] = made | {"path": str(file)}
-        for call in journey.calls:
-            row: common.Record = {"ensemble": journey.title, "call": call, "objects": made.get("shape")}
-            row["device"] = made if problem(made) else fit_on(bench, journey, call, str(file))
-            for _, stage, seconds in (known for known in journey.estimates if known[0] == call):
-                row |= {"stage": stage, "estimate": seconds}
-            rows[journey.title, call] = row
-            bench.add("end-to-end", [row])
-    say("    on the CPU:")
-    for (title, call), row in rows.items():  # last: what the device does must not wait for it
-        if not problem(files[title]):
-            row["cpu"] = bench.do(
-                "fit", f"{title}, {call}", most=CPU_LIMIT, least=8.0, path=files[title]["path"], call=call,
-                device="cpu", quick=bench.options.quick, later=1,
-            )  # fmt: skip
-            bench.save()
+    made: dict[str, common.Record] = {}
+
+    def fitted(journey: Journey, call: str) -> common.Record:
+        path = str(options.scratch / f"{journeys.index(journey)}.npy")
+        if path not in made:
+            made[path] = do(
+                make, least=10.0, mixture=journey.ensemble and journey.ensemble._asdict(), file=journey.file,
+                path=path, points="features" in journey.title,
+            )()  # fmt: skip
+        row = {"ensemble": journey.title, "call": call, "objects": made[path].get("shape"), "path": path}
+        found = made[path] if problem(made[path]) else do(fit, most=60.0, least=8.0, path=path, call=call)()
+        if call in journey.cold and not options.quick and not problem(found):
+            empty = tempfile.mkdtemp(dir=options.scratch)
+            caches = {"CUPY_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
+            cold = do(fit, most=60.0, least=40.0, environment=caches, later=0, path=path, call=call)()
+            found["cold"] = cold.get("first")
+        for _, stage, seconds in (known for known in journey.estimates if known[0] == call):
+            row |= {"stage": stage, "estimate": seconds}
+        return row | {"device": found}
+
+    calls = [(journey, call) for journey in journeys for call in journey.calls]
+    for journey, call in calls:
+        yield f"{journey.title}: {call}", partial(fitted, journey, call)
+    for journey, call in calls:
+        path = str(options.scratch / f"{journeys.index(journey)}.npy")
+        if not problem(made.get(path, {"failed": "not made"})):
+            yield (
+                f"{journey.title}: {call}, CPU",
+                do(fit, most=CPU_LIMIT, least=8.0, path=path, call=call, device="cpu", later=1),
+            )
+
+
+def problem(found: common.Record) -> str | None:
+    return found.get("failed") or found.get("skipped")
 
 
 def each_call_once(journeys: list[Journey]) -> list[Journey]:
@@ -95,18 +104,6 @@ def each_call_once(journeys: list[Journey]) -> list[Journey]:
         if new := tuple(call for call in journey.calls if call not in made):
             found.append(journey._replace(title=f"tiny: {journey.title}", calls=new, estimates=()))
             made |= set(new)
-    return found
-
-
-def fit_on(bench: "Bench", journey: Journey, call: str, path: str) -> common.Record:
-    what = f"{journey.title}, {call}"
-    given = {"path": path, "call": call, **bench.place}
-    found = bench.do("fit", what, most=60.0, least=8.0, **given)
-    if call in journey.cold and not bench.options.quick and not problem(found):
-        empty = tempfile.mkdtemp(dir=bench.scratch)
-        caches = {"CUPY_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
-        cold = bench.do("fit", f"{what}, nothing compiled", least=40.0, environment=caches, later=0, **given)
-        found["cold"] = cold.get("first")
     return found
 
 
@@ -130,29 +127,24 @@ def make(
 
 
 STAGES = [  # (module, what it calls, stage)
-    ("gpuens.methods.base", "core_groups", "groups"),
-    ("gpuens.methods.eac", "average_linkage", "linkage"),
-    ("gpuens.methods.eac", "single_linkage", "linkage"),
-    ("gpuens.methods.lwea", "average_linkage", "linkage"),
-    ("gpuens.methods.lwea", "eci", "weights"),
-    ("gpuens.methods.lwgp", "eci", "weights"),
-    ("gpuens.methods.hbgf", "transfer_cut", "transfer cut"),
-    ("gpuens.partition.average", "nearest_lists", "nearest lists"),
-    ("gpuens.partition.average", "search", "searches"),
-    ("gpuens.partition.single", "nearest_lists", "nearest lists"),
-    ("gpuens.partition.transfer_cut", "embedding", "embedding"),
-    ("gpuens.partition.transfer_cut", "_kmeans", "k-means"),
-    ("gpuens.methods.coupled", "coupling", "coupling"),
-    ("gpuens.methods.cgc", "label_kmeans", "k-means"),
-    ("gpuens.similarity.neighborhood", "neighborhood_bits", "neighbours"),
-    ("gpuens.similarity.neighborhood", "neighbor_counts", "in common"),
-    ("gpuens.similarity.neighborhood", "overlaps", "in common"),
-    ("gpuens.partition.meta_clustering", "metis", "METIS"),
-    ("gpuens.methods.oc_h", "rock", "ROCK"),
+    ("methods.base", "core_groups", "groups"),
+    ("similarity.coassociation", "eci", "weights"),
+    ("partition.linkages", "average_linkage", "linkage"),
+    ("partition.linkages", "single_linkage", "linkage"),
+    ("partition.average", "nearest_lists", "nearest lists"),
+    ("partition.average", "search", "searches"),
+    ("partition.single", "nearest_lists", "nearest lists"),
+    ("partition.transfer_cut", "transfer_cut", "transfer cut"),
+    ("partition.transfer_cut", "_leading", "embedding"),
+    ("partition.transfer_cut", "kmeans", "k-means"),
+    ("similarity.coupled", "coupling", "coupling"),
+    ("partition.label_kmeans", "label_kmeans", "k-means"),
+    ("similarity.neighborhood", "neighborhood_bits", "neighbours"),
+    ("similarity.neighborhood", "neighbor_counts", "in common"),
+    ("similarity.neighborhood", "overlaps", "in common"),
+    ("partition.meta_clustering", "metis", "METIS"),
+    ("partition.rock", "rock", "ROCK"),
 ]
-
-SPENT = ("groups", "weights", "linkage", "nearest lists", "searches", "rounds", "transfer cut", "embedding", "k-means",
-         "coupling", "neighbours", "in common", "METIS", "ROCK", "all")  # fmt: skip
 
 
 @contextmanager
@@ -173,7 +165,7 @@ def stages(device: str) -> Iterator[dict[str, float]]:
         return call
 
     for module, name, stage in STAGES:
-        if home := sys.modules.get(module):
+        if home := sys.modules.get(f"gpuens.{module}"):
             replaced.append((home, name, getattr(home, name)))
             setattr(home, name, timed(getattr(home, name), stage))
     try:
@@ -182,7 +174,7 @@ def stages(device: str) -> Iterator[dict[str, float]]:
         for home, name, function in replaced:
             setattr(home, name, function)
         if "ROCK" in found:
-            found["ROCK"] -= found["in common"]  # which it asks for as it goes
+            found["ROCK"] -= found.get("in common", 0.0)  # which it asks for as it goes
         if "linkage" in found:
             found["rounds"] = found["linkage"] - found.get("nearest lists", 0.0) - found.get("searches", 0.0)
 
@@ -239,5 +231,5 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
 
 
 def number_of_groups(result: Any) -> int | None:
-    reduction = result if hasattr(result, "membership") else getattr(result, "reduction_", None)
-    return None if reduction is None else len(reduction.weights)
+    reduction = result if hasattr(result, "row_of") else getattr(result, "reduction_", None)
+    return None if reduction is None else len(reduction.counts)

@@ -1,4 +1,4 @@
-"""What is measured on: mixtures of the sizes wanted, the groups of their objects, and histograms without room."""
+"""What is measured on: mixtures of the sizes wanted, and the groups of their objects."""
 
 from typing import Any, NamedTuple
 
@@ -64,15 +64,7 @@ def labels_of(mixture: Mixture, device: str) -> Any:
 
 
 def groups_of(ensemble: Any, device: str) -> Any:
-    from gpuens.reduction import core_groups
+    from gpuens.reduction.core_groups import core_groups
+    from gpuens.rows import Rows
 
-    return core_groups(ensemble, device=device)
-
-
-def move_histograms(rows: Any, sizes: Any, device: str) -> None:
-    """Leave no room in the arena of histograms, which linkage seldom does: those of every other row move."""
-    from gpuens.partition.regions import make_room, regions_of
-
-    regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
-    some = devices.namespace(device).arange(len(rows))[::2].copy()
-    make_room(regions, some, len(regions.clusters), device=device)
+    return core_groups(Rows(ensemble, device=device))

@@ -72,7 +72,7 @@ class Launches:
             stop = self.marks.mark()
             if before is not None:
                 given.compared = (given.compared - before)[0]
-            moved, operations = COUNTS[name].of(given)
+            moved, operations = COUNTS[name](given)
             self.found.append(Launch(name, start, stop, moved, operations))
 
         return launch
@@ -86,15 +86,12 @@ def parameters(kernel: str) -> list[str]:
     return [part.split()[-1].lstrip("*") for part in found[1].split(",")]
 
 
-# --- what a launch has to do ------------------------------------------------------------------------------------------
+# --- what a launch has to do: bytes, each array once whatever caches do, and operations -------------------------------
 
 
-class Count(NamedTuple):
-    """What a launch has to move (each array once, whatever caches do) and to do, in words and from its arguments."""
-
-    moved: str
-    done: str
-    of: Callable[[Any], tuple[Any, Any]]
+def once(arrays: str, operations: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Return a count that moves these arrays once."""
+    return lambda a: (sum(getattr(a, name).nbytes for name in arrays.split()), operations(a))
 
 
 def entries(a: Any, regions: Any) -> Any:
@@ -138,6 +135,12 @@ def of_nearest_rows(a: Any) -> tuple[Any, Any]:
     return queries + a.tiles.nbytes + a.present.nbytes + 24 * a.n_rows, a.compared
 
 
+def of_mapping_coefficients(a: Any) -> tuple[Any, Any]:
+    looked_up = a.ids.size * a.n_clusterings
+    given = a.ids.nbytes + a.distances.nbytes + looked_up * a.codes.itemsize
+    return given + a.clusters.nbytes + a.values.nbytes + a.counts.nbytes, looked_up
+
+
 def of_measure_nodes(a: Any) -> tuple[Any, Any]:
     nodes, inner = slice(int(getattr(a, "from")), int(a.to)), slice(int(getattr(a, "from")) - int(a.n_rows), None)
     leaves = a.last_leaf[nodes] - a.first_leaf[nodes] + 1
@@ -158,136 +161,44 @@ def neighbors(a: Any) -> Any:
 BITS_OF_A_BYTE = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
-COUNTS = {
-    "row_sums": Count(
-        "codes, values, sums", "a look-up a label",
-        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes, a.codes.size),
-    ),
-    "row_lookups": Count(
-        "codes, table, sums", "k look-ups a label",
-        lambda a: (a.codes.nbytes + a.table.nbytes + a.out.nbytes, a.codes.size * a.width),
-    ),
-    "cluster_sums": Count(
-        "codes, values, sums", "an addition a label",
-        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes, a.codes.size),
-    ),
-    "count_pairs": Count(
-        "labels, weights, tables", "an addition an object and pair",
-        lambda a: (a.labels.nbytes + a.weights.nbytes + a.tables.nbytes, a.first.size * a.n_objects),
-    ),
-    "coassociation_tile": Count(
-        "rows, columns, block", "R C M comparisons",
-        lambda a: (a.rows.nbytes + a.cols.nbytes + a.out.nbytes, a.n_rows * a.n_cols * a.n_clusterings),
-    ),
-    "pack_rows": Count(
-        "codes, words", "a digit a label", lambda a: (a.codes.nbytes + a.words.nbytes, a.codes.size)
-    ),
-    "mark_present": Count(
-        "tiles, table", "a mark a label", lambda a: (a.tiles.nbytes + a.present.nbytes, a.tiles.size)
-    ),
-    "nearest_rows": Count(
-        "queries' codes, tiles, table, lists", "label comparisons, as the kernel counts them", of_nearest_rows
-    ),
-    "raise_ceilings": Count("histograms, ceilings", "an entry", of_raise_ceilings),
-    "search_regions": Count(
-        "histograms, ceilings, lists", "entries compared, as the kernel counts them", of_search_regions
-    ),
-    "move_histograms": Count("histograms, read and written", "an entry", of_move_histograms),
-    "merge_histograms": Count("unions, written and as much read", "an entry of a union", of_merge_histograms),
-    "look_up": Count(
-        "lists, bounds, nearest", "an entry of a list",
-        lambda a: (a.n_active * (12 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
-    ),
-    "mutual_pairs": Count("ids, nearest, marks", "2 comparisons a region", lambda a: (25 * a.n_active, 2 * a.n_active)),
-    "update_lists": Count(
-        "lists, partners (not the histograms of changed entries)", "an entry of a list",
-        lambda a: (a.n_active * (28 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
-    ),
-    "offer_similarity": Count(
-        "first entries, components, offers", "an entry a row", lambda a: (45 * a.n_rows, a.n_rows)
-    ),
-    "offer_tie": Count("offered entries, components, ties", "an entry a row", lambda a: (48 * a.n_rows, a.n_rows)),
-    "take_edge": Count("offered entries, components, ties", "an entry a row", lambda a: (56 * a.n_rows, a.n_rows)),
-    "smallest_names": Count("roots, names", "a name", lambda a: (16 * a.n_names, a.n_names)),
-    "relative_similarities": Count(
-        "shares, similarities", "a minimum a pair of clusters and cluster",
-        lambda a: (a.spread.nbytes + a.out.nbytes, a.k * a.spread.size),
-    ),
-    "coupled_tile": Count(
-        "rows, columns, similarities of clusters, block", "R C M look-ups",
-        lambda a: (a.rows.nbytes + a.cols.nbytes + a.values.nbytes + a.out.nbytes,
-                   a.n_rows * a.n_cols * a.n_clusterings),
-    ),
-    "neighborhood_bits": Count(
-        "rows, columns, similarities of clusters, bits", "R C M look-ups",
-        lambda a: (a.rows.nbytes + a.cols.nbytes + a.values.nbytes + a.bits.nbytes,
-                   a.n_rows * a.n_cols * a.n_clusterings),
-    ),
-    "overlaps": Count(
-        "rows, columns, block", "R C P words compared",
-        lambda a: (a.rows.nbytes + a.cols.nbytes + a.out.nbytes, a.n_rows * a.n_cols * a.n_planes),
-    ),
-    "neighbor_counts": Count(
-        "bits, codes, counts, sums", "M additions a neighbour",
-        lambda a: (a.bits.nbytes + a.codes.nbytes + a.counts.nbytes + a.out.nbytes, neighbors(a) * a.n_clusterings),
-    ),
-    "neighbor_sums": Count(
-        "bits, values, sums", "k additions a neighbour",
-        lambda a: (a.bits.nbytes + a.values.nbytes + a.out.nbytes, neighbors(a) * a.width),
-    ),
-    "nearest_centroids": Count(
-        "codes, costs, labels, distances", "k look-ups a label",
-        lambda a: (a.codes.nbytes + a.cost.nbytes + a.labels.nbytes + a.distances.nbytes, a.codes.size * a.n_centroids),
-    ),
-    "label_histograms": Count(
-        "codes, weights, labels, tables", "an addition a label",
-        lambda a: (a.codes.nbytes + a.weights.nbytes + a.labels.nbytes + a.out.nbytes, a.codes.size),
-    ),
-    "label_memberships": Count(
-        "codes, table, sums", "k look-ups a label",
-        lambda a: (a.codes.nbytes + a.table.nbytes + a.of_missing.nbytes + a.out.nbytes, a.codes.size * a.width),
-    ),
-    "label_correspondences": Count(
-        "codes, values, sums", "k additions a label",
-        lambda a: (a.codes.nbytes + a.values.nbytes + a.out.nbytes + a.unknown.nbytes, a.codes.size * a.width),
-    ),
-    "soft_memberships": Count(
-        "memberships, table, sums, which are read too", "k products a membership",
-        lambda a: (a.soft.nbytes + a.table.nbytes + 2 * a.out.nbytes, a.soft.size * a.width),
-    ),
-    "soft_correspondences": Count(
-        "memberships, values, sums", "k products a membership",
-        lambda a: (a.soft.nbytes + a.values.nbytes + a.out.nbytes, a.soft.size * a.width),
-    ),
-    "squared_distances": Count(
-        "features, distances", "a square a feature and pair of objects",
-        lambda a: (a.x.nbytes + a.out.nbytes, a.out.size * a.n_features),
-    ),
-    "mapping_coefficients": Count(
-        "references, their labels, coefficients", "M look-ups a reference",
-        lambda a: (a.ids.nbytes + a.distances.nbytes + a.ids.size * a.n_clusterings * a.codes.itemsize
-                   + a.clusters.nbytes + a.values.nbytes + a.counts.nbytes, a.ids.size * a.n_clusterings),
-    ),
-    "rank_products": Count(
-        "ranks by columns and by rows, products", "a product a pair of an object's clusters", of_rank_products
-    ),
-    "merge_affinities": Count(
-        "affinities of the parts, and of the unions", "an addition a cluster",
-        lambda a: (24 * a.n_pairs * a.n_clusters, a.n_pairs * a.n_clusters),
-    ),
-    "search_general": Count(
-        "histograms, affinities of the queries, lists", "look-ups, as the kernel counts them", of_search_general
-    ),
-    "common_prefixes": Count(
-        "rows, prefixes", "a comparison a label in common",
-        lambda a: (a.rows.nbytes + a.out.nbytes, a.out.sum() + a.n_rows),
-    ),
-    "measure_nodes": Count(
-        "rows of members, radii, representatives", "M comparisons a pair of members, as many as there are at least",
-        of_measure_nodes,
-    ),
-    "descend": Count(
-        "a node's row and a child's, ends", "M comparisons a node, on one level",
-        lambda a: (a.n_excluded * (2 * a.n_clusterings * a.rows.itemsize + 16), a.n_excluded * a.n_clusterings),
-    ),
-}  # fmt: skip
+COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
+    "row_sums": once("codes values out", lambda a: a.codes.size),
+    "row_lookups": once("codes table out", lambda a: a.codes.size * a.width),
+    "cluster_sums": once("codes values out", lambda a: a.codes.size),
+    "count_pairs": once("labels weights tables", lambda a: a.first.size * a.n_objects),
+    "coassociation_tile": once("rows cols out", lambda a: a.n_rows * a.n_cols * a.n_clusterings),
+    "pack_rows": once("codes words", lambda a: a.codes.size),
+    "mark_present": once("tiles present", lambda a: a.tiles.size),
+    "nearest_rows": of_nearest_rows,
+    "raise_ceilings": of_raise_ceilings,
+    "search_regions": of_search_regions,
+    "move_histograms": of_move_histograms,
+    "merge_histograms": of_merge_histograms,
+    "look_up": lambda a: (a.n_active * (12 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
+    "mutual_pairs": lambda a: (25 * a.n_active, 2 * a.n_active),
+    "update_lists": lambda a: (a.n_active * (28 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
+    "offer_similarity": lambda a: (45 * a.n_rows, a.n_rows),
+    "offer_tie": lambda a: (48 * a.n_rows, a.n_rows),
+    "take_edge": lambda a: (56 * a.n_rows, a.n_rows),
+    "smallest_names": lambda a: (16 * a.n_names, a.n_names),
+    "relative_similarities": once("spread out", lambda a: a.k * a.spread.size),
+    "coupled_tile": once("rows cols values out", lambda a: a.n_rows * a.n_cols * a.n_clusterings),
+    "neighborhood_bits": once("rows cols values bits", lambda a: a.n_rows * a.n_cols * a.n_clusterings),
+    "overlaps": once("rows cols out", lambda a: a.n_rows * a.n_cols * a.n_planes),
+    "neighbor_counts": once("bits codes counts out", lambda a: neighbors(a) * a.n_clusterings),
+    "neighbor_sums": once("bits values out", lambda a: neighbors(a) * a.width),
+    "nearest_centroids": once("codes cost labels distances", lambda a: a.codes.size * a.n_centroids),
+    "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
+    "label_memberships": once("codes table of_missing out", lambda a: a.codes.size * a.width),
+    "label_correspondences": once("codes values out unknown", lambda a: a.codes.size * a.width),
+    "soft_memberships": once("soft table out out", lambda a: a.soft.size * a.width),
+    "soft_correspondences": once("soft values out", lambda a: a.soft.size * a.width),
+    "squared_distances": once("x out", lambda a: a.out.size * a.n_features),
+    "mapping_coefficients": of_mapping_coefficients,
+    "rank_products": of_rank_products,
+    "merge_affinities": lambda a: (24 * a.n_pairs * a.n_clusters, a.n_pairs * a.n_clusters),
+    "search_general": of_search_general,
+    "common_prefixes": once("rows out", lambda a: a.out.sum() + a.n_rows),
+    "measure_nodes": of_measure_nodes,
+    "descend": lambda a: (a.n_excluded * (2 * a.n_clusterings * a.rows.itemsize + 16), a.n_excluded * a.n_clusterings),
+}

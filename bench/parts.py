@@ -1,17 +1,23 @@
-"""What scripts that are made of parts share: their options, going on where one was stopped, a page and a picture."""
+"""What scripts that are made of parts share: their options, their jobs, going on where one was stopped."""
 
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import common
 
-LOAD = "Load is that of the machine in the minute before: above its number of threads, seconds are upper bounds."
+Job: TypeAlias = tuple[str, Callable[[], common.Record]]  # the name of a row, and what finds it
+SINGLE = {"GPUENS_THREADS": "1"}  # the environment of processes that work side by side
 
-Found: TypeAlias = Callable[[str, common.Record], None]
-Parts: TypeAlias = dict[str, Callable[..., None]]  # (…, rows, found): find what is not in rows yet
+
+class Part(NamedTuple):
+    """``jobs`` of (options, the rows found so far), of which so many are done ``at_once``."""
+
+    jobs: Callable[[Any, common.Record], Iterable[Job]]
+    at_once: int = 1
 
 
 def parser(about: str | None, parts: Iterable[str], *, quick: str) -> argparse.ArgumentParser:
@@ -31,71 +37,58 @@ def parser(about: str | None, parts: Iterable[str], *, quick: str) -> argparse.A
 def run(
     name: str,
     options: argparse.Namespace,
-    parts: Parts,
-    given: tuple,
-    report: Any,
+    parts: dict[str, Part],
+    markdown: Callable[[common.Record], str],
+    plot: Callable[[common.Record, Path], None] | None = None,
     *,
     packages: Iterable[str],
     setting: common.Record,
     said: Callable[[common.Record], str] = lambda row: "",
-) -> None:
-    """Go through the wanted parts, write after each row, and print the page that ``report`` makes of all.
+) -> common.Record:
+    """Go through the wanted parts, write after each row, print the page of all, and return the record.
 
-    A part goes on where it was stopped if machine, versions, commit and ``setting`` are the same; rows that failed are
-    tried again. ``report`` has ``markdown(record)`` and ``plot(record, path)``; ``said`` is told of each row.
+    A part goes on where it was stopped if machine, versions, commit and ``setting`` are the same; rows that failed or
+    were skipped are tried again. ``said`` is told of each row.
     """
     if options.output is None and not options.quick:
         options.output = common.RESULTS / f"{name}.json"
-    output = options.output
-    record = common.begin(output, {"bench": name, "seed": options.seed, "quick": options.quick})
+    record = common.begin(options.output, {"bench": name, "seed": options.seed, "quick": options.quick})
     done = record.setdefault("parts", {})
     for wanted in parts if options.only is None else options.only:
         same = common.about(packages) | {"setting": setting}
         part = done.get(wanted, {})
         if {key: part.get(key) for key in same} != same:
             part = done[wanted] = {**same, "date": common.today(), "rows": {}}
-        part["rows"] = {key: row for key, row in part["rows"].items() if "failed" not in row}
-
-        def found(key: str, row: common.Record, wanted: str = wanted, part: common.Record = part) -> None:
-            part["rows"][key] = row
-            words = row.get("failed") or said(row)
-            print(f"    {wanted}: {key}{': ' if words else ''}{words}", file=sys.stderr, flush=True)
-            common.save(output, record, report.markdown(record))
-
-        parts[wanted](*given, part["rows"], found)
+        rows = part["rows"] = {key: row for key, row in part["rows"].items() if not {"failed", "skipped"} & row.keys()}
         record["parts"] = done = {key: done[key] for key in parts if key in done}
+        for key, row in found(parts[wanted], options, rows):
+            rows[key] = row
+            words = row.get("failed") or said(row)
+            say(f"    {wanted}: {key}{': ' if words else ''}{words}")
+            common.save(options.output, record, markdown(record))
     record = common.rounded(record)
-    print(report.markdown(record))
-    if output:
-        common.save(output, record, report.markdown(record))
-        report.plot(record, output.with_suffix(".png"))
+    print(markdown(record))
+    if options.output:
+        common.save(options.output, record, markdown(record))
+        if plot:
+            plot(record, options.output.with_suffix(".png"))
+    return record
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+def found(part: Part, options: argparse.Namespace, rows: common.Record) -> Iterable[tuple[str, common.Record]]:
+    """Yield the rows that are not there yet, each when it is found."""
+    wanted = getattr(options, "sets", None)
+    todo = (
+        (key, do)
+        for key, do in part.jobs(options, rows)
+        if key not in rows and (wanted is None or key.split(", ")[0] in wanted)
+    )
+    if part.at_once == 1:
+        yield from ((key, do()) for key, do in todo)
+    else:
+        with ThreadPoolExecutor(part.at_once) as pool:
+            yield from pool.map(lambda job: (job[0], job[1]()), todo)
 
 
-def page(
-    title: str,
-    record: common.Record,
-    sections: dict[str, Callable[[common.Record], str]],
-    sentences: dict[str, Callable[[common.Record], list[str]]],
-    remark: str = "",
-) -> str:
-    """Return the page of a record: what each part found in sentences, and then its tables."""
-    parts = {name: part for name, part in record["parts"].items() if part["rows"]}
-    said = [f"- {sentence}" for name, part in parts.items() if scored(part) for sentence in sentences[name](part)]
-    texts = [f"# {title}\n", "## What holds and what does not\n", *said, *([f"\n{remark}"] if remark else [])]
-    return "\n".join(texts + [sections[name](part) for name, part in parts.items()])
-
-
-def heading(title: str, part: common.Record) -> str:
-    return f"\n## {title}\n\n{part['date']}; {common.machine_line(part)}\n"
-
-
-def scored(part: common.Record) -> common.Record:
-    """Return the rows that did not fail."""
-    return {name: row for name, row in part["rows"].items() if "failed" not in row}
-
-
-def failures(part: common.Record) -> list[str]:
-    return [f"\n{name} failed: {row['failed']}" for name, row in part["rows"].items() if "failed" in row]
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

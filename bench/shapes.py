@@ -18,22 +18,20 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import common
 import numpy as np
-import parts as bench_parts
+import parts
+import report
+from parts import Job, Part
 
 SHAPES = {"wide": (5, 10_000, 4), "long": (20_000, 1_000, 10), "names": (20_000, 3, 10), "ids": (70_000, 3, 10)}
 QUICK = {"wide": (5, 60, 4), "long": (200, 40, 10), "names": (200, 3, 10), "ids": (300, 3, 10)}
 NAMED = ("names", "ids")
-TITLES = {
-    "wide": "5 objects × 10,000 clusterings",
-    "long": "20,000 objects × 1,000 clusterings",
-    "names": "20,000 objects × 3, one clustering of 20,000 clusters",
-    "ids": "70,000 objects × 3, one clustering of 70,000 clusters",
-}
 NOISE = 0.2
 GOAL = 10.0  # seconds on two idle cores
 METHODS = {
@@ -56,36 +54,33 @@ PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 
 
 def main() -> None:
-    parser = bench_parts.parser(__doc__, SHAPES, quick="a few hundred objects at most")
+    parser = parts.parser(__doc__, SHAPES, quick="a few hundred objects at most")
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), metavar="METHOD", default=list(METHODS))
     parser.add_argument("--before", type=Path, help="another checkout, measured as well")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds that a method may take (60)")
     options = parser.parse_args()
-    bench_parts.run(
-        "shapes",
-        options,
-        {name: partial(of_shape, name, options) for name in SHAPES},
-        (),
-        sys.modules[__name__],
-        packages=PACKAGES,
-        setting={"shapes": QUICK if options.quick else SHAPES, "noise": NOISE},
-        said=said,
-    )
+    parts.run(
+        "shapes", options, {name: Part(partial(of_shape, name)) for name in SHAPES},
+        report.Page("shapes", sys.modules[__name__]).markdown, packages=PACKAGES,
+        setting={"shapes": QUICK if options.quick else SHAPES, "noise": NOISE}, said=said,
+    )  # fmt: skip
 
 
-def of_shape(name: str, options: argparse.Namespace, rows: common.Record, found: bench_parts.Found) -> None:
+def of_shape(name: str, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     shape = (QUICK if options.quick else SHAPES)[name]
     for checkout in (options.before, None) if options.before else (None,):
         environment = {"PYTHONPATH": os.fspath(checkout.resolve())} if checkout else None
         for method in options.methods:
             key = f"{method}, {checkout.resolve().name}" if checkout else method
-            if key in rows:
-                continue
             arguments = {"name": name, "shape": shape, "method": method, "seed": options.seed}
-            row = common.in_child(__file__, "fit", limit=options.limit, environment=environment, **arguments)
-            if row.get("failed", "").startswith("more than"):
-                row = {"stopped": row["failed"], "load": common.load()}
-            found(key, row)
+            yield key, partial(measure, limit=options.limit, environment=environment, **arguments)
+
+
+def measure(**how: Any) -> common.Record:
+    row = common.in_child(fit, **how)
+    if row.get("failed", "").startswith("more than"):
+        row = {"stopped": row["failed"], "load": common.load()}
+    return row
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -101,7 +96,7 @@ def fit(name: str, shape: tuple[int, int, int], method: str, seed: int) -> commo
     labels, (n_objects, _, n_clusters) = ensemble(name, *shape, seed=seed), shape
     kind, parameters = METHODS[method]
     estimator = getattr(ge, kind)(2 if name == "wide" else n_clusters, **parameters)
-    more = {"X": np.random.default_rng(seed).standard_normal((n_objects, 4))} if kind == "ECRMC" else {}
+    more = {"features": np.random.default_rng(seed).standard_normal((n_objects, 4))} if kind == "ECRMC" else {}
     start, start_cpu, refusal = time.perf_counter(), time.process_time(), None
     try:
         estimator.fit(labels, **more)
@@ -138,41 +133,19 @@ def said(row: common.Record) -> str:
     return f"{common.seconds(row['seconds'])} s, CPU {common.seconds(row['cpu'])} s{', refused' * bool(row['refusal'])}"
 
 
-def markdown(record: common.Record) -> str:
-    return bench_parts.page(
-        "Extreme shapes",
-        record,
-        {name: partial(section, title) for name, title in TITLES.items()},
-        {name: partial(sentences, title) for name, title in TITLES.items()},
-        f"{bench_parts.LOAD} Seconds are those of a process's first fit, with compiled code on disk, without imports. "
-        f"{record.get('note', '')}".rstrip(),
-    )
-
-
-def plot(record: common.Record, path: Path) -> None:
-    """Draw nothing: the tables say it all."""
-
-
-def sentences(title: str, part: common.Record) -> list[str]:
-    rows = {name: row for name, row in bench_parts.scored(part).items() if name in METHODS}
+def every_part(rows: common.Record) -> Iterator[report.Found]:
+    rows = {name: row for name, row in rows.items() if name in METHODS}
     within = [name for name, row in rows.items() if not row.get("refusal") and row.get("cpu", np.inf) <= 2 * GOAL]
     refused = [name for name, row in rows.items() if row.get("refusal")]
     slower = [name for name in rows if name not in within + refused]
     ways = {f"within {2 * GOAL:.0f} CPU seconds": within, "refused": refused, "slower": slower}
-    found = [f"{way}: {', '.join(names)}" for way, names in ways.items() if names]
-    return [f"{title}: {'; '.join(found)}."]
+    yield "outcomes", {"found": "; ".join(f"{way}: {', '.join(names)}" for way, names in ways.items() if names)}
 
 
-def section(title: str, part: common.Record) -> str:
-    cells = []
-    for name, row in part["rows"].items():
-        found = [common.seconds(row.get("seconds")), common.seconds(row.get("cpu")), common.size(row.get("peak"))]
-        outcome = row.get("refusal") or row.get("stopped") or row.get("failed") or "labels"
-        cells.append([name, outcome, *found, common.number(row.get("load"), 1)])
-    table = common.table(["method", "came to", "seconds", "CPU", "peak", "load"], cells)
-    return f"{bench_parts.heading(title, part)}\n{table}"
+def outcomes(rows: common.Record) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        yield {"key": name, "outcome": row.get("refusal") or row.get("stopped") or "labels", **row}
 
 
 if __name__ == "__main__":
-    common.serve({"fit": fit})
     main()

@@ -12,19 +12,22 @@ The ensembles are noisy copies of a known truth (see `mixture`), in which nearly
 hardest case for what works on distinct rows. --labels adds another label matrix to `linkage`, such as one that
 covtype.py keeps in its --cache: its first 20 clusterings, of objects drawn from it. Every measurement has a process of
 its own; packages that are not installed are said to be so. About six minutes on two cores. Results are written after
-each part, and parts in the output file are kept if they are of the same machine and the same commit, so that a run that
-was stopped goes on with --only.
+each measurement, and those in the output file are kept if they are of the same machine and the same commit.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+import parts
+import report
+from parts import Job, Part
 
 N_CLASSES = 25
 N_CLUSTERINGS = 20
@@ -37,54 +40,25 @@ LWEA_UP_TO = 100_000  # where nearly all rows are distinct, a million of them ta
 SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets, at the largest size
 AS_GOOD = 0.005  # what NMI may be lower by
 PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "numpy", "scipy", "numba", "scikit-learn")
+OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 
 
 def main() -> None:
-    options = parse()
-    what = {
-        "bench": "vs_peers",
-        "labels": options.labels.name if options.labels else None,
-        "noise": options.noise,
-        "seed": options.seed,
-        "quick": options.quick,
-        **common.about(PACKAGES),
-    }
-    record = common.begin(options.output, what)
-    record.setdefault("parts", {})
-    with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(options, Path(scratch))
-        for part in options.only:
-            say(f"\n{part}")
-            rows, whole, _ = common.timed(partial(PARTS[part][0], bench))
-            say(f"    {whole:.0f} s in all")
-            record["parts"][part] = {"date": common.today(), "load": common.load(), "rows": rows}
-            record["parts"] = {name: record["parts"][name] for name in PARTS if name in record["parts"]}
-            common.save(options.output, record, markdown(record))
-    print(markdown(record))
-    if options.output:
-        say(f"\nWritten to {options.output} and {options.output.with_suffix('.md').name}.")
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", default=list(PARTS), help="which parts")
+    parser = parts.parser(__doc__, PARTS, quick="up to 2,000 objects")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="label matrix (.npy) for linkage")
     parser.add_argument("--noise", type=float, default=0.2, help="share of labels drawn at random (0.2)")
-    parser.add_argument("--seed", type=int, default=0, help="of the ensembles")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where the ensembles are kept")
-    parser.add_argument("--quick", action="store_true", help="up to 2,000 objects")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds after which a measurement is given up")
-    parser.add_argument("--output", type=Path, help="JSON; Markdown goes beside it (bench/results, unless --quick)")
     options = parser.parse_args()
-    if options.output is None and not options.quick:
-        options.output = common.RESULTS / "vs_peers.json"
-    return options
+    setting = {"labels": options.labels and options.labels.name, "noise": options.noise}
+    with tempfile.TemporaryDirectory() as scratch:
+        options.scratch = Path(scratch)
+        page = report.Page("vs_peers", sys.modules[__name__])
+        parts.run("vs_peers", options, PARTS, page.markdown, packages=PACKAGES, setting=setting, said=cost)
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def cost(row: common.Record) -> str:
+    return f"{common.seconds(row['first'])} s"
 
 
 # --- the ensembles ----------------------------------------------------------------------------------------------------
@@ -109,90 +83,72 @@ def mixture(n_objects: int, noise: float, seed: int) -> tuple[np.ndarray, np.nda
     return labels, truth
 
 
-class Bench:
-    """The label files, and a child process for each measurement."""
+def sizes(options: argparse.Namespace, part: str) -> tuple[int, ...]:
+    return (QUICK_SIZES if options.quick else SIZES)[part]
 
-    def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
-        self.options = options
-        self.scratch = scratch
-        self.folder = options.cache or scratch
-        self.folder.mkdir(parents=True, exist_ok=True)
 
-    def sizes(self, part: str) -> tuple[int, ...]:
-        return (QUICK_SIZES if self.options.quick else SIZES)[part]
+def ensemble(options: argparse.Namespace, n_objects: int) -> tuple[Path, Path]:
+    """Return the files of the labels and of the truth of a mixture."""
+    folder = options.cache or options.scratch
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"mixture_{n_objects}_noise{options.noise:g}_seed{options.seed}"
+    labels, truth = folder / f"{stem}.npy", folder / f"{stem}_truth.npy"
+    if not labels.exists():
+        matrix, classes = mixture(n_objects, options.noise, options.seed)
+        np.save(truth, classes)
+        np.save(folder / "partial.npy", matrix)
+        (folder / "partial.npy").replace(labels)
+    return labels, truth
 
-    def ensemble(self, n_objects: int) -> tuple[Path, Path]:
-        """Return the files of the labels and of the truth of a mixture."""
-        stem = f"mixture_{n_objects}_noise{self.options.noise:g}_seed{self.options.seed}"
-        labels, truth = self.folder / f"{stem}.npy", self.folder / f"{stem}_truth.npy"
-        if not labels.exists():
-            matrix, classes = mixture(n_objects, self.options.noise, self.options.seed)
-            np.save(truth, classes)
-            np.save(self.folder / "partial.npy", matrix)
-            (self.folder / "partial.npy").replace(labels)
-        return labels, truth
 
-    def sources(self, n_objects: int) -> dict[str, Path]:
-        """Return label files of so many objects: a mixture, and objects drawn from --labels if it is given."""
-        found = {"mixture": self.ensemble(n_objects)[0]}
-        if self.options.labels is not None:
-            matrix = np.load(self.options.labels, mmap_mode="r")[:, :N_CLUSTERINGS]
-            rows = np.random.default_rng(self.options.seed).permutation(len(matrix))[:n_objects]
-            path = found[self.options.labels.name] = self.scratch / f"drawn_{n_objects}.npy"
-            np.save(path, np.asfortranarray(matrix[np.sort(rows)]))
-        return found
+def sources(options: argparse.Namespace, n_objects: int) -> dict[str, Path]:
+    """Return label files of so many objects: a mixture, and objects drawn from --labels if it is given."""
+    found = {"mixture": ensemble(options, n_objects)[0]}
+    if options.labels is not None:
+        matrix = np.load(options.labels, mmap_mode="r")[:, :N_CLUSTERINGS]
+        rows = np.random.default_rng(options.seed).permutation(len(matrix))[:n_objects]
+        path = found[options.labels.name] = options.scratch / f"drawn_{n_objects}.npy"
+        np.save(path, np.asfortranarray(matrix[np.sort(rows)]))
+    return found
 
-    def measure(self, task: str, who: str, n_objects: int, needs: str | None = None, **arguments: Any) -> common.Record:
-        """Return {"who", "n_objects"} and what the child process found, or why it found nothing."""
-        row: common.Record = {"who": who, "n_objects": n_objects}
-        if needs is not None and common.installed(needs) is None:
-            return row | {"failed": "not installed"}
-        row |= common.in_child(__file__, task, limit=self.options.limit, **arguments)
-        say(f"    {n_objects:>9,}  {who}: {row.get('failed') or common.seconds(row['first']) + ' s'}")
-        return row
+
+def measured(
+    task: Callable, options: argparse.Namespace, about: common.Record, needs: str | None, **given: Any
+) -> common.Record:
+    """Return what a child process found, or why it found nothing, and what it is about: who, on how many objects."""
+    from gpuens import record
+
+    if needs is not None and record.versions([needs])[needs] is None:
+        return about | {"failed": "not installed"}
+    return about | common.in_child(task, limit=options.limit, **given)
 
 
 # --- average linkage --------------------------------------------------------------------------------------------------
 
-OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
-TITLES = {
-    "co-association": "Co-association (matrix by scipy.spatial.distance.pdist; most heights tie)",
-    "locally weighted": "Locally weighted co-association (matrix by gpuens.similarity.lwca; few heights tie)",
-}
 
-
-def linkage_rows(bench: Bench) -> list[common.Record]:
-    rows = []
-    for n in bench.sizes("linkage"):
-        for source, labels in bench.sources(n).items():
+def linkage_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    for n in sizes(options, "linkage"):
+        for source, labels in sources(options, n).items():
             for similarity, method in OURS.items():
-                rows += [row | {"source": source} for row in linkages(bench, n, labels, similarity, method)]
-    return rows
+                about = {"source": source, "n_objects": n, "similarity": similarity}
+                for who in (method, "fastcluster", "scipy"):
+                    if who != "scipy" or (n <= SCIPY_UP_TO and similarity == "co-association"):
+                        key = f"{source}, {n:,}, {similarity}: {who}"
+                        yield key, partial(one_linkage, options, {"who": who, **about}, labels, method)
 
 
-def linkages(bench: Bench, n: int, labels: Path, similarity: str, method: str) -> list[common.Record]:
-    """Measure our method and the other packages on one label matrix, and compare their heights."""
-    heights = {who: bench.scratch / f"{who}.npy" for who in (method, "fastcluster", "scipy")}
-    ours = bench.measure("our_linkage", method, n, labels=labels, method=method, heights=heights[method])
-    rows = [ours]
-    for who in ("fastcluster", "scipy"):
-        if who == "scipy" and (n > SCIPY_UP_TO or similarity != "co-association"):
-            continue
-        row = bench.measure(
-            "peer_linkage", who, n, who, labels=labels, package=who, similarity=similarity, heights=heights[who]
-        )
-        if "failed" not in row and "failed" not in ours:
-            row |= compared(np.load(heights[method]), np.load(heights[who]))
-        rows.append(row)
-    return [row | {"similarity": similarity} for row in rows]
-
-
-def compared(ours: np.ndarray, theirs: np.ndarray) -> common.Record:
-    """Return how far two sorted lists of merge heights are apart."""
-    return {
-        "largest_difference": float(np.abs(ours - theirs).max()),
-        "difference_of_sums": float((ours.sum() - theirs.sum()) / theirs.sum()),
-    }
+def one_linkage(options: argparse.Namespace, about: common.Record, labels: Path, method: str) -> common.Record:
+    """Measure our method or another package on one label matrix, and compare their heights."""
+    stem = f"{about['source']}_{about['n_objects']}_{method}".replace("/", "_")
+    ours, own = (options.scratch / f"{stem}_{who}.npy" for who in (method, about["who"]))
+    if about["who"] == method:
+        return measured(our_linkage, options, about, None, labels=labels, method=method, heights=own)
+    given = {"package": about["who"], "similarity": about["similarity"], "heights": own}
+    row = measured(peer_linkage, options, about, about["who"], labels=labels, **given)
+    if ours.exists() and own.exists():
+        a, b = np.load(ours), np.load(own)
+        row |= {"largest_difference": float(np.abs(a - b).max()), "difference_of_sums": float((a - b).sum() / b.sum())}
+    return row
 
 
 def our_linkage(labels: str, method: str, heights: str) -> common.Record:
@@ -207,7 +163,7 @@ def our_linkage(labels: str, method: str, heights: str) -> common.Record:
 
     (estimator, z), record = common.measured(link)
     np.save(heights, np.sort(z[:, 2]))
-    return record | {"n_core_groups": len(estimator.reduction_.weights)}
+    return record | {"n_core_groups": len(estimator.reduction_.counts)}
 
 
 def peer_linkage(labels: str, package: str, similarity: str, heights: str) -> common.Record:
@@ -242,97 +198,31 @@ def peer_linkage(labels: str, package: str, similarity: str, heights: str) -> co
     return record | {"peak": common.peak_memory(), "load": common.load()}
 
 
-def linkage_markdown(rows: list[common.Record]) -> str:
-    lines = []
-    for source in dict.fromkeys(row["source"] for row in rows):
-        for similarity, method in OURS.items():
-            of_it = [row for row in rows if (row["source"], row["similarity"]) == (source, similarity)]
-            lines.append(f"### {TITLES[similarity]}: {source}\n\n{linkage_table(of_it, method)}")
-            lines.append(verdict(of_it, "linkage", method, "fastcluster"))
-    return "\n\n".join(filter(None, lines))
-
-
-def linkage_table(rows: list[common.Record], method: str) -> str:
-    header = ["objects", "", "matrix", "linkage", "first call", "CPU", "later calls", "peak"]
-    header += [f"{method}, first call, faster by", "later by", "largest difference of heights", "of their sums"]
-    ours = {row["n_objects"]: row for row in rows if row["who"] == method}
-    cells = []
-    for row in rows:
-        n, who = row["n_objects"], row["who"]
-        if "failed" in row:
-            cells.append([f"{n:,}", who, row["failed"], *["–"] * (len(header) - 3)])
-            continue
-        line = [f"{n:,}", f"**{who}**, {row['n_core_groups']:,} core groups" if who == method else who]
-        line += [common.seconds(row.get(key)) for key in ("matrix", "linkage", "first", "first_cpu", "later")]
-        line += [common.size(row["peak"]), *(ratios(row, ours[n]) if who != method else ("–", "–"))]
-        line += [f"{row[key]:.1e}" if key in row else "–" for key in ("largest_difference", "difference_of_sums")]
-        cells.append(line)
-    return common.table(header, cells)
-
-
-def ratios(peer: common.Record, ours: common.Record) -> tuple[str, str]:
-    """Return how many times longer another package took: first calls, and later calls where there are any."""
-    if "failed" in peer or "failed" in ours:
-        return "–", "–"
-    return f"{peer['first'] / ours['first']:.1f}×", f"{settled(peer) / settled(ours):.1f}×"
-
-
-def settled(row: common.Record) -> float:
-    """Return the seconds of later calls, or of the first where there were none."""
-    return row.get("later") or row["first"]
-
-
-def verdict(rows: list[common.Record], part: str, our_name: str, their_name: str) -> str:
-    """Return whether ours is as many times faster as was wanted, at the largest size and at no worse an NMI."""
-    n, wanted = SIZES[part][-1], SPEEDUP[part]
-    if all(row["n_objects"] < n for row in rows):
-        return ""
-    target = f"Target at {n:,} objects, later calls: {our_name} ≥ {wanted:.0f} times as fast as {their_name}"
-    ours, theirs = (
-        next(row for row in rows if (row["n_objects"], row["who"]) == (n, w)) for w in (our_name, their_name)
-    )
-    if "failed" in ours or "failed" in theirs:
-        return f"{target}: cannot be judged."
-    ratio = settled(theirs) / settled(ours)
-    if "nmi" not in ours:
-        return f"{target}: {common.held(ratio >= wanted)} ({ratio:.1f} times)."
-    ok = ratio >= wanted and ours["nmi"] >= theirs["nmi"] - AS_GOOD
-    return (
-        f"{target}: {common.held(ok)} ({ratio:.1f} times, at an NMI of {ours['nmi']:.4f} against {theirs['nmi']:.4f})."
-    )
-
-
 # --- graph partitioning and k-means -----------------------------------------------------------------------------------
 
 
-def graph_rows(bench: Bench) -> list[common.Record]:
-    return labelled(bench, "graph", {"HBGF": None, "ccHBGF": "ccHBGF"})
+def labelled(
+    part: str, contestants: dict[str, str | None], options: argparse.Namespace, rows: common.Record
+) -> Iterator[Job]:
+    """Yield who finds the labels of mixtures; ``contestants`` maps them to the package they need."""
+    for n in sizes(options, part):
+        for who, package in contestants.items():
+            if who != "LWEA" or n <= LWEA_UP_TO:
+                about = {"who": who, "n_objects": n}
+                yield f"{n:,}: {who}", partial(one_labelling, options, about, package, next(iter(contestants)))
 
 
-def kmeans_rows(bench: Bench) -> list[common.Record]:
-    return labelled(bench, "kmeans", {"LWGP": None, "LWEA": None, "one-hot KMeans": "scikit-learn"})
-
-
-def labelled(bench: Bench, part: str, contestants: dict[str, str | None]) -> list[common.Record]:
-    """Measure who finds the labels of mixtures; ``contestants`` maps them to the package they need."""
+def one_labelling(options: argparse.Namespace, about: common.Record, package: str | None, first: str) -> common.Record:
     import gpuens as ge
 
-    rows = []
-    for n in bench.sizes(part):
-        labels, truth = bench.ensemble(n)
-        partitions = {}
-        for who, package in contestants.items():
-            if who == "LWEA" and n > LWEA_UP_TO:
-                continue
-            partition = bench.scratch / f"{who}.npy"
-            row = bench.measure("labels_of", who, n, package, contestant=who, labels=labels, partition=partition)
-            if "failed" not in row:
-                partitions[who] = np.load(partition)
-                row["nmi"] = ge.metrics.nmi(partitions[who], np.load(truth))
-                if (first := next(iter(contestants))) in partitions:
-                    row["agreement"] = ge.metrics.nmi(partitions[who], partitions[first])
-            rows.append(row)
-    return rows
+    labels, truth = ensemble(options, about["n_objects"])
+    own, of_first = (options.scratch / f"{about['n_objects']}_{who}.npy" for who in (about["who"], first))
+    row = measured(labels_of, options, about, package, contestant=about["who"], labels=labels, partition=own)
+    if own.exists():
+        row["nmi"] = ge.metrics.nmi(np.load(own), np.load(truth))
+        if of_first.exists():
+            row["agreement"] = ge.metrics.nmi(np.load(own), np.load(of_first))
+    return row
 
 
 def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
@@ -360,51 +250,84 @@ def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
     return record
 
 
-def labels_markdown(rows: list[common.Record]) -> str:
-    first = rows[0]["who"]
-    header = ["objects", "", "first call", "CPU", "later calls", "CPU", "peak", "NMI to the truth", f"NMI to {first}"]
-    header += [f"{first}, first call, faster by", "later by"]
-    reference = {row["n_objects"]: row for row in rows if row["who"] == first}
-    cells = []
-    for row in rows:
-        n, who = row["n_objects"], row["who"]
-        if "failed" in row:
-            cells.append([f"{n:,}", who, row["failed"], *["–"] * (len(header) - 3)])
-            continue
-        line = [f"{n:,}", who]
-        line += [common.seconds(row.get(key)) for key in ("first", "first_cpu", "later", "later_cpu")]
-        line += [common.size(row["peak"]), common.number(row["nmi"], 4), common.number(row.get("agreement"), 4)]
-        cells.append([*line, *(ratios(row, reference[n]) if who != first else ("–", "–"))])
-    return common.table(header, cells)
-
-
-def graph_markdown(rows: list[common.Record]) -> str:
-    return f"{labels_markdown(rows)}\n\n{verdict(rows, 'graph', 'HBGF', 'ccHBGF')}".rstrip()
-
-
 PARTS = {
-    "linkage": (linkage_rows, linkage_markdown, "Average linkage: all pairs of objects against EAC and LWEA"),
-    "graph": (graph_rows, graph_markdown, "Bipartite graph partitioning: ccHBGF against HBGF"),
-    "kmeans": (kmeans_rows, labels_markdown, "One-hot labels and k-means against LWGP and LWEA"),
+    "linkage": Part(linkage_jobs),
+    "graph": Part(partial(labelled, "graph", {"HBGF": None, "ccHBGF": "ccHBGF"})),
+    "kmeans": Part(partial(labelled, "kmeans", {"LWGP": None, "LWEA": None, "one-hot KMeans": "scikit-learn"})),
 }
 
 
-def markdown(record: common.Record) -> str:
-    lines = [f"# Other packages on the same ensembles\n\n{common.machine_line(record)}\n"]
-    drawn = f"; for linkage, also objects of {record['labels']}" if record["labels"] else ""
-    lines.append(
-        f"Ensembles: {N_CLUSTERINGS} clusterings, k in {K_BOUNDS[0]} … {K_BOUNDS[1]}, noisy copies of {N_CLASSES} "
-        f"classes with {record['noise']:.0%} of the labels drawn at random{drawn}. Seconds are those of a process of "
-        "its own; the first call includes imports and compilation (ours is kept on disk between processes), later "
-        "calls are the median of up to three. CPU counts all threads; peak is the whole process."
-    )
-    for part, found in record["parts"].items():
-        _, shown, title = PARTS[part]
-        load = "" if found["load"] is None else f", load of the machine {found['load']:g}"
-        lines.append(f"\n## {title}\n\nMeasured on {found['date']}{load}.\n\n{shown(found['rows'])}")
-    return "\n".join(lines)
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def settled(row: common.Record) -> float:
+    """Return the seconds of later calls, or of the first where there were none."""
+    return row.get("later") or row["first"]
+
+
+def beside(rows: common.Record, first: str) -> Iterator[common.Record]:
+    """Yield rows with how many times longer each took than ours, at first calls and later ones."""
+    ours = {row["n_objects"]: row for row in rows.values() if row["who"] == first}
+    for row in rows.values():
+        found, own = {"title": row["who"]}, ours.get(row["n_objects"])
+        if "n_core_groups" in row:
+            found["title"] = f"**{row['who']}**, {row['n_core_groups']:,} core groups"
+        if own and row["who"] != first:
+            found |= {"by_first": row["first"] / own["first"], "by_later": settled(row) / settled(own)}
+        yield {**row, **found}
+
+
+def matches(rows: common.Record) -> dict[str, common.Record]:
+    """Return the rows of each source and similarity."""
+    found: dict[str, common.Record] = {}
+    for key, row in rows.items():
+        found.setdefault(f"{row['similarity']}: {row['source']}", {})[key] = row
+    return found
+
+
+def page_values(record: common.Record) -> common.Record:
+    setting = next(iter(record["parts"].values()), {"setting": {"labels": None, "noise": 0.2}})["setting"]
+    drawn = f"; for linkage, also objects of {setting['labels']}" if setting["labels"] else ""
+    return {"noise": setting["noise"], "drawn": drawn}
+
+
+def linkage_values(rows: common.Record, record: common.Record) -> common.Record:
+    return {"lists": {"match": list(matches(rows))}}
+
+
+def linkage_lines(rows: common.Record, match: str) -> Iterator[common.Record]:
+    return ({**row, "match": match} for row in beside(matches(rows)[match], OURS[match.split(":")[0]]))
+
+
+def graph_lines(rows: common.Record) -> Iterator[common.Record]:
+    return beside(rows, "HBGF")
+
+
+def kmeans_lines(rows: common.Record) -> Iterator[common.Record]:
+    return beside(rows, "LWGP")
+
+
+def linkage(rows: common.Record) -> Iterator[report.Found]:
+    for match, own in matches(rows).items():
+        yield from judged(own, "linkage", OURS[match.split(":")[0]], "fastcluster", match)
+
+
+def graph(rows: common.Record) -> Iterator[report.Found]:
+    return judged(rows, "graph", "HBGF", "ccHBGF", "Mixture")
+
+
+def judged(rows: common.Record, part: str, our_name: str, their_name: str, match: str) -> Iterator[report.Found]:
+    """Say whether ours is as many times faster as was wanted, at the largest size and at no worse an NMI."""
+    n, wanted = SIZES[part][-1], SPEEDUP[part]
+    found = {row["who"]: row for row in rows.values() if row["n_objects"] == n}
+    if {our_name, their_name} <= found.keys():
+        ours, theirs = found[our_name], found[their_name]
+        ratio = settled(theirs) / settled(ours)
+        ok = ratio >= wanted and ours.get("nmi", 0) >= theirs.get("nmi", 0) - AS_GOOD
+        values = {"match": match, "n": n, "ours": our_name, "theirs": their_name, "wanted": wanted, "ratio": ratio}
+        at = f", at an NMI of {ours['nmi']:.4f} against {theirs['nmi']:.4f}" if "nmi" in ours else ""
+        yield "target", values | {"held": ok, "at": at}
 
 
 if __name__ == "__main__":
-    common.serve({"our_linkage": our_linkage, "peer_linkage": peer_linkage, "labels_of": labels_of})
     main()

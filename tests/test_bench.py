@@ -26,7 +26,7 @@ def test_covtype_measures_every_method_on_a_label_file(tmp_path):
     printed = run(
         "covtype.py", "--labels", tmp_path / "labels.npy", "-k", 4, "--quick", "--output", tmp_path / "found.json"
     )
-    found = json.loads((tmp_path / "found.json").read_text())["ensembles"]["given"]
+    found = json.loads((tmp_path / "found.json").read_text())["parts"]["ensembles"]["rows"]["given"]
     assert found["n_objects"] == 400
     assert found["n_core_groups"] == len(np.unique(labels, axis=0))
     assert set(found["methods"]) == {"eac", "lwea", "lwgp", "hbgf"}
@@ -41,7 +41,7 @@ def test_covtype_measures_every_method_on_a_label_file(tmp_path):
 @pytest.mark.parametrize("part", ["linkage", "graph", "kmeans"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")
-    rows = json.loads((tmp_path / "found.json").read_text())["parts"][part]["rows"]
+    rows = list(json.loads((tmp_path / "found.json").read_text())["parts"][part]["rows"].values())
     for row in rows:
         assert row.get("failed", "not installed") == "not installed"
         assert row.get("nmi", 1.0) > 0.7
@@ -52,65 +52,105 @@ def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     assert not any("failed" in row for row in ours.values())
 
 
-def test_lwec_tables_are_made_of_one_draw(shared_data, tmp_path):
-    if not (shared_data / "pools" / "lwec_VS.npz").exists():
-        pytest.skip("needs pools/lwec_VS.npz among the data sets")
-    printed = run(
-        "reproduce_lwec.py", "--data", shared_data, "--only", "VS", "--draws", 1, "--output", tmp_path / "found.json"
-    )
-    assert "| VS | LWEA |" in printed
-
-
-def test_every_part_of_the_cce_script_runs_on_made_up_data(tmp_path):
-    printed = run("reproduce_cce.py", "--quick", "--output", tmp_path / "found.json")
+def of_paper(paper, tmp_path, *arguments):
+    """Run a paper's experiments on few data; check the page and the picture, and return the rows of each part."""
+    printed = run("papers", paper, "--quick", "--output", tmp_path / "found.json", *arguments)
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
-    assert set(parts) == {"small", "documents", "scaling", "large", "sampling", "groups"}
     assert "failed" not in json.dumps(parts)
-    separable = parts["small"]["rows"]["Sy1"]
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+    return {name: part["rows"] for name, part in parts.items()}
+
+
+def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_path):
+    parts = of_paper("lwec", tmp_path)
+    assert set(parts) == {"tables", "theta"}
+    (row,) = parts["tables"].values()
+    assert {method: len(scores["ari"]) for method, scores in row["methods"].items()} == dict.fromkeys(
+        ("lwea", "lwgp", "eac", "hbgf"), 2
+    )
+    (row,) = parts["theta"].values()
+    assert min(row["methods"]["lwea"]["best_k"].values()) > 0.9
+
+
+def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
+    parts = of_paper("cce", tmp_path)
+    assert set(parts) == {"small", "documents", "scaling", "large", "sampling", "groups"}
+    separable = parts["small"]["Sy1"]
     assert len(separable["methods"]) == 9
     for scores in separable["methods"].values():
         assert min(scores["AC"]) > 0.9
-    assert (tmp_path / "found.md").read_text() == printed
-    assert (tmp_path / "found.png").stat().st_size > 0
 
 
-def test_every_part_of_the_ecrmc_script_runs_on_data_that_comes_with_scikit_learn(tmp_path):
-    printed = run("reproduce_ecrmc.py", "--quick", "--output", tmp_path / "found.json")
-    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+def test_every_part_of_the_ecrmc_experiments_runs_on_data_that_comes_with_scikit_learn(tmp_path):
+    parts = of_paper("ecrmc", tmp_path)
     assert set(parts) == {"sets", "self", "covtype"}
-    assert "failed" not in json.dumps(parts)
-    iris = parts["sets"]["rows"]["iris"]
+    iris = parts["sets"]["iris"]
     assert min(iris["methods"]["T 10 %"]["AC"]) > 0.85
     assert len(iris["methods"]) == 9
-    assert [row["T"] for row in parts["covtype"]["rows"].values()] == [18]
-    assert (tmp_path / "found.md").read_text() == printed
-    assert (tmp_path / "found.png").stat().st_size > 0
+    assert [row["T"] for row in parts["covtype"].values()] == [18]
 
 
-def test_every_part_of_the_ca_tree_script_runs_on_made_up_data(tmp_path):
-    printed = run("catree.py", "--quick", "--output", tmp_path / "found.json")
-    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+def test_every_part_of_the_ca_tree_experiments_runs_on_made_up_data(tmp_path):
+    parts = of_paper("catree", tmp_path)
     assert set(parts) == {"nodes", "accuracy", "defaults", "times", "image", "million"}
-    assert "failed" not in json.dumps(parts)
-    spheres = parts["accuracy"]["rows"]["Spherical5"]
+    spheres = parts["accuracy"]["Spherical5"]
     assert all(np.diff(spheres["cells"]["given 1"]["nodes"]["mean"]) <= 0)
-    (row,) = parts["times"]["rows"].values()
+    (row,) = parts["times"].values()
     assert len(row["ways"]) == 4 * (4 + 3) + 1
     assert min(np.mean(row["ways"][f"EAC {setting} size"]["accuracy"]) for setting in ("dense", *"ABCD")) > 0.8
-    assert (tmp_path / "found.md").read_text() == printed
-    assert (tmp_path / "found.png").stat().st_size > 0
     assert (tmp_path / "found_landscape.png").stat().st_size > 0
 
 
-def test_every_part_of_the_scec_script_runs_on_few_digits(tmp_path):
-    printed = run("reproduce_scec.py", "--quick", "--output", tmp_path / "found.json")
-    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+def test_every_part_of_the_scec_experiments_runs_on_few_digits(tmp_path):
+    parts = of_paper("scec", tmp_path)
     assert set(parts) == {"defaults", "tables", "covtype"}
-    assert "failed" not in json.dumps(parts)
-    for cell in parts["tables"]["rows"]["digits, RN"]["cells"].values():
+    for cell in parts["tables"]["digits, RN"]["cells"].values():
         assert min(cell["SCEC"]) > 0.4
-    assert (tmp_path / "found.md").read_text() == printed
-    assert (tmp_path / "found.png").stat().st_size > 0
+
+
+def test_only_the_sets_that_are_named_are_worked_on(tmp_path):
+    assert of_paper("ecrmc", tmp_path, "--only", "sets", "--sets", "no such set") == {"sets": {}}
+
+
+@pytest.fixture
+def on_bench(monkeypatch):
+    """Import modules of bench/ afresh."""
+    monkeypatch.syspath_prepend(BENCH)
+    for name in [name for name in sys.modules if name.split(".")[0] in {path.stem for path in BENCH.iterdir()}]:
+        monkeypatch.delitem(sys.modules, name)
+    return importlib.import_module
+
+
+PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_say_what_the_records_say(name, on_bench):
+    """Every page of bench/results comes from its JSON: nothing has to be measured again for it."""
+    if (BENCH / "papers" / name).exists():
+        page = on_bench("papers").page_of(name)
+    else:
+        page = on_bench("report").Page(name, on_bench("chunks_report" if name == "chunks" else name))
+    record = json.loads((BENCH / "results" / f"{name}.json").read_text())
+    assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
+
+
+def test_a_page_shows_what_is_there_and_a_dash_for_what_is_not(on_bench):
+    report = on_bench("report")
+    row = {"key": "iris", "AC": [0.5, 1.0], "base": {"iris": 0.25, "wine": 0.5}, "k": 3}
+    assert report.fill("{AC:mean} {AC.1:.1f} {base.<key>:number} {base.glass:number} {k} {nothing.at.all}", row) == (
+        "0.750 1.0 0.250 – 3 –"
+    )
+    rows = [row | {"methods": {"a": 0.5, "b": 0.25}}, row | {"key": "wine", "methods": {"a": 0.5, "b": 1.0}}]
+    columns = [["set", "{key}"], ["", ""], ["<it>", "{methods.<it>:number}", "best"], ["base", "{base.<key>:number}"]]
+    lines = report.table(report.expanded(columns, {"it": {"a": "A", "b": "B"}}, {}), rows, means=True).split("\n")
+    assert lines[0] == "| set |  | A | B | base |"
+    assert lines[2:] == [
+        "| iris |  | **0.500** | 0.250 | 0.250 |",
+        "| wine |  | 0.500 | **1.000** | 0.500 |",
+        "| mean |  | 0.500 | **0.625** | 0.375 |",
+    ]
 
 
 def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
@@ -145,66 +185,73 @@ def test_every_shape_is_given_to_every_method(tmp_path):
     assert (tmp_path / "found.md").read_text() == printed
 
 
-# --- bench/gpu.py -----------------------------------------------------------------------------------------------------
+# --- bench/gpu.py; parity has tests of its own, test_gpu_parity.py ----------------------------------------------------
+
+MEASURED = ["--only", "ceilings", "kernels", "end-to-end"]
 
 
-def every_kernel_is_compared_and_timed(record):
+def every_kernel_is_timed(record):
     from gpuens import kernels
 
-    parts, everything = record["parts"], set(kernels.functions())
-    assert all(row["held"] for row in parts["parity"]), [row for row in parts["parity"] if not row["held"]]
-    assert {kernel for row in parts["parity"] for kernel in row["kernels"]} == everything
-    assert {row["kernel"] for row in parts["kernels"]} == everything
-    for row in parts["kernels"]:
+    parts = {name: part["rows"] for name, part in record["parts"].items()}
+    timed = [row for case in parts["kernels"].values() for row in case["rows"]]
+    assert {row["kernel"] for row in timed} == set(kernels.functions())
+    for row in timed:
         assert min(row["seconds"], row["bytes"], row["operations"]) > 0, row
-    assert all(row["rate"] > 0 for row in parts["ceilings"])
-    for row in parts["end-to-end"]:
-        assert row["device"]["first"] > 0
-        assert row["cpu"]["first"] > 0
+    assert all(row["rate"] > 0 for row in parts["ceilings"].values())
+    on_device = {key: row["device"] for key, row in parts["end-to-end"].items() if "call" in row}
+    assert {f"{key}, CPU" for key in on_device} | on_device.keys() == parts["end-to-end"].keys()
+    for key, row in on_device.items():
+        assert row["first"] > 0
+        assert parts["end-to-end"][f"{key}, CPU"]["first"] > 0
+    return on_device
 
 
 def test_gpu_bench_on_the_emulated_device(tmp_path):
-    from gpuens import kernels
-
     np.save(tmp_path / "labels.npy", structured_labels(400, 6, 4, noise=0.1)[0])
     labels = ["--labels", tmp_path / "labels.npy"]
-    printed = run("gpu.py", "--quick", "--device", "emulated", "--output", tmp_path / "found.json", *labels)
-    record = json.loads((tmp_path / "found.json").read_text())
-    every_kernel_is_compared_and_timed(record)
-    assert {row["what"] for row in record["parts"]["parity"]} >= set(kernels.primitives())
-    assert "tiny: labels.npy" in {row["ensemble"] for row in record["parts"]["end-to-end"]}
+    printed = run("gpu.py", "--quick", "--device", "emulated", "--output", tmp_path / "found.json", *labels, *MEASURED)
+    assert "tiny: labels.npy: lwea" in every_kernel_is_timed(json.loads((tmp_path / "found.json").read_text()))
     assert (tmp_path / "found.md").read_text() == printed
 
 
 @pytest.fixture
-def gpu_bench(fake_cupy, monkeypatch, capsys):
+def gpu_bench(fake_cupy, on_bench, capsys):
     """bench/gpu.py as a module, where CuPy is its stand-in."""
-    monkeypatch.syspath_prepend(BENCH)
-    for name in ("common", *(path.stem for path in BENCH.glob("gpu*.py"))):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return importlib.import_module("gpu")
+    return on_bench("gpu")
 
 
 def test_gpu_bench_on_a_device(gpu_bench, tmp_path):
     """Events, memory and the description of the device, on the stand-in's."""
-    assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json")]) == 0
+    assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json"), *MEASURED]) == 0
     record = json.loads((tmp_path / "found.json").read_text())
-    every_kernel_is_compared_and_timed(record)
-    assert record["device"]["cupy"] == "13.3.0"
-    assert all(row["device"]["device_peak"] > 0 for row in record["parts"]["end-to-end"])
-    assert (tmp_path / "found.md").read_text().startswith("# stand-in for a GPU")
+    assert all(row["device_peak"] > 0 for row in every_kernel_is_timed(record).values())
+    assert record["parts"]["kernels"]["setting"]["device"]["cupy"] == "13.3.0"
+    assert "stand-in for a GPU (" in (tmp_path / "found.md").read_text()
+
+
+def test_what_a_kernel_moves_is_said_in_words(on_bench):
+    words = on_bench("report").Page("gpu", on_bench("gpu_tables")).spec["counted"]
+    assert words.keys() == on_bench("gpu_launches").COUNTS.keys()
 
 
 def test_gpu_bench_says_what_does_not_hold_and_what_was_left_out(gpu_bench, tmp_path, monkeypatch):
+    import test_gpu_parity as parity
+
     from gpuens import incidence
 
-    real = incidence.row_sums._kernel
-    monkeypatch.setattr(incidence.row_sums, "_kernel", lambda *args, **options: real(*args, **options) + 1e-9)
+    monkeypatch.setattr(parity, "CHECKS", {"products": [parity.products]})
+    monkeypatch.setitem(parity.SIZES, "emulated", (33,))
     output = tmp_path / "found.json"
     command = ["--quick", "--output", str(output), "--only"]
+    assert gpu_bench.main([*command, "parity"]) == 0
+    assert "all of them held" in output.with_suffix(".md").read_text()
+    output.unlink()
+    real = incidence.row_sums._kernel
+    monkeypatch.setattr(incidence.row_sums, "_kernel", lambda *args, **options: real(*args, **options) + 1e-9)
     assert gpu_bench.main([*command, "parity"]) == 1
-    wrong = [row for row in json.loads(output.read_text())["parts"]["parity"] if not row["held"]]
-    assert "row_sums" in {row["what"] for row in wrong}
+    (rows,) = json.loads(output.read_text())["parts"]["parity"]["rows"].values()
+    assert {row["what"] for row in rows["rows"] if not row["held"]} == {"row_sums"}
     assert "values differ" in output.with_suffix(".md").read_text()
     assert gpu_bench.main([*command, "ceilings", "kernels", "--limit", "0"]) == 1  # parity is remembered
     assert "left out: 0 s of the limit were left" in output.with_suffix(".md").read_text()

@@ -14,7 +14,8 @@ FITS = {"tall": {"cgc", "crc-ia", "hbgf", "lwgp", "scec"}, "wide": {"hbgf", "lwg
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_no_method_takes_more_than_the_budget(tmp_path):
     run("budgets.py", "--quick", "--output", tmp_path / "found.json")
-    shapes = json.loads((tmp_path / "found.json").read_text())["shapes"]
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    shapes = {name: part["rows"] for name, part in parts.items()}
     assert shapes.keys() == FITS.keys()
     for shape, rows in shapes.items():
         assert rows.keys() == ge.methods().keys()

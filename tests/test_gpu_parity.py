@@ -1,73 +1,83 @@
-"""Is it right: primitives inside real runs, and the results of whole runs, each against the CPU."""
+"""A GPU and the CPU give the same: every primitive inside real runs, and the results of whole runs.
+
+    pytest -m gpu tests/test_gpu_parity.py      where there is a GPU; `python bench/gpu.py` makes a table of it
+
+While a run goes on, every primitive that is called for the device is called for the CPU too, on copies of the same
+arguments, and what both return or change is compared; so are the results of whole linkages, estimators, scores and base
+clusterings, at sizes that make ragged blocks, for all dtypes of codes, weights of one and real ones. Everything is
+compared to the bit, but for sums of real weights over objects (rounding) and for what ends in k-means of many objects.
+"""
 
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import common
 import numpy as np
-from gpu_device import tiny
-from gpu_ensembles import Mixture, groups_of, labels_of, move_histograms, points_of
-from gpu_launches import Launches
-from gpu_outcomes import in_a_line
+import pytest
+from conftest import METHODS, structured_labels
 
 import gpuens as ge
 from gpuens import device as devices
 from gpuens import kernels
-
-if TYPE_CHECKING:
-    from gpu import Bench
+from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows
 
 DTYPES = ("uint8", "uint16", "uint32")
+SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
 MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
 LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
-ALL_PAIRS_UP_TO = 1000  # complete linkage
+ALL_PAIRS_UP_TO = 1000  # what holds all pairs of objects
 NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
-ALLOWANCE = 75.0  # seconds for a group of checks
+
+Record = dict[str, Any]
 
 
-def parity(bench: "Bench") -> None:
-    options = bench.options
-    rounds = [[1, 33, 120]] if options.quick else [[1, 31, 33, 1000]]
-    if not tiny(**bench.place):
-        rounds.append([100_003])
-    for sizes in rounds:
-        for group in CHECKS:
-            what = f"{group}, {' '.join(map(str, sizes))} objects"
-            found = bench.do("check", what, least=5.0, group=group, sizes=sizes, allowance=ALLOWANCE, **bench.place)
-            bench.add("parity", found.get("rows", [{"what": what, **found}]))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("device", ["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_parity(device, dtype, request):
+    if device == "stand-in":
+        request.getfixturevalue("fake_cupy")
+    sizes = SIZES["cuda" if device == "cuda" else "emulated"]
+    rows = check(list(CHECKS), sizes, "emulated" if device == "emulated" else "cuda", dtypes=[dtype])["rows"]
+    assert [row for row in rows if not row["held"]] == []
+    if dtype == DTYPES[0]:  # the others leave out what does not depend on the dtype of codes
+        assert {kernel for row in rows for kernel in row["kernels"]} == set(kernels.functions())
+        assert {row["what"] for row in rows} >= set(kernels.primitives())
 
 
-def check(group: str, sizes: list[int], allowance: float, device: str, quick: bool) -> common.Record:
-    """Run the checks of a group on all sizes, dtypes and weights, as far as the allowance of seconds goes."""
-    rows: dict[tuple, common.Record] = {}
+def check(
+    groups: list[str], sizes: Any, device: str, *, dtypes: Any = DTYPES, allowance: float = float("inf")
+) -> Record:
+    """Run groups of `CHECKS` on all sizes, dtypes and weights, as far as the allowance of seconds goes.
+
+    Each row says what was compared, how often, which kernels were launched for it, and whether it held.
+    """
+    rows: dict[tuple, Record] = {}
     end = time.monotonic() + allowance
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant clusterings, few clusters: tiny ensembles have them
-        for n_objects in sizes:
-            for dtype in DTYPES:
-                for weights in ("ones", "real"):
-                    case = Case(device, n_objects, dtype, weights, rows)
-                    for run in CHECKS[group]:
-                        if time.monotonic() > end:
-                            key = run.__name__, dtype, n_objects, weights
-                            rows[key] = case.named(key) | {"skipped": f"left out: {allowance:.0f} s had passed"}
-                        else:
-                            case.attempt(run)
+        for n_objects, dtype, weights in ((n, dtype, w) for n in sizes for dtype in dtypes for w in ("ones", "real")):
+            case = Case(device, n_objects, dtype, weights, rows)
+            for run in (run for group in groups for run in CHECKS[group]):
+                if time.monotonic() > end:
+                    key = run.__name__, dtype, n_objects, weights
+                    rows[key] = case.named(key) | {"skipped": f"left out: {allowance:.0f} s had passed"}
+                else:
+                    case.attempt(run)
     return {"rows": list(rows.values())}
 
 
 class Case:
     """One size, dtype and kind of weights; what was compared goes into ``rows``."""
 
-    def __init__(self, device: str, n_objects: int, dtype: str, weights: str, rows: dict[tuple, common.Record]) -> None:
+    def __init__(self, device: str, n_objects: int, dtype: str, weights: str, rows: dict[tuple, Record]) -> None:
         self.device, self.n_objects, self.dtype, self.weights, self.rows = device, n_objects, dtype, weights, rows
         self.rng = np.random.default_rng(n_objects)
-        self.launches = Launches(device)
-        k = (280, 300) if dtype == "uint16" and n_objects >= MANY else (2, 9)
-        self.labels = with_missing(Mixture(n_objects, 5, k=k))
+        self.launched: list[str] = []
+        classes = min(n_objects, 200 if dtype == "uint16" and n_objects >= MANY else 5)
+        self.labels, _ = structured_labels(n_objects, 5, classes, missing=0.1, seed=n_objects)
         self.ensemble = recoded(ge.Ensemble(list(self.labels.T)), dtype)
 
     @property
@@ -75,12 +85,13 @@ class Case:
         return self.n_objects <= LOCKSTEP_UP_TO
 
     def attempt(self, run: Callable[["Case"], None]) -> None:
-        with self.launches, lockstep(self):
+        self.launched.clear()
+        with lockstep(self):
             try:
                 run(self)
             except Exception as error:
-                self.note(run.__name__, set(self.launches.names), in_a_line(error))
-            self.launches.names.clear()
+                reason = (str(error).strip().splitlines() or ["no message"])[0]
+                self.note(run.__name__, set(self.launched), f"{type(error).__name__}: {reason}")
 
     def note(self, what: str, launched: set[str], why: str | None) -> None:
         key = what, self.dtype, self.n_objects, self.weights
@@ -91,14 +102,14 @@ class Case:
             row |= {"held": False, "why": why}
 
     @staticmethod
-    def named(key: tuple) -> common.Record:
+    def named(key: tuple) -> Record:
         return dict(zip(("what", "dtype", "size", "weights"), key, strict=True))
 
     def same(self, what: str, of: Callable[[str], Any], tolerance: float = 0.0, share: float = 0.0) -> None:
         """Note whether ``of(device)`` is ``of("cpu")``; see `difference`."""
-        before = len(self.launches.names)
+        before = len(self.launched)
         found = of(self.device)
-        launched = set(self.launches.names[before:])
+        launched = set(self.launched[before:])
         self.note(what, launched, difference(found, of("cpu"), tolerance, share))
 
     def of_clusters(self, n_clusters: int) -> np.ndarray:
@@ -109,18 +120,8 @@ class Case:
 
     def groups(self) -> tuple[Any, np.ndarray]:
         """Return the distinct rows, coded as wanted, and their sizes."""
-        reduced = groups_of(ge.Ensemble(list(self.labels.T)), "cpu")
-        return recoded(reduced.ensemble, self.dtype), reduced.weights
-
-
-def with_missing(mixture: Mixture) -> np.ndarray:
-    """Return labels of which a tenth is missing, but never an object's first one."""
-    labels = labels_of(mixture, "cpu").astype(np.int64)
-    gone = np.random.default_rng(1).random(labels.shape) < 0.1
-    gone[:, 0] = False
-    gone[0] = False
-    labels[gone] = -1
-    return labels
+        reduced = core_groups(Rows(list(self.labels.T)))
+        return recoded(reduced.ensemble, self.dtype), reduced.counts
 
 
 def recoded(ensemble: Any, dtype: str) -> Any:
@@ -166,8 +167,12 @@ def difference(found: Any, expected: Any, tolerance: float = 0.0, share: float =
 
 @contextmanager
 def lockstep(case: Case) -> Iterator[None]:
-    """While entered, every primitive called for a device also runs on the CPU, and the two are compared."""
-    real = kernels.Primitive.__call__
+    """While entered, launches are noted, and primitives called for a device also run on the CPU and are compared."""
+    real, function = kernels.Primitive.__call__, kernels.function
+
+    def noted(name: str, device: str, **macros: str) -> Callable:
+        case.launched.append(name)
+        return function(name, device, **macros)
 
     def call(self: Any, *args: Any, device: str = "cpu", **options: Any) -> Any:
         name = self.__name__
@@ -175,9 +180,9 @@ def lockstep(case: Case) -> Iterator[None]:
             return real(self, *args, device=device, **options)
         given = host_copy(args)
         expected = real(self, *given, **options)
-        before = len(case.launches.names)
+        before = len(case.launched)
         result = real(self, *args, device=device, **options)
-        launched = set(case.launches.names[before:])
+        launched = set(case.launched[before:])
         seen = COMPARED.get(name, lambda result, *args: result)
         tolerance = rounding_of_sums(*given) if name == "cluster_sums" else 0.0
         share = NEAR_TIES if name == "lloyd" else 0.0
@@ -185,11 +190,11 @@ def lockstep(case: Case) -> Iterator[None]:
         case.note(name, launched, why)
         return result
 
-    kernels.Primitive.__call__ = call
+    kernels.Primitive.__call__, kernels.function = call, noted
     try:
         yield
     finally:
-        kernels.Primitive.__call__ = real
+        kernels.Primitive.__call__, kernels.function = real, function
 
 
 def host_copy(value: Any) -> Any:
@@ -263,7 +268,7 @@ def intersections(case: Case) -> None:
 
 
 def tiles(case: Case) -> None:
-    from gpuens.similarity.coassociation import coassociation_tile
+    from gpuens.similarity.diagonal import coassociation_tile
 
     codes = case.ensemble.codes_on(case.device)
     weights = case.of_clusters(case.ensemble.n_clusters)
@@ -288,20 +293,21 @@ def neighborhoods(case: Case) -> None:
     from gpuens.similarity.neighborhood import Neighborhoods
 
     rows, sizes = case.groups()
-    blocks, some = coupling(rows, sizes, None), np.arange(len(rows))[:70]
+    blocks, some = coupling(Rows.of(rows, sizes, "cpu"), None), np.arange(len(rows))[:70]
 
     def counted(device: str) -> Any:
-        near = Neighborhoods(rows, sizes, blocks, None, device=device)
+        on = Rows.of(rows, sizes, device)
+        near = Neighborhoods(on, blocks, None)
         bits = near.bits(rows.codes_on(device)[: len(some)])
-        values = np.arange(3 * len(rows)).reshape(-1, 3)
         common = near.common(some, bits, some, near.planes(bits))
-        return near.theta, near.own, common, near.counts_in(some, bits), near.sums(bits, values)
+        return near.threshold, near.own, common, near.counts_in(some, bits), near.sums(on, np.arange(len(rows)) % 3)(on)
 
     case.same("Neighborhoods", counted)
 
 
 def label_space(case: Case) -> None:
-    from gpuens.partition.label_kmeans import label_histograms, nearest_centroids
+    from gpuens.incidence import label_histograms
+    from gpuens.partition.label_kmeans import nearest_centroids
 
     ens, device, xp = case.ensemble, case.device, devices.namespace(case.device)
     cost, const = case.rng.standard_normal((ens.n_clusters, 9)), case.rng.standard_normal(9)
@@ -312,7 +318,7 @@ def label_space(case: Case) -> None:
 
 def soft_correspondence(case: Case) -> None:
     """On weighted rows of labels, and on soft clusterings beside labels."""
-    from gpuens.partition import soft_correspondence
+    from gpuens.partition.soft_correspondence import memberships, soft_correspondence
     from gpuens.soft_ensemble import SoftEnsemble
 
     rows, sizes = case.groups()
@@ -322,8 +328,9 @@ def soft_correspondence(case: Case) -> None:
 
     def found(device: str) -> Any:
         rng = np.random.default_rng(8)
-        reached = soft_correspondence(rows, sizes, 3, n_init=2, max_iter=5, rng=rng, device=device)
-        return reached.membership, reached.table, reached.objective
+        on = Rows.of(rows, sizes, device)
+        reached = soft_correspondence(on, 3, n_init=2, max_iter=5, rng=rng)
+        return memberships(reached.table, on), reached.table, reached.objective
 
     case.same("soft_correspondence", found)
 
@@ -351,10 +358,10 @@ def mapping(case: Case) -> None:
     case.same("mapping_coefficients, rank_correlation", mapped)
 
 
-def core_groups(case: Case) -> None:
+def groups(case: Case) -> None:
     def reduced(device: str) -> Any:
-        found = groups_of(case.ensemble, device)
-        return found.weights, found.membership, found.ensemble.codes
+        found = core_groups(Rows(case.ensemble, device=device))
+        return found.counts, found.row_of, found.ensemble.codes
 
     case.same("core_groups", reduced)
 
@@ -406,17 +413,25 @@ def general_linkage(case: Case) -> None:
 
 
 def moves(case: Case) -> None:
-    rows, sizes = case.groups()
-    move_histograms(rows, sizes, case.device)
+    move_histograms(*case.groups(), case.device)
+
+
+def move_histograms(rows: Any, sizes: Any, device: str) -> None:
+    """Leave no room in the arena of histograms, which linkage seldom does: those of every other row move."""
+    from gpuens.partition.regions import make_room, regions_of
+
+    regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
+    some = devices.namespace(device).arange(len(rows))[::2].copy()
+    make_room(regions, some, len(regions.clusters), device=device)
 
 
 def k_means(case: Case) -> None:
-    from gpuens.partition.transfer_cut import lloyd
+    from gpuens.partition.lloyd import lloyd
 
     if case.weights == "real" or case.dtype != "uint8":
         return
     xp, sizes = devices.namespace(case.device), case.rng.integers(1, 5, case.n_objects)
-    X, _ = points_of(Mixture(case.n_objects))
+    X = points_of(case.n_objects)
     lloyd(xp.asarray(X), sizes, X[: min(case.n_objects, 4)].astype(np.float64), device=case.device)
 
 
@@ -424,40 +439,26 @@ def estimators(case: Case) -> None:
     if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
         return  # they bring weights of their own
     k = min(4, len(case.groups()[1]))
-    wanted: dict[str, Callable] = {
-        "EAC": lambda device: ge.EAC(k, device=device),
-        "EAC, single": lambda device: ge.EAC(k, linkage="single", device=device),
-        "LWEA": lambda device: ge.LWEA(k, device=device),
-        "LWGP": lambda device: ge.LWGP(k, device=device),
-        "HBGF": lambda device: ge.HBGF(k, device=device),
-        "CgC": lambda device: ge.CgC(k, device=device),
-        "CrCIa": lambda device: ge.CrCIa(k, device=device),
-        "CrCC": lambda device: ge.CrCC(k, device=device),
-        "SCCE": lambda device: ge.SCCE(k, device=device),
-        "SCEC": lambda device: ge.SCEC(k, device=device),
-    }
+    of_pairs = ("cspa", "oc-h", "oc-ia")
+    wanted = {name: (kind, {}) for name, kind in METHODS.items() if name not in (*of_pairs, "ecrmc")}
+    wanted["eac, single"] = METHODS["eac"], {"linkage": "single"}
     if case.n_objects <= ALL_PAIRS_UP_TO:
-        wanted["EAC, complete"] = lambda device: ge.EAC(k, linkage="complete", device=device)
-        wanted["OCIa"] = lambda device: ge.OCIa(k, device=device)
-        wanted["OCH"] = lambda device: ge.OCH(k, device=device)
+        wanted["eac, complete"] = METHODS["eac"], {"linkage": "complete"}
+        wanted |= {name: (METHODS[name], {}) for name in of_pairs}
     some = ge.Sample(0.3)
-    if k <= len(some.reduce(case.ensemble).weights):
-        wanted["LWEA, sample"] = lambda device: ge.LWEA(k, reduction=some, device=device)
-        wanted["CrCC, sample"] = lambda device: ge.CrCC(k, reduction=some, device=device)
-        wanted["SCEC, sample"] = lambda device: ge.SCEC(k, reduction=some, device=device)
+    if k <= len(some.reduce(case.ensemble).counts):
+        wanted |= {f"{name}, sample": (METHODS[name], {"reduction": some}) for name in ("lwea", "crc-c", "scec")}
     if 1 < case.n_objects <= LOCKSTEP_UP_TO:
-        wanted["ECRMC"] = lambda device: ge.ECRMC(k, device=device)
-    X = points_of(Mixture(case.n_objects))[0]
-    for name, estimator in wanted.items():
+        wanted["ecrmc"] = METHODS["ecrmc"], {}
+    for name, (kind, parameters) in wanted.items():
 
-        def fitted(device: str, estimator: Callable = estimator) -> Any:
-            made = estimator(device)
-            found = made.fit(case.ensemble, X=X) if made._takes_features else made.fit(case.ensemble)
+        def fitted(device: str, kind: Any = kind, parameters: Record = parameters) -> Any:
+            found = kind(k, device=device, **parameters).fit(case.ensemble)
             merges = (found.children_, found.distances_) if hasattr(found, "children_") else ()
             return found.labels_, found.n_clusters_, merges
 
         # k-means of more objects than its restarts see is float32's
-        ends_in_float32 = name in ("LWGP", "HBGF") and not case.small
+        ends_in_float32 = name in ("lwgp", "hbgf") and not case.small
         case.same(name, fitted, share=NEAR_TIES if ends_in_float32 else 0.0)
 
 
@@ -469,9 +470,9 @@ def trees(case: Case) -> None:
     for n_des, order in ((32, "given"), (4, "coarse")):
 
         def grown(device: str, n_des: int = n_des, order: str = order) -> Any:
-            tree = grow(case.ensemble, n_des, order, device=device)
+            tree = grow(Rows(case.ensemble, device=device), n_des, order)
             reduced = tree.reduce(0.4, 0.5)
-            return tree.parents, tree.radii, tree.representatives, reduced.weights, reduced.membership
+            return tree.parents, tree.radii, tree.representatives, reduced.counts, reduced.row_of
 
         case.same("CATree", grown)
 
@@ -498,7 +499,7 @@ def generation(case: Case) -> None:
     """Base clusterings of points that have no dtype of codes: once a size, in float64."""
     if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
         return
-    X = points_of(Mixture(case.n_objects))[0].astype(np.float64)
+    X = points_of(case.n_objects).astype(np.float64)
     for algorithm in ("full", "minibatch"):
 
         def generated(device: str, algorithm: str = algorithm) -> Any:
@@ -510,8 +511,14 @@ def generation(case: Case) -> None:
         case.same(f"kmeans_ensemble, {algorithm}", generated, share=NEAR_TIES)
 
 
+def points_of(n_objects: int) -> np.ndarray:
+    """Return points (n_objects, 3), float32, about eight corners."""
+    rng = np.random.default_rng(n_objects)
+    return (4.0 * rng.integers(2, size=(n_objects, 3)) + rng.standard_normal((n_objects, 3))).astype(np.float32)
+
+
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
-    "look-ups and counts": [products, intersections, tiles, core_groups, trees, metrics],
+    "look-ups and counts": [products, intersections, tiles, groups, trees, metrics],
     "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence, mapping],
     "linkage": [nearest, linkage, general_linkage, moves],
     "estimators": [estimators, k_means],

@@ -1,4 +1,4 @@
-"""The data of the CCE script: what is made up, what is read, and its base clusterings."""
+"""The data of the CCE experiments: what is made up, what is read, and its base clusterings."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The data of the CA-tree script: mixtures and rings made up, digits read, an image, and their base clusterings.
+"""The data of the CA-tree experiments: mixtures and rings made up, digits read, an image, and their base clusterings.
 
 The paper gives numbers of objects and dimensions, and pictures that cannot be measured. What it leaves open is chosen
 here, so that average linkage on all objects is as accurate as in the paper's Table V where that says.
@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import catree_tables as paper
 import gpu_ensembles
 import numpy as np
+from papers import printed_by
 
 import gpuens as ge
 
+PRINTED = printed_by("catree")["sets"]
 SIZE = 20  # base clusterings, H
 READ = {"Opt-digits": ("odr", 1797), "Pen-digits": ("pd", 0)}  # name and first row
 
@@ -47,7 +48,7 @@ def run(
     """Return the ensemble and classes of a run, which are the same however many runs there are."""
     rng = np.random.default_rng([seed, n_objects, number])
     X, y = draw(name, n_objects, data, rng)
-    return base_clusterings(X, paper.DATA_SETS[name].k, rng, size), y
+    return base_clusterings(X, tuple(PRINTED[name]["k"]), rng, size), y
 
 
 # --- made up ----------------------------------------------------------------------------------------------------------

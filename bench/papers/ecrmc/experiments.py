@@ -1,10 +1,7 @@
 """Repeat the experiments of the ECRMC paper: eleven data sets, the coefficients and T; and what Covertype costs.
 
-    python bench/reproduce_ecrmc.py --data DIR [--only PART ...] [--sets NAME ...] [--runs 20]
-    python bench/reproduce_ecrmc.py --quick
-
-DIR (or GPUENS_DATA) holds the data sets. M = 20 base clusterings: k-means on the features as they are, k drawn from
-[K, min(√N, 100)] with K the number of classes; as many clusters are asked for. The parts:
+M = 20 base clusterings: k-means on the features as they are, k drawn from [K, min(√N, 100)] with K the number of
+classes; as many clusters are asked for. The parts:
 
     sets     each set: NMI, ARI and AC of ECRMC with T = 5, 10, 15 and 20 % of N / K (its Fig. 3), of ECRMC without the
              reconstructed coefficients, whose S correlates the clusters' own members (its Fig. 7), and of LWGP, LWEA
@@ -12,20 +9,19 @@ DIR (or GPUENS_DATA) holds the data sets. M = 20 base clusterings: k-means on th
     self     whether an object should be in its own reference set, which the paper leaves open
     covtype  581,012 objects through the CA-tree, a sample and exactly: seconds, memory, T; each in its own process
 
-About an hour on two cores. Results are written after each data set; a part of the same machine, versions and commit
-goes on where it was stopped.
+About an hour on two cores. --quick takes iris and digits, which come with scikit-learn.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import common
-import ecrmc_report
 import numpy as np
-import parts
+from parts import Job, Part
 
 import gpuens as ge
 from gpuens.partition import average_linkage
@@ -33,70 +29,44 @@ from gpuens.similarity.mapping import map_objects, points_of
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ()
+RUNS = (2, 20)
 SETS = ("iris", "breast_wisconsin", "vs", "coil20", "semeion", "spf", "is", "pd", "mnist5000", "usps", "lr")
 LARGE = {"mnist5000", "usps", "lr"}  # whose base clusterings take long
 SHARES = (5, 10, 15, 20)  # T, in percent of N / K
+SCORES = {"NMI": "nmi", "ARI": "ari", "AC": "accuracy"}
 M = 20
 LIMIT = 1500.0  # seconds after which a measurement of Covertype is given up
 
 
-def main() -> None:
-    options = parse()
-    parts.run("ecrmc", options, PARTS, (options,), ecrmc_report, packages=PACKAGES, setting={"runs": options.runs})
-
-
-def parse() -> argparse.Namespace:
-    parser = parts.parser(__doc__, PARTS, quick="iris and digits, which come with scikit-learn")
-    parser.add_argument("--data", type=Path, help="directory of the data sets (GPUENS_DATA)")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help="which of the eleven sets")
-    parser.add_argument("--labels", type=Path, help="base clusterings of Covertype (.npy), instead of making them")
-    parser.add_argument("--runs", type=int, help="ensembles of each set (20)")
-    parser.add_argument("--runs-large", type=int, help="ensembles of mnist5000, usps and lr (as many as of the others)")
-    options = parser.parse_args()
-    options.runs = options.runs or (2 if options.quick else 20)
-    options.runs_large = options.runs_large or options.runs
-    if options.quick:
-        options.sets = ["iris"]
-    return options
-
-
-# --- the parts --------------------------------------------------------------------------------------------------------
-
-
-def sets(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
-    for name in options.sets:
-        if name not in rows:
-            row = common.in_child(
-                __file__, "repeat", name=name, data=options.data, seed=options.seed,
-                runs=options.runs_large if name in LARGE else options.runs,
-            )  # fmt: skip
-            found(name, row)
-
-
-def itself(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
-    for name in options.sets:
-        if name not in rows and name not in LARGE:
-            row = common.in_child(
-                __file__, "with_itself", name=name, data=options.data, runs=options.runs, seed=options.seed
+def of_sets(task: Any, options: Namespace) -> Iterator[Job]:
+    for name in ("iris",) if options.quick else SETS:
+        if task is repeat or name not in LARGE:
+            yield (
+                name,
+                partial(common.in_child, task, name=name, data=options.data, runs=options.runs, seed=options.seed),
             )
-            found(name, row)
 
 
-def covtype(options: argparse.Namespace, rows: common.Record, found: parts.Found) -> None:
-    name = "digits" if options.quick else "covtype"
-    for reduction in ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000", "core-groups"):
+def sets(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    return of_sets(repeat, options)
+
+
+def itself(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    return of_sets(with_itself, options)
+
+
+def covtype(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    reductions = ("sample:500",) if options.quick else ("catree:tau=0.4", "sample:20000", "core-groups")
+    for reduction in reductions:
         for method in ("ECRMC",) if options.quick else ("ECRMC", "LWEA"):
-            key = f"{method}, {reduction}"
-            if key not in rows:
-                row = common.in_child(
-                    __file__, "fit", limit=LIMIT, name=name, data=options.data, labels=options.labels, method=method,
-                    reduction=reduction, seed=options.seed,
-                )  # fmt: skip
-                found(key, row)
+            yield f"{method}, {reduction}", partial(
+                common.in_child, fit, limit=LIMIT, name="digits" if options.quick else "covtype", data=options.data,
+                labels=options.labels, method=method, reduction=reduction, seed=options.seed,
+            )  # fmt: skip
 
 
-PARTS = {"sets": sets, "self": itself, "covtype": covtype}
+PARTS = {"sets": Part(sets), "self": Part(itself), "covtype": Part(covtype)}
 
 
 # --- what the children do ---------------------------------------------------------------------------------------------
@@ -126,11 +96,11 @@ def base_clusterings(X: Any, k: int, seed: int, run: int) -> ge.Ensemble:
     return ge.generate.kmeans_ensemble(X, M, (k, most), random_state=1000 * seed + run, progress=False)
 
 
-def consensus(ensemble: ge.Ensemble, groups: ge.Reduction, coefficients: Any, k: int) -> np.ndarray:
+def consensus(groups: ge.Reduction, coefficients: Any, k: int) -> np.ndarray:
     """Return ECRMC's labels from mapping coefficients, reconstructed or not."""
     rows = groups.ensemble
     similarity = rank_correlation(coefficients)
-    return groups.expand(average_linkage(rows.codes, rows.offsets, similarity, groups.weights).cut(k))
+    return groups.expand(average_linkage(rows.codes, rows.offsets, similarity, groups.counts).cut(k))
 
 
 def incidence(ensemble: ge.Ensemble) -> Any:
@@ -144,6 +114,7 @@ def incidence(ensemble: ge.Ensemble) -> Any:
 
 
 def prepared(name: str, data: str | None, shares: tuple) -> tuple[Any, int, np.ndarray, np.ndarray]:
+    warnings.simplefilter("ignore")
     found = ge.datasets.load(name, data=data)
     k, n = found.n_classes, len(found.y)
     X = found.X.toarray() if hasattr(found.X, "toarray") else found.X
@@ -151,37 +122,36 @@ def prepared(name: str, data: str | None, shares: tuple) -> tuple[Any, int, np.n
     return found, k, *references.of(0, n)
 
 
+def add(scores: common.Record, method: str, labels: np.ndarray, y: np.ndarray) -> None:
+    row = ge.metrics.scores(labels, y)
+    for score, key in SCORES.items():
+        scores.setdefault(method, {}).setdefault(score, []).append(row[key])
+
+
 def repeat(name: str, data: str | None, runs: int, seed: int) -> common.Record:
     """Score all methods over runs, each with an ensemble of its own."""
     found, k, ids, distances = prepared(name, data, SHARES)
     n = len(found.y)
-    scores: dict[str, dict[str, list[float]]] = {}
-    seconds: list[float] = []
-    n_groups = []
-    warnings.simplefilter("ignore")
+    scores: common.Record = {}
+    seconds, n_groups = [], []
     for run in range(runs):
         ensemble = base_clusterings(found.X, k, seed, run)
         groups = ge.CoreGroups().reduce(ensemble)
-        n_groups.append(len(groups.weights))
-        labelings = {f"base {m}": ensemble.codes[:, m] for m in range(M)}
+        n_groups.append(len(groups.counts))
         for share in SHARES:
             start = time.perf_counter()
             known = Known(ids, distances, share_of(share, n, k))
-            labelings[f"T {share} %"] = consensus(ensemble, groups, map_objects(ensemble, known), k)
+            labels = consensus(groups, map_objects(ensemble, known), k)
             seconds.append(time.perf_counter() - start)
-        labelings["without"] = consensus(ensemble, groups, incidence(ensemble), k)
+            add(scores, f"T {share} %", labels, found.y)
+        add(scores, "without", consensus(groups, incidence(ensemble), k), found.y)
         for method in ("lwgp", "lwea", "eac"):
             own = {"random_state": run} if method == "lwgp" else {}
-            labelings[method.upper()] = ge.consensus(ensemble, k, method=method, **own)
-        base: dict[str, list[float]] = {}
-        for method, labels in labelings.items():
-            row = ge.metrics.scores(labels, found.y)
-            for score, key in (("NMI", "nmi"), ("ARI", "ari"), ("AC", "accuracy")):
-                if method.startswith("base"):
-                    base.setdefault(score, []).append(row[key])
-                else:
-                    scores.setdefault(method, {}).setdefault(score, []).append(row[key])
-        for score, values in base.items():
+            add(scores, method.upper(), ge.consensus(ensemble, k, method=method, **own), found.y)
+        base: common.Record = {}
+        for column in ensemble.codes.T:
+            add(base, "base", column, found.y)
+        for score, values in base["base"].items():
             scores.setdefault("base", {}).setdefault(score, []).append(float(np.mean(values)))
     return {
         "n_objects": n,
@@ -197,16 +167,13 @@ def repeat(name: str, data: str | None, runs: int, seed: int) -> common.Record:
 def with_itself(name: str, data: str | None, runs: int, seed: int) -> common.Record:
     """Score ECRMC with T = 10 % of others, and of others and the object itself."""
     found, k, ids, distances = prepared(name, data, (10,))
-    scores: dict[str, dict[str, list[float]]] = {way: {} for way in ("others", "itself")}
-    warnings.simplefilter("ignore")
+    scores: common.Record = {}
     for run in range(runs):
         ensemble = base_clusterings(found.X, k, seed, run)
         groups = ge.CoreGroups().reduce(ensemble)
-        for way, own in scores.items():
+        for way in ("others", "itself"):
             known = Known(ids, distances, ids.shape[1], itself=way == "itself")
-            row = ge.metrics.scores(consensus(ensemble, groups, map_objects(ensemble, known), k), found.y)
-            for score, key in (("NMI", "nmi"), ("ARI", "ari"), ("AC", "accuracy")):
-                own.setdefault(score, []).append(row[key])
+            add(scores, way, consensus(groups, map_objects(ensemble, known), k), found.y)
     return {"methods": scores}
 
 
@@ -220,7 +187,7 @@ def fit(name: str, data: str | None, labels: str | None, method: str, reduction:
         ensemble = ge.generate.kmeans_ensemble(found.X, M, (k, 100), random_state=seed, progress=False)
     before = common.peak_memory()
     made = ge.methods()[method.lower()](k, reduction=reduction)
-    more = {"X": found.X} if method == "ECRMC" else {}
+    more = {"features": found.X} if method == "ECRMC" else {}
     _, record = common.measured(lambda: made.fit(ensemble, **more), later=0)
     row = ge.metrics.scores(made.labels_, found.y)
     return record | {
@@ -228,15 +195,8 @@ def fit(name: str, data: str | None, labels: str | None, method: str, reduction:
         "n_objects": ensemble.n_objects,
         "n_clusters": ensemble.n_clusters,
         "k": k,
-        "rows": len(made.reduction_.weights),
+        "rows": len(made.reduction_.counts),
         "T": getattr(made, "n_neighbors_", None),
         "coefficients": int(made.mapping_.nnz) if method == "ECRMC" else None,
-        "NMI": row["nmi"],
-        "ARI": row["ari"],
-        "AC": row["accuracy"],
+        **{score: row[key] for score, key in SCORES.items()},
     }
-
-
-if __name__ == "__main__":
-    common.serve({"repeat": repeat, "with_itself": with_itself, "fit": fit})
-    main()

@@ -1,0 +1,258 @@
+"""What the CCE experiments found: every verdict is computed from the scores."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from papers import printed_by
+from papers.methods import METHODS
+from report import LEVEL, Found, compared, p_value, scored
+
+PRINTED = printed_by("cce")
+SECONDS = 60.0  # a method on 581,012 objects
+LEFT_OUT = 0.01  # share of the objects from which on it is worth asking how those left out are labelled
+SMALLER = PRINTED["sets"][:8]  # on which the paper compares object-based methods
+
+
+def mean_of(row: common.Record, method: str, score: str) -> float | None:
+    value = row["methods"][method][score]
+    return None if value is None else float(np.mean(value))
+
+
+# --- small sets -------------------------------------------------------------------------------------------------------
+
+
+def printed_gain(better: str, worse: str) -> dict[str, float | None]:
+    return {
+        score: float(np.mean(list(rows[better].values())) - np.mean(list(rows[worse].values())))
+        for score, rows in PRINTED["VIII"].items()
+    }
+
+
+CLAIMS: list[tuple[str, str, dict[str, float | None], Sequence[str]]] = [  # at least as good, as what; by how much, on
+    ("CgC", "QMI", {"AC": None, "NMI": None, "CSI": None}, PRINTED["sets"]),
+    ("OC-Ia", "CSPA", {"NMI": 0.0425, "CSI": 0.0676}, SMALLER),
+    ("OC-H", "CSPA", {"NMI": None, "CSI": None}, SMALLER),
+    ("OC-H", "OC-Ia", {"NMI": None, "CSI": None}, SMALLER),
+    ("CrC-Ia", "MCLA", printed_gain("CrC-Ia", "MCLA"), PRINTED["sets"]),
+    ("CrC-C", "MCLA", printed_gain("CrC-C", "MCLA"), PRINTED["sets"]),
+    ("CrC-C", "CrC-Ia", printed_gain("CrC-C", "CrC-Ia"), PRINTED["sets"]),
+]
+CORRELATIONS = [  # figures 8 and 10: gains against consistency and quality of the base clusterings; the paper's r
+    ("AC gain of CrC-C on CrC-Ia with the CSI of the base clusterings", "CSI", "CrC-C", "CrC-Ia", "AC", -0.96),
+    ("NMI gain of CrC-C on CrC-Ia with that CSI", "CSI", "CrC-C", "CrC-Ia", "NMI", -0.89),
+    ("AC gain of CgC on QMI with the mean AC of the base clusterings", "AC", "CgC", "QMI", "AC", -0.95),
+]
+
+
+def base_of(row: common.Record, score: str) -> float:
+    return row["base"][score] if score == "CSI" else row["base"][score][1]
+
+
+def judged(rows: common.Record) -> Iterator[common.Record]:
+    for better, worse, differences, sets in CLAIMS:
+        own = {name: rows[name] for name in sets if name in rows}
+        for score, printed in differences.items() if own else ():
+            yield compared(own, better, worse, score, single=score == "CSI") | {"theirs": printed}
+
+
+def small(rows: common.Record) -> Iterator[Found]:
+    found = list(judged(rows))
+    by_verdict: dict[str, list[str]] = {"holds": [], "the reverse": [], "undecided": []}
+    for one in found:
+        by_verdict[one["verdict"]].append(
+            f"{one['better']} ≥ {one['worse']} in {one['score']} ({one['difference']:+.3f}; {one['up']} sets up, "
+            f"{one['down']} down; p = {one['p']:.2f})"
+        )
+    holds, reverse, undecided = map(len, by_verdict.values())
+    given = [one for one in found if one["theirs"] is not None]
+    within = sum(abs(one["theirs"] - one["difference"]) <= one["reach"] for one in given)
+    counts = {"n": len(found), "holds": holds, "reverse": reverse, "undecided": undecided}
+    yield "claims", counts | {"chance": LEVEL * len(found), "given": len(given), "within": within}
+    for verdict, claims in by_verdict.items():
+        yield "verdict", {"verdict": verdict, "claims": "; ".join(claims) or "nothing"}
+    for score in ("AC", "NMI"):
+        above = (
+            f"{method} {sum(mean_of(row, method, score) >= base_of(row, score) for row in rows.values())}"
+            for method in METHODS
+        )
+        yield "base", {"score": score, "n": len(rows), "above": list(above)}
+    for what, of_base, better, worse, score, printed in CORRELATIONS:
+        from scipy import stats
+
+        base = [base_of(row, of_base) for row in rows.values()]
+        gains = [mean_of(row, better, score) / mean_of(row, worse, score) - 1 for row in rows.values()]  # eq 25
+        if len(rows) > 2 and np.ptp(base) and np.ptp(gains):
+            r, p = stats.pearsonr(base, gains)
+            yield "correlation", {"what": what, "r": r, "p": p, "paper": printed}
+
+
+def with_base(rows: common.Record, score: str) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        yield {"key": name, "base_mean": base_of(row, score), **row}
+
+
+def small_values(rows: common.Record, record: common.Record) -> common.Record:
+    fewer = {method: sum(row["methods"][method]["fewer"] for row in rows.values()) for method in METHODS}
+    return {"fewer": [f"{method} {n}" for method, n in fewer.items() if n]}
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+def documents(rows: common.Record) -> Iterator[Found]:
+    for score in ("AC", "NMI"):
+        base = np.mean([row["base"][score][1] for row in rows.values()])
+        means = [f"{m} {np.mean([mean_of(row, m, score) for row in rows.values()]):.3f}" for m in METHODS]
+        yield "means", {"score": score, "sets": list(rows), "base": base, "means": means}
+    for better in ("OC-H", "CrC-C"):
+        each = [compared(rows, better, "CgC", score) for score in ("AC", "NMI")]
+        found = [
+            f"{one['score']} {one['difference']:+.3f}, {one['verdict']} ({one['up']} sets up, {one['down']} down; "
+            f"p = {one['p']:.2f})"
+            for one in each
+        ]
+        yield "against", {"better": better, "found": found}
+
+
+def documents_values(rows: common.Record, record: common.Record) -> common.Record:
+    return {"printed": [f"{m} {' '.join(map(str, seconds))}" for m, seconds in PRINTED["X"].items()]}
+
+
+def scaling(rows: common.Record) -> Iterator[Found]:
+    if len(rows) < 2:
+        return
+    numbers = [row["n_objects"] for row in rows.values()]
+    ends = (min(rows, key=int), max(rows, key=int))
+    for method in rows[ends[0]]["methods"]:
+        seconds = [row["methods"][method]["seconds"] for row in rows.values()]
+        start, end = (" and ".join(f"{mean_of(rows[key], method, s):.3f}" for s in ("AC", "NMI")) for key in ends)
+        yield "grows", {
+            "low": min(numbers), "high": max(numbers), "method": method, "start": start, "end": end,
+            "exponent": np.polyfit(np.log(numbers), np.log(seconds), 1)[0],
+        }  # fmt: skip
+
+
+def each_method(rows: common.Record) -> Iterator[common.Record]:
+    for row in rows.values():
+        for method, found in row["methods"].items():
+            yield {"method": method, "found": found, **row}
+
+
+# --- large sets, samples, many rows -----------------------------------------------------------------------------------
+
+
+def large(rows: common.Record) -> Iterator[Found]:
+    key = max(rows, key=lambda name: rows[name]["n_objects"])
+    methods = scored({"rows": rows[key]["methods"]})
+    slowest = max(methods, key=lambda method: methods[method]["first"])
+    seconds, peak = methods[slowest]["first"], max(row["peak"] for row in methods.values())
+    found = {"seconds": seconds, "target": SECONDS, "met": seconds <= SECONDS, "peak": peak}
+    yield "slowest", {"key": key, "method": slowest, **found, **{n: rows[key][n] for n in ("n_objects", "groups")}}
+    for name, row in rows.items():
+        for method, failed in row["methods"].items():
+            if "failed" in failed:
+                yield "failed", {"key": name, "method": method, "why": failed["failed"]}
+    best = {name: max((r["AC"], m) for m, r in row["methods"].items() if "AC" in r) for name, row in rows.items()}
+    each = (
+        f"{name} {ac:.3f} ({method}; base {base_of(rows[name], 'AC'):.3f}, largest class {rows[name]['largest']:.3f})"
+        for name, (ac, method) in best.items()
+    )
+    yield "best", {"each": "; ".join(each)}
+
+
+def large_lines(rows: common.Record) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        title = f"{name}, N = {row['n_objects']:,}, k = {row['k']}, largest class {row['largest']:.3f}"
+        base = {score: " ".join(map(common.number, row["base"][score])) for score in ("AC", "NMI")}
+        first = {"worked_on": f"{row['groups']:,}", "first": row["generated"]}
+        yield {"title": title, "method": "base: max avg min", **base, **first}
+        for method, found in row["methods"].items():
+            scores = {score: common.number(found.get(score)) for score in base}
+            worked_on = found.get("failed") or f"{found['rows']:,}"
+            yield {"title": name, "method": method, **found, **scores, "worked_on": worked_on}
+
+
+def samples(rows: common.Record) -> Iterator[common.Record]:
+    return ({"key": name, **cell} for name, row in rows.items() for cell in row["cells"])
+
+
+def sampling(rows: common.Record) -> Iterator[Found]:
+    for score in ("AC", "NMI"):
+        found: dict[str, list[float]] = {}
+        for cell in samples(rows):
+            if cell["others"] >= LEFT_OUT:
+                difference = np.mean(cell["mean"][score]) - np.mean(cell["sum"][score])
+                found.setdefault(cell["key"], []).append(difference)
+        each = [
+            f"{name} {np.mean(own):+.4f} (higher {sum(d > 0 for d in own)}, lower {sum(d < 0 for d in own)})"
+            for name, own in found.items()
+        ]
+        means = [float(np.mean(own)) for own in found.values()]
+        if means:
+            yield "difference", {"score": score, "each": each, "mean": np.mean(means), "p": p_value(means)}
+
+
+def groups(rows: common.Record) -> Iterator[Found]:
+    for row in rows.values():
+        n = row["groups"]
+        for method in ("CrC-C", "OC-H"):
+            found = row["methods"].get(method, {"failed": "not run"})
+            cost = found.get("failed") or f"{found['first']:.0f} s and {common.size(found['peak'])}"
+            yield "cost", {"method": method, "n": n, "cost": cost, "square": 8 * n * n}
+
+
+def many_groups(rows: common.Record) -> Iterator[common.Record]:
+    for key, row in rows.items():
+        n = row["groups"]
+        shared = {name: row[name] for name in ("n_clusterings", "n_clusters", "k")}
+        shared |= {"key": key, "n": n, "square": 8 * n * n, "links": 4 * n * (n - 1)}
+        for method, found in row["methods"].items():
+            shown = found.get("failed") or common.seconds(found["first"])
+            yield {"method": method, "shown": shown, **found, **shared}
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+def plot(record: common.Record, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 8), dpi=110, layout="constrained")
+    axes = figure.subplot_mosaic([["small", "small"], ["quality", "seconds"]])
+    small, scaling = (scored(record["parts"].get(part, {"rows": {}})) for part in ("small", "scaling"))
+    plot_small(axes["small"], small)
+    plot_scaling(axes["quality"], axes["seconds"], scaling)
+    for ax in axes.values():
+        ax.grid(alpha=0.3)
+        if ax.has_data():
+            ax.legend(fontsize=7, ncols=2 if ax is axes["small"] else 1)
+    figure.savefig(path)
+
+
+def plot_small(ax: Any, rows: common.Record) -> None:
+    at = np.arange(len(rows))
+    for i, method in enumerate(("MCLA", "CrC-Ia", "CrC-C")):
+        x = at + 0.22 * (i - 1)
+        ours = [row["methods"][method]["AC"] for row in rows.values()]
+        printed = [PRINTED["VIII"]["AC"][method].get(name, np.nan) for name in rows]
+        ax.errorbar(x, [np.mean(v) for v in ours], [np.std(v) for v in ours], fmt=f"C{i}o", ms=4, label=method)
+        ax.plot(x, printed, f"C{i}x", ms=6, label=f"{method}, the paper's")
+    ax.plot(at, [base_of(row, "AC") for row in rows.values()], "k_", ms=26, alpha=0.4, label="base clusterings, mean")
+    ax.set_xticks(at, list(rows))
+    ax.set_ylabel("AC (mean, standard deviation over runs)")
+
+
+def plot_scaling(quality: Any, seconds: Any, rows: common.Record) -> None:
+    numbers = [row["n_objects"] for row in rows.values()]
+    for i, method in enumerate(next(iter(rows.values()), {"methods": {}})["methods"]):
+        for score, style in (("AC", "o-"), ("NMI", "s:")):
+            values = [mean_of(row, method, score) for row in rows.values()]
+            quality.plot(numbers, values, f"C{i}{style}", ms=4, label=f"{method}, {score}")
+        took = [row["methods"][method]["seconds"] for row in rows.values()]
+        seconds.loglog(numbers, took, f"C{i}o-", ms=4, label=method)
+    quality.plot(numbers, [base_of(row, "AC") for row in rows.values()], "k--", label="base clusterings, AC")
+    quality.set(xlabel="documents", ylim=(0, None))
+    seconds.set(xlabel="documents", ylabel="seconds of a consensus")

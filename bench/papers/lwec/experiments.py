@@ -1,0 +1,129 @@
+"""Repeat the LWEC paper's Tables V and VII (and III, IV) on the base clusterings its authors published.
+
+DIR holds pools/lwec_NAME.npz: ``members`` (N, 100), the pool of base clusterings, and ``y``, the classes. Each draw
+takes 10 clusterings of the pool without replacement, the same for all methods. The parts:
+
+    tables  NMI and ARI of LWEA, LWGP, EAC and HBGF, as many clusters as there are classes (Tables V and VII)
+    theta   NMI of LWEA and LWGP over θ, a quarter as many draws (Tables III and IV, 20 minutes)
+"""
+
+import math
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from papers import printed_by
+from parts import Job, Part
+
+import gpuens as ge
+
+PACKAGES = ()
+RUNS = (2, 20)  # quick, full (the paper: 100)
+SIZE = 10  # base clusterings in an ensemble
+METHODS = ("lwea", "lwgp", "eac", "hbgf")
+THETA = 0.4
+QUICK = "made up"
+
+
+def of_pools(task: Any, options: Namespace, runs: int) -> Iterator[Job]:
+    """Yield a task for each pool, those with few objects first."""
+    folder = Path(options.data or os.environ.get("GPUENS_DATA", "")) / "pools"
+    found = {path.stem.removeprefix("lwec_"): path for path in folder.glob("lwec_*.npz")}
+    if options.quick:
+        found = {QUICK: Path(QUICK)}
+    if not found:
+        sys.exit("--data (or GPUENS_DATA) must name the directory that holds pools/lwec_*.npz.")
+    for name in sorted(found, key=lambda name: len(read_pool(found[name])[1])):
+        yield name, partial(common.in_child, task, pool=found[name], runs=runs, seed=options.seed)
+
+
+def tables(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    return of_pools(score, options, options.runs)
+
+
+def theta(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    return of_pools(over_thetas, options, max(1, options.runs // 4))
+
+
+PARTS = {"tables": Part(tables), "theta": Part(theta)}
+
+
+# --- what the children do ---------------------------------------------------------------------------------------------
+
+
+def read_pool(pool: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    if str(pool) == QUICK:
+        y = np.arange(90) % 3
+        rng = np.random.default_rng(0)
+        members = np.where(rng.random((90, 20)) < 0.2, rng.integers(5, size=(90, 20)), y[:, None])
+        return members, y
+    with np.load(pool) as file:
+        return file["members"], file["y"]
+
+
+def draws(members: np.ndarray, runs: int, seed: int) -> Iterator[tuple[int, ge.Ensemble]]:
+    """Yield (draw, ensemble of SIZE clusterings of the pool); draw i is the same however many are drawn."""
+    for draw in range(runs):
+        columns = np.random.default_rng([seed, draw]).choice(members.shape[1], SIZE, replace=False)
+        yield draw, ge.Ensemble(members[:, columns])
+
+
+def nmi(labels: np.ndarray, classes: np.ndarray) -> float:
+    return ge.metrics.nmi(labels, classes, average="max")
+
+
+def score(pool: str, runs: int, seed: int) -> common.Record:
+    """Return scores and seconds of each method and draw."""
+    members, classes = read_pool(pool)
+    n_classes = len(np.unique(classes))
+    for method in METHODS:  # compiles or loads, so that the seconds are those of the work
+        ge.consensus(members[:, :SIZE], n_clusters=2, method=method)
+    found: common.Record = {method: {"nmi_max": [], "ari": [], "seconds": []} for method in METHODS}
+    for draw, ensemble in draws(members, runs, seed):
+        for method, own in found.items():
+            given: common.Record = {"theta": THETA} if method in ("lwea", "lwgp") else {}
+            given |= {"random_state": draw} if method in ("lwgp", "hbgf") else {}
+            start = time.perf_counter()
+            labels = ge.consensus(ensemble, n_clusters=n_classes, method=method, **given)
+            own["seconds"].append(time.perf_counter() - start)
+            own["nmi_max"].append(nmi(labels, classes))
+            own["ari"].append(ge.metrics.ari(labels, classes))
+    return {"methods": found}
+
+
+def over_thetas(pool: str, runs: int, seed: int) -> common.Record:
+    """Return {method: {"true_k" or "best_k": {θ: mean NMI}}}; the best k is sought for each draw."""
+    members, classes = read_pool(pool)
+    n_classes, largest = len(np.unique(classes)), math.isqrt(len(classes))
+    multiples = {min(max(2, round(n_classes * f)), largest) for f in (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)}
+    found: common.Record = {method: {"true_k": {}, "best_k": {}} for method in ("lwea", "lwgp")}
+    for draw, ensemble in draws(members, runs, seed):
+        for theta in printed_by("lwec")["thetas"]:
+            lwea = ge.LWEA(n_clusters=2, theta=theta).fit(ensemble)
+            scores = {
+                "lwea": {
+                    k: nmi(lwea.reduction_.expand(lwea.dendrogram_.cut(k)), classes) for k in range(2, largest + 1)
+                },
+                "lwgp": lwgp_scores(ensemble, classes, theta, multiples, draw),
+            }
+            for method, by_k in scores.items():
+                found[method]["true_k"].setdefault(str(theta), []).append(by_k[n_classes])
+                found[method]["best_k"].setdefault(str(theta), []).append(max(by_k.values()))
+    means = {
+        method: {which: {theta: float(np.mean(values)) for theta, values in own.items()} for which, own in row.items()}
+        for method, row in found.items()
+    }
+    return {"runs": runs, "methods": means}
+
+
+def lwgp_scores(
+    ensemble: ge.Ensemble, classes: np.ndarray, theta: float, ks: Iterable[int], draw: int
+) -> dict[int, float]:
+    return {k: nmi(ge.LWGP(k, theta=theta, random_state=draw).fit_predict(ensemble), classes) for k in ks}

@@ -1,0 +1,80 @@
+"""What came of the LWEC paper's tables: every verdict is computed from the scores."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import common
+import numpy as np
+from papers import printed_by
+from report import Found, scored
+
+PRINTED = printed_by("lwec")
+SCORES = {"nmi_max": "V", "ari": "VII"}
+CURVES = {"lwea": "III", "lwgp": "IV"}
+TOLERANCE = 1.5  # of the paper's standard deviations
+
+
+def against_paper(rows: common.Record, score: str) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        for method, scores in row["methods"].items():
+            values = scores[score]
+            cell = PRINTED[SCORES[score]]["true_k"][method.upper()].get(name)
+            found = {"key": name, "method": method.upper(), "ours": f"{np.mean(values):.3f}"}
+            found["ours"] += f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+            found["theirs"] = "not readable"
+            if cell is not None:
+                found["theirs"] = f"{cell[0]:.3f} ± {f'{cell[1]:.3f}' if len(cell) > 1 else '?'}"
+            if cell is not None and len(cell) > 1:
+                found["distance"] = (np.mean(values) - cell[0]) / cell[1]
+                found["within"] = abs(found["distance"]) <= TOLERANCE
+                found["verdict"] = "yes" if found["within"] else "**no**"
+            yield found
+
+
+def tables(rows: common.Record) -> Iterator[Found]:
+    for score, title in (("nmi_max", "NMI, Table V"), ("ari", "ARI, Table VII")):
+        verdicts = [one.get("within") for one in against_paper(rows, score)]
+        known = [within for within in verdicts if within is not None]
+        counts = {"within": sum(known), "known": len(known), "lost": len(verdicts) - len(known)}
+        yield "within", {"title": title, "tolerance": TOLERANCE, **counts}
+
+
+def theta_values(rows: common.Record, record: common.Record) -> common.Record:
+    return {"runs": next(iter(rows.values()))["runs"]}
+
+
+def curves(rows: common.Record, method: str) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        yield {"key": name, "k": "paper", "values": PRINTED[CURVES[method]].get(name, [])}
+        for which in ("true", "best"):
+            values = list(row["methods"][method][f"{which}_k"].values())
+            yield {"key": name, "k": f"ours, {which} k", "values": values}
+
+
+def plot(record: common.Record, path: Path) -> None:
+    """Draw NMI over θ, ours and the paper's, a column for each data set."""
+    from matplotlib.figure import Figure
+
+    rows = scored(record["parts"].get("theta", {"rows": {}}))
+    if not rows:
+        return
+    styles = {"ours, best k": "C0o-", "ours, true k": "C0o:", "paper": "C1s-"}
+    figure = Figure(figsize=(2.6 * len(rows), 5.2), dpi=110, layout="constrained")
+    axes = figure.subplots(2, len(rows), sharex=True, squeeze=False)
+    for method, across in zip(CURVES, axes, strict=True):
+        for ax, name in zip(across, rows, strict=True):
+            for one in curves({name: rows[name]}, method):
+                at = PRINTED["thetas"][: len(one["values"])]
+                ax.semilogx(at, one["values"], styles[one["k"]], markersize=4, label=one["k"])
+            ax.set_title(f"{name}, {method.upper()}", fontsize=9)
+            ax.set_xticks(
+                PRINTED["thetas"], ["" if t in (0.6, 0.8) else f"{t:g}" for t in PRINTED["thetas"]], fontsize=7
+            )
+            ax.minorticks_off()
+            ax.tick_params(axis="y", labelsize=7)
+            ax.grid(alpha=0.3)
+        across[0].set_ylabel("NMI (max)", fontsize=8)
+    for ax in axes[1]:
+        ax.set_xlabel("θ", fontsize=8)
+    axes[0, 0].legend(fontsize=7)
+    figure.savefig(path)
