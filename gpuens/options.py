@@ -90,12 +90,14 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 def options(kind: Callable) -> dict[str, Option]:
-    """Return the parameters of a class or function by name, with what its docstring says of each."""
+    """Return the parameters of a class or function by name, with what its docstring, or a base's, says of each."""
     try:
         parameters = inspect.signature(kind, eval_str=True).parameters
     except NameError:  # annotations that only a type checker can look up
         parameters = inspect.signature(kind).parameters
-    meanings = _meanings(inspect.getdoc(kind) or "")
+    meanings: dict[str, tuple[str, str]] = {}
+    for base in reversed(getattr(kind, "__mro__", (kind,))):  # a class need not say again what its base says
+        meanings |= _meanings(inspect.cleandoc(base.__doc__ or ""))
     return {
         name: Option(name, parameter.annotation, parameter.default, *meanings.get(name, ()))
         for name, parameter in parameters.items()

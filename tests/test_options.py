@@ -34,6 +34,22 @@ class Square:
         self.given = side, first, second, plain, more
 
 
+class Cube(Square):
+    """A square of squares.
+
+    Parameters
+    ----------
+    first
+        Another one.
+    """
+
+
+def test_a_class_need_not_say_again_what_its_base_says():
+    own, base = options(Cube), options(Square)
+    assert own["first"].meaning == "Another one."
+    assert [own[name] for name in own if name != "first"] == [base[name] for name in base if name != "first"]
+
+
 KINDS = {"square": Square, "point": object}
 
 

@@ -1,4 +1,4 @@
-"""WEAC: linkage on co-association, in which each clustering counts by how well it agrees with the others."""
+"""WEAC (Huang, Lai & Wang, Neurocomputing 170, 2015): linkage on co-association weighted by agreement."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,11 @@ from gpuens.similarity import Coassociation, Diagonal, Measure
 class WEAC(Consensus):
     """Weighted evidence accumulation: S = diag(w) / Σ w, with w_m = (CAI_m / max CAI)^β and CAI_m the mean NMI.
 
-    ``beta`` ≥ 0 says how much agreement is worth; the other parameters and the attributes are those of `gpuens.EAC`.
-    ``weights_`` (n_clusterings,) is w. Huang, Lai & Wang, Neurocomputing 170 (2015) 240-250.
+    Parameters
+    ----------
+    beta : float from 0 to 9
+        How much agreement is worth.
+    linkage, distance_threshold : those of `gpuens.EAC`, as are the attributes; ``weights_`` (n_clusterings,) is w
 
     >>> import gpuens as ge
     >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()
@@ -42,8 +45,6 @@ class ByAgreement(Measure):
     def __call__(self, rows: Any, features: Any = None) -> Diagonal:
         agreement = contingency.agreement(rows, average="max")
         others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1
-        weights = np.maximum(others / max(others.max(), 1e-300), 1e-9) ** checks.check_between(
-            self.beta, "beta", 0.0, 9.0
-        )
+        weights = np.maximum(others / max(others.max(), 1e-300), 1e-9) ** checks.check_between(self.beta, "beta", 0, 9)
         found = Coassociation(weights)(rows)
         return Diagonal(found.weights, found.offsets, weights=weights)
