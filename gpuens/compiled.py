@@ -12,10 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 import numba
+from numba.core import extending, types
 from numba.core.caching import FunctionCache
 from numba.misc.appdirs import AppDirs
 
 from gpuens import checks
+
+__all__ = ["KEEPS", "extending", "intrinsic", "njit", "types"]
+
+intrinsic: Any = extending.intrinsic  # what it makes is called with fewer arguments than it is written with
 
 
 class _Cache(FunctionCache):

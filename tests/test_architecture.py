@@ -31,7 +31,7 @@ LAYERS = [
     {"ensemble", "features", "soft_ensemble"},
     {"tables", "arrays", "annotated"},
     {"columns", "fields"},
-    {"checks", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled"},
+    {"checks", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled", "lanes"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

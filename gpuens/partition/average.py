@@ -23,7 +23,8 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.ensemble import codes_dtype
 from gpuens.incidence import cluster_sums
-from gpuens.partition import general_regions
+from gpuens.lanes import LANES
+from gpuens.partition import general_regions, row_regions
 from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
@@ -31,11 +32,13 @@ from gpuens.partition.regions import (
     BoundingWeights,
     Regions,
     bounding_weights,
+    clear,
+    lay_out,
     make_room,
     merge_histograms,
     regions_of,
     search,
-    similarity_of,
+    similarity_to,
 )
 from gpuens.partition.work import Work
 
@@ -96,7 +99,7 @@ def average_linkage(
         lists = nearest_lists(index, n_listed)
         work.comparisons += index.comparisons
         bounding = bounding_weights(cluster_weights, device=device)
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index.order)
+        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index)
     nothing = xp.empty(0, dtype=np.int64)
     merges = [(nothing, nothing, xp.empty(0))]
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
@@ -148,7 +151,8 @@ def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "c
     checks.check_memory(
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
         + n_rows * (32 * n_clusterings + 80)
-        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0),
+        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
+        + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters),  # searches by rows
         devices.memory_budget(device),
         f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
         "reduce the rows first, reduction=CATree(…) or Sample(…)"
@@ -172,7 +176,7 @@ class _Rounds:
         work: Work,
         device: str,
         bounding: BoundingWeights | None = None,
-        order: Any = None,
+        index: Any = None,
     ) -> None:
         n_rows = len(lists.ids)
         xp = devices.namespace(device)
@@ -181,7 +185,9 @@ class _Rounds:
         self.regions = regions
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # of searches by weights
-        self.order = xp.arange(n_rows) if order is None else order
+        self.index = index
+        self.order = xp.arange(n_rows) if index is None else index.order
+        self.unscreened = 0  # up to so many active regions the screen is known to be of no use
         self.n_clusterings = n_clusterings
         self.work = work
         self.device = device
@@ -248,10 +254,29 @@ class _Rounds:
 
     def _search(self, queries: Any) -> None:
         """List anew the nearest of all active regions for each of ``queries``."""
-        self.work.comparisons += search(
-            queries, self._alike(), self.regions, self.weights, self.bounding, self.n_clusterings, self.whole,
-            self.lists, device=self.device,
+        alike, n_rows = self._alike(), len(self.nearest)
+        n_entries = int(self.regions.length[alike].sum())
+        by_rows = len(alike) <= self.unscreened < 2 * len(alike)
+        if by_rows and row_regions.worthwhile(len(queries), n_entries, (n_rows, self.n_clusterings)):
+            self.work.comparisons += row_regions.search_rows(
+                queries, alike, self._region_of_rows(), self.index, self.regions, self.weights, self.n_clusterings,
+                self.lists,
+            )  # fmt: skip
+            return
+        compared = search(
+            queries, alike, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
+            device=self.device,
         )  # fmt: skip
+        self.work.comparisons += compared
+        useless = self.device == "cpu" and compared > 0.9 * n_entries * len(queries)
+        self.unscreened = len(alike) if useless else 0
+
+    def _region_of_rows(self) -> Any:
+        """Return (G,) the region that each row has become part of."""
+        region = self.into
+        while (region != (further := region[region])).any():
+            region = further
+        return region
 
     def _alike(self) -> Any:
         """Return the active regions with like ones side by side, as the tiles of a search want them."""
@@ -382,12 +407,23 @@ def _update(
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_listed = ids.shape[1]
+    # the histogram of the region at hand: by weights (N_c,), unless there are too many clusters to begin with zeros
+    dense = weights.ndim == 1 and len(weights) <= 256 * (stop - start)
+    held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
+    nobody = held[:0]
     pooled = np.empty(2 * n_listed, dtype=np.int64)
     ties = np.empty(n_listed, dtype=np.uint64)
     for a in active[start:stop]:
         if partner[a] < 0:
             if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
                 nearest[a] = UNKNOWN
+            changed = 0
+            for s in range(n_listed):
+                changed += ids[a, s] >= 0 and partner[into[ids[a, s]]] >= 0
+            lay = changed > 2 and len(held) > 0  # else not worth it
+            if lay:
+                lay_out(regions, a, held)
+            near = held if lay else nobody
             kept = 0
             while kept < n_listed and ids[a, kept] >= 0 and partner[into[ids[a, kept]]] < 0:
                 kept += 1  # as it is
@@ -405,8 +441,10 @@ def _update(
                     seen = seen or ids[a, earlier] == new
                 if not seen:
                     ids[a, kept] = new
-                    similarities[a, kept] = similarity_of(regions, weights, n_clusterings, a, new)
+                    similarities[a, kept] = similarity_to(regions, near, weights, n_clusterings, a, new)
                     kept += 1
+            if lay:
+                clear(regions, a, held)
             for s in range(kept, n_listed):
                 ids[a, s] = -1
             continue
@@ -432,8 +470,10 @@ def _update(
         for s in range(n_listed):
             ids[a, s] = -1
         listed = 0
+        if len(held):
+            lay_out(regions, a, held)
         for p in range(n_pooled):
-            similarity = similarity_of(regions, weights, n_clusterings, a, pooled[p])
+            similarity = similarity_to(regions, held, weights, n_clusterings, a, pooled[p])
             tie = pair_hash(a, pooled[p])
             dropped, dropped_tie = nothing, NO_HASH
             if listed == n_listed:
@@ -445,6 +485,8 @@ def _update(
                 dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
             if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
                 bound[a], bound_hash[a] = dropped, dropped_tie
+        if len(held):
+            clear(regions, a, held)
 
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------

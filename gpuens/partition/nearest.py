@@ -8,8 +8,10 @@ screen saves:
   are smaller than a tile come last in that order. For a query the most that any row of a tile can reach is
   Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
   Only tiles whose bound reaches the K-th best similarity so far are compared.
-- Comparisons run on byte lanes: weights are rounded up to small integers, so the sums are upper bounds too (and exact
-  with unit weights), and only rows that pass are scored in float64.
+- On the CPU 64 rows that stand side by side are searched for together (`gpuens.partition.comparisons`), in tiles that
+  any of them wants.
+- Weights are rounded up to small integers, so the sums are upper bounds too (and exact with unit weights), and only
+  rows that pass are scored in float64.
 
 Tiles are visited in falling bands of their bounds, because good neighbours found early make the screen sharp.
 """
@@ -21,10 +23,13 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
+from gpuens.lanes import LANES, lowest, reaching
+from gpuens.partition.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 
 TILE = 64
 SORTED_BY = 8  # clusterings
+BATCH = 16  # tiles that one table is filled for, where there is none of all clusterings
 WARPS = 4  # in a block of a GPU
 
 
@@ -55,20 +60,32 @@ class NearestIndex:
     """Finds the nearest others of rows of ``codes`` (G, M), which are distinct and in lexicographic order.
 
     ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
-    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
+    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's and those
+    of rows that have not wanted a tile included.
     """
 
     device = "cpu"
 
     def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
         self.codes = codes
-        self.offsets = offsets
-        self.cluster_weights = cluster_weights
         self.sizes = sizes
         self.order = likeness_order(codes, offsets)
-        self.tiles = _tiles(codes, self.order)
-        self.present = _present(self.tiles, offsets)
-        self.units, self.scale = _integer_weights(cluster_weights, offsets)
+        self.place = np.empty_like(self.order)
+        self.place[self.order] = np.arange(len(codes))
+        self.exact = cluster_weights.dtype.kind == "i"
+        units, self.scale = _integer_weights(cluster_weights, offsets)
+        # a missing label is one more cluster of each clustering, of weight 0
+        self.starts = offsets + np.arange(len(offsets))
+        self.weights = np.insert(cluster_weights, offsets[1:], 0)
+        self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact else np.uint16)
+        self.rows = np.empty(codes.shape, dtype=codes.dtype)
+        self.present = np.zeros((len(self.units), -(-len(codes) // TILE)), dtype=np.uint8)
+        tile = np.arange(len(codes)) // TILE
+        for m, n_clusters in enumerate(np.diff(offsets).tolist()):
+            labels = np.minimum(codes[:, m], n_clusters)[self.order]
+            self.rows[:, m] = labels
+            self.present[labels + self.starts[m], tile] = 1
+        self.chunks = chunks_of(self.starts, self.units.itemsize)
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Lists) -> None:
@@ -77,16 +94,20 @@ class NearestIndex:
         ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
         ``least[i]``, which is what lets the screen begin sharp.
         """
-        of_tile = _component_of_tiles(component[self.order])
+        component = component[self.order]
+        of_tile = _component_of_tiles(component)
+        places = self.place[queries]
+        alike = np.argsort(places)
+        places, least = places[alike], least[alike]
 
         def work(start: int, stop: int) -> int:
+            some = slice(start * LANES, stop * LANES)
             return _search(
-                np.ascontiguousarray(self.codes[queries[start:stop]]), queries[start:stop], least[start:stop],
-                component, of_tile, self.order, self.tiles, self.present, self.offsets, self.cluster_weights,
-                self.units, self.scale, self.sizes, lists.ids, lists.similarities, lists.bound, lists.bound_hash,
+                places[some], least[some], component, of_tile, self.order, self.rows, self.starts, self.chunks,
+                self.present, self.units, self.weights, self.exact, self.scale, self.sizes, *lists,
             )  # fmt: skip
 
-        self.comparisons += sum(devices.over_ranges(work, len(queries), grain=64))
+        self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
 
 
 @kernels.primitive
@@ -106,12 +127,12 @@ def nearest_lists(index: Any, n_listed: int) -> Lists:
     """Return the ``n_listed`` nearest others of every row."""
     n_rows, xp = len(index.codes), devices.namespace(index.device)
     lists = Lists.empty(n_rows, n_listed, index.device)
-    everything = xp.arange(n_rows)
+    component = xp.arange(n_rows)
     at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
     with progress.bar(total=n_rows, description="nearest rows") as shown:
         for start in range(0, n_rows, at_once):
-            queries = everything[start : start + at_once]
-            index.search(queries, everything, xp.zeros(len(queries)), lists)
+            queries = index.order[start : start + at_once]  # like ones together
+            index.search(queries, component, xp.zeros(len(queries)), lists)
             shown.update(len(queries))
     return lists
 
@@ -194,18 +215,6 @@ def _component_of_tiles(component: Any) -> Any:
     return np.where((in_tiles == in_tiles[:, :1]).all(axis=1), in_tiles[:, 0], -1)
 
 
-def _present(tiles: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return (N_c, n_tiles) uint8: whether a cluster has a row in a tile."""
-    missing = np.iinfo(tiles.dtype).max
-    present = np.zeros((int(offsets[-1]), len(tiles)), dtype=np.uint8)
-    columns = np.arange(len(tiles))[:, None]
-    for m in range(tiles.shape[1]):
-        labels = tiles[:, m, :]
-        known = labels != missing
-        present[labels[known] + offsets[m], np.broadcast_to(columns, labels.shape)[known]] = 1
-    return present
-
-
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
     """Return weights as small integers, rounded up at ``scale`` units a 1.0, such that M of them fit the dtype."""
     n_clusterings = len(offsets) - 1
@@ -218,98 +227,141 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True)
 def _search(
-    rows, queries, least, component, of_tile, order, tiles, present, offsets, weights, units, scale, sizes,
+    places, least, component, of_tile, order, rows, starts, chunks, present, units, weights, exact, scale, sizes,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_tiles, n_clusterings, _ = tiles.shape
-    n_rows, n_listed = ids.shape
-    missing = tiles.dtype.type(-1)
-    exact = scale == 1.0  # unit weights: the integer score is the similarity, times M
+    n_tiles, n_chunks = present.shape[1], len(chunks) - 1
+    n_rows, n_clusterings = rows.shape
+    n_listed = ids.shape[1]
     to_score = n_clusterings * scale * (1.0 - 1e-9)  # rounding must not lift a floor above a score that ties with it
-    reach = np.empty(n_tiles, dtype=units.dtype)
-    score = np.empty(TILE, dtype=units.dtype)
-    clustering = np.empty(n_clusterings, dtype=np.int64)
-    ties = np.empty(n_listed, dtype=np.uint64)
+    widest = 0
+    for c in range(n_chunks):
+        widest = max(widest, starts[chunks[c + 1]] - starts[chunks[c]])
+    table = np.zeros((widest, LANES), dtype=units.dtype)
+    reach = np.empty((LANES, n_tiles), dtype=np.uint16)
+    floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly
+    low = np.empty(LANES, dtype=np.uint16)
+    limits = np.empty(LANES, dtype=np.uint16)
+    listed = np.empty(LANES, dtype=np.int64)
+    ties = np.empty((LANES, n_listed), dtype=np.uint64)
+    wanted = np.empty(n_tiles, dtype=np.bool_)
+    visited = np.empty(n_tiles, dtype=np.bool_)
+    batch = np.empty(1 if n_chunks == 1 else BATCH, dtype=np.int64)
+    sums = np.empty((len(batch) * TILE, LANES), dtype=np.uint16)
     compared = 0
-    for i in range(len(queries)):
-        q = queries[i]
-        row = rows[i]
-        known = 0
-        for m in range(n_clusterings):
-            if row[m] != missing:
-                clustering[known] = m
-                known += 1
-        for t in range(n_tiles):
-            reach[t] = 0
-        for s in range(known):
-            cluster = offsets[clustering[s]] + row[clustering[s]]
-            unit = units[cluster]
-            occurs = present[cluster]
+    for first in range(0, len(places), LANES):
+        width = min(LANES, len(places) - first)
+        own = places[first : first + width]
+        for j in range(width):
+            q = order[own[j]]
             for t in range(n_tiles):
-                reach[t] += occurs[t] * unit
-        compared += known * n_tiles
-        best_reach = 0
+                reach[j, t] = 0
+            for m in range(n_clusterings):
+                cluster = starts[m] + rows[own[j], m]
+                unit = units[cluster]
+                if unit > 0:
+                    occurs = present[cluster]
+                    for t in range(n_tiles):
+                        reach[j, t] += occurs[t] * unit
+                    compared += n_tiles
+            best = 0
+            for t in range(n_tiles):
+                if of_tile[t] == component[own[j]]:
+                    reach[j, t] = 0
+                best = max(best, reach[j, t])
+            for s in range(n_listed):
+                ids[q, s] = -1
+                similarities[q, s] = 0.0
+            listed[j] = 0
+            floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
+            low[j] = best - best // 4
         for t in range(n_tiles):
-            best_reach = max(best_reach, reach[t])
+            visited[t] = False
+        if n_chunks == 1:
+            _fill(table, own, rows, starts, 0, n_clusterings, units, True)
 
-        for s in range(n_listed):
-            ids[q, s] = -1
-            similarities[q, s] = 0.0
-        listed = 0
-        floor = max(1, int(least[i] * to_score + 1e-9))  # the integer score that is worth scoring exactly
-        high = best_reach + 1
-        low = best_reach - best_reach // 4
-        while high > floor:
-            low = max(low, floor)
-            for t in range(n_tiles):
-                if reach[t] < low or reach[t] >= high or reach[t] < floor or of_tile[t] == component[q]:
-                    continue
-                tile = tiles[t]
-                for j in range(TILE):
-                    score[j] = 0
-                for s in range(known):
-                    m = clustering[s]
-                    label = row[m]
-                    unit = units[offsets[m] + label]
-                    column = tile[m]
-                    for j in range(TILE):
-                        score[j] += (column[j] == label) * unit
-                compared += known * TILE
-                top = 0
-                for j in range(TILE):
-                    top = max(top, score[j])
-                if top < floor:
-                    continue
-                for j in range(TILE):
-                    if score[j] < floor or t * TILE + j >= n_rows:
-                        continue
-                    r = order[t * TILE + j]
-                    if component[r] == component[q]:
-                        continue
-                    tie = pair_hash(q, r)
-                    if exact and listed == n_listed and score[j] == floor and tie >= ties[n_listed - 1]:
-                        continue
-                    pairs = sizes[q] * sizes[r]
-                    numerator = weights[0] * 0
-                    for s in range(known):
-                        m = clustering[s]
-                        if tile[m, j] == row[m]:
-                            numerator += weights[offsets[m] + row[m]] * pairs
-                    similarity = numerator / (pairs * n_clusterings)
-                    if similarity < least[i]:
-                        continue
-                    last = n_listed - 1
-                    if listed == n_listed and not comes_before(similarity, tie, similarities[q, last], ties[last]):
-                        continue
-                    listed = insert(ids[q], similarities[q], ties, listed, r, similarity, tie)
-                    if listed == n_listed:
-                        floor = max(floor, int(similarities[q, n_listed - 1] * to_score + 1e-9))
-            high = low
-            low = min(high - 1, high - high // 4)
-        if listed == n_listed:
-            bound[q] = similarities[q, n_listed - 1]
-            bound_hash[q] = ties[n_listed - 1]
-        else:
-            bound[q] = least[i]
-            bound_hash[q] = NO_HASH
+        more = True
+        while more:
+            more = False
+            for j in range(width):
+                limits[j] = max(low[j], floor[0, j])
+            t = 0
+            while t < n_tiles:
+                n_batch = 0
+                while t < n_tiles and n_batch < len(batch):
+                    if t % SEGMENT == 0:
+                        mark_wanted(wanted, reach, width, limits, t, min(t + SEGMENT, n_tiles))
+                    if wanted[t] and not visited[t]:
+                        visited[t] = True
+                        batch[n_batch] = t
+                        n_batch += 1
+                    t += 1
+                if n_batch == 0:
+                    break
+                for c in range(n_chunks):
+                    begin, end = chunks[c], chunks[c + 1]
+                    if n_chunks > 1:
+                        _fill(table, own, rows, starts, begin, end, units, True)
+                    for b in range(n_batch):
+                        at = batch[b] * TILE
+                        count = min(TILE, n_rows - at)
+                        label_scores(rows, at, count, starts, begin, end, table, sums, b * TILE)
+                    if n_chunks > 1:
+                        _fill(table, own, rows, starts, begin, end, units, False)
+                compared += n_batch * TILE * n_clusterings * width
+                for b in range(n_batch):
+                    at = batch[b] * TILE
+                    count = min(TILE, n_rows - at)
+                    for i in range(count):
+                        hits = reaching(sums, b * TILE + i, floor)
+                        while hits:
+                            j = lowest(hits)
+                            hits &= hits - np.uint64(1)
+                            p = own[j]
+                            if component[at + i] == component[p]:
+                                continue
+                            q, r = order[p], order[at + i]
+                            score = sums[b * TILE + i, j]
+                            tie, last = pair_hash(q, r), n_listed - 1
+                            full = listed[j] == n_listed
+                            if exact and full and score == floor[0, j] and tie >= ties[j, last]:
+                                continue
+                            pairs = sizes[q] * sizes[r]
+                            numerator = weights[0] * 0
+                            if exact:
+                                numerator += pairs * score
+                            else:
+                                for m in range(n_clusterings):
+                                    if rows[p, m] == rows[at + i, m]:
+                                        numerator += weights[starts[m] + rows[p, m]] * pairs
+                            similarity = numerator / (pairs * n_clusterings)
+                            if similarity < least[first + j]:
+                                continue
+                            if full and not comes_before(similarity, tie, similarities[q, last], ties[j, last]):
+                                continue
+                            listed[j] = insert(ids[q], similarities[q], ties[j], listed[j], r, similarity, tie)
+                            if listed[j] == n_listed:
+                                floor[0, j] = max(floor[0, j], int(similarities[q, last] * to_score + 1e-9))
+                                limits[j] = max(low[j], floor[0, j])
+            for j in range(width):
+                if low[j] > floor[0, j]:
+                    more = True
+                    low[j] = min(low[j] - 1, low[j] - low[j] // 4)
+
+        if n_chunks == 1:
+            _fill(table, own, rows, starts, 0, n_clusterings, units, False)
+        for j in range(width):
+            q = order[own[j]]
+            full = listed[j] == n_listed
+            bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
+            bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True)
+def _fill(table, places, rows, starts, begin, end, units, on):
+    """Write what the clusters of each lane's row are worth into a table, or zeros."""
+    for j in range(len(places)):
+        for m in range(begin, end):
+            cluster = starts[m] + rows[places[j], m]
+            table[cluster - starts[begin], j] = units[cluster] if on else 0

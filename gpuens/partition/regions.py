@@ -15,6 +15,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.lanes import FLOAT_LANES, lowest, reaching
+from gpuens.partition.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.nearest import Lists
 from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
 
@@ -169,6 +171,45 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     return total / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
+@njit(cache=True, nogil=True)
+def lay_out(regions, a, held):
+    """Write the histogram of a region into ``held`` (N_c,)."""
+    clusters, counts = regions.clusters, regions.counts
+    for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
+        held[clusters[e]] = counts[e]
+
+
+@njit(cache=True, nogil=True)
+def clear(regions, a, held):
+    """Write zeros where `lay_out` has written."""
+    clusters = regions.clusters
+    for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
+        held[clusters[e]] = 0
+
+
+@njit(cache=True, nogil=True)
+def shared(clusters, counts, begin, end, held, weights):
+    """Return Σ_c w_c n_A[c] n_R[c] of A, whose histogram is ``held``, and R, whose entries are begin … end."""
+    total = weights[0] * 0
+    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
+        count = held[clusters[e]]
+        if count != 0:
+            total += weights[clusters[e]] * (np.int64(count) * np.int64(counts[e]))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def similarity_to(regions, held, weights, n_clusterings, a, b):
+    """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
+    if weights.ndim == 2:  # known when this is compiled
+        return similarity_of(regions, weights, n_clusterings, a, b)
+    begin, length = regions.start[b], regions.length[b]
+    if len(held) == 0 or length > 8 * regions.length[a]:
+        return similarity_of(regions, weights, n_clusterings, a, b)
+    total = shared(regions.clusters, regions.counts, begin, begin + length, held, weights)
+    return total / (regions.size[a] * regions.size[b] * n_clusterings)
+
+
 class BoundingWeights(NamedTuple):
     """Weights that bound similarities from above: at least ``unit`` times the true ones, but for their rounding.
 
@@ -198,25 +239,28 @@ def search(
 
     No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M,
     w being ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are visited in falling
-    bands of that bound, and not at all where it is under the last entry of a full list. With unit weights (``whole``)
-    the sum of products is the numerator itself; otherwise it is rounded in another order than the exact one, so that
-    what may enter a list is scored again.
+    bands of that bound, and not at all where it is under the last entry of a full list. Regions of a tile are compared
+    with 16 queries at once by ``bounding`` too, and what may enter a list is scored exactly. A list that was full names
+    active regions at their similarities: what is under its last entry need not be looked at.
     """
     entries = len(queries) * int(regions.length[active].sum())  # to look at without ceilings, which are to save work
     tile, n_tiles = _tiles(len(active), len(weights), min(CEILINGS, entries))
     ceilings = np.zeros((len(weights), n_tiles), dtype=bounding.weights.dtype)
+    place = np.empty(len(regions.length), dtype=np.int64)
+    place[active] = np.arange(len(active))
+    queries = queries[np.argsort(place[queries])]  # like ones together
 
     def raise_range(start: int, stop: int) -> None:
         _raise_ceilings(start, stop, active, tile, regions, ceilings)
 
     def search_range(start: int, stop: int) -> int:
         return _search(
-            start, stop, queries, active, tile, ceilings, regions, weights, *bounding, n_clusterings, whole,
-            lists.ids, lists.similarities, lists.bound, lists.bound_hash,
+            queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
+            n_clusterings, *lists,
         )  # fmt: skip
 
     devices.over_ranges(raise_range, n_tiles, grain=32)
-    return sum(devices.over_ranges(search_range, len(queries), grain=8))
+    return sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES)))
 
 
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
@@ -237,81 +281,107 @@ def _raise_ceilings(start, stop, active, tile, regions, ceilings):
 
 @njit(cache=True, nogil=True)
 def _search(
-    start, stop, queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings, whole,
+    queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_tiles = ceilings.shape[1]
+    n_clusters, n_tiles = ceilings.shape
     n_listed = ids.shape[1]
-    query = np.zeros(len(weights))
-    held = np.zeros(len(weights), dtype=np.int64)
-    reach = np.empty(n_tiles, dtype=ceilings.dtype)
-    ties = np.empty(n_listed, dtype=np.uint64)
+    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    start, length, size = regions.start, regions.length, regions.size
+    dtype = ceilings.dtype.type
+    table = np.zeros((n_clusters, FLOAT_LANES), dtype=ceilings.dtype)
+    held = np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype)
+    reach = np.empty((FLOAT_LANES, n_tiles), dtype=ceilings.dtype)
+    floor = np.empty((1, FLOAT_LANES), dtype=ceilings.dtype)  # the score or reach that is worth scoring exactly
+    low = np.empty(FLOAT_LANES, dtype=ceilings.dtype)
+    limits = np.empty(FLOAT_LANES, dtype=ceilings.dtype)
+    lowered = np.empty(FLOAT_LANES)
+    listed = np.empty(FLOAT_LANES, dtype=np.int64)
+    ties = np.empty((FLOAT_LANES, n_listed), dtype=np.uint64)
+    wanted = np.empty(n_tiles, dtype=np.bool_)
+    visited = np.empty(n_tiles, dtype=np.bool_)
+    sums = np.empty((1, FLOAT_LANES), dtype=ceilings.dtype)
+    smallest = dtype(np.finfo(ceilings.dtype).tiny)
     compared = 0
-    for i in range(start, stop):
-        a = queries[i]
-        begin, end = regions.start[a], regions.start[a] + regions.length[a]
-        for t in range(n_tiles):
-            reach[t] = 0.0
-        for e in range(begin, end):
-            cluster = regions.clusters[e]
-            query[cluster] = weights[cluster] * regions.counts[e]
-            held[cluster] = regions.counts[e]
-            share = ceilings.dtype.type(bounding[cluster] * (regions.counts[e] / regions.size[a]))
-            ceiling = ceilings[cluster]
+    for first in range(0, len(queries), FLOAT_LANES):
+        width = min(FLOAT_LANES, len(queries) - first)
+        for j in range(width):
+            a = queries[first + j]
+            begin, end = start[a], start[a] + length[a]
             for t in range(n_tiles):
-                reach[t] += share * ceiling[t]
-        compared += regions.length[a] * n_tiles
-        best = 0.0
+                reach[j, t] = 0.0
+            for e in range(begin, end):
+                cluster = clusters[e]
+                share = dtype(bounding[cluster] * (counts[e] / size[a]))
+                table[cluster, j] = share
+                held[j, cluster] = counts[e]
+                for t in range(n_tiles):
+                    reach[j, t] += share * ceilings[cluster, t]
+            compared += length[a] * n_tiles
+            best = dtype(0.0)
+            for t in range(n_tiles):
+                best = max(best, reach[j, t])
+            # lower by all that sums of float32 can be off by
+            lowered[j] = unit * n_clusterings * (1.0 - 2e-6 - 1.2e-7 * length[a])
+            low[j] = dtype(0.75) * best
+            least = np.inf
+            for s in range(n_listed):
+                least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
+                ids[a, s] = -1
+                similarities[a, s] = 0.0
+            floor[0, j] = max(smallest, dtype(least * lowered[j]))
+            listed[j] = 0
+        for j in range(width, FLOAT_LANES):
+            floor[0, j] = np.inf
         for t in range(n_tiles):
-            best = max(best, float(reach[t]))
+            visited[t] = False
 
-        for s in range(n_listed):
-            ids[a, s] = -1
-            similarities[a, s] = 0.0
-        listed = 0
-        floor = 0.0  # the score that a region of one object needs to be listed
-        least = 0.0  # the reach that a tile needs to be visited: lower by all that float32 sums can be off by
-        lowered = unit * n_clusterings * (1.0 - 2e-6 - 1.2e-7 * regions.length[a])
-        high = np.inf
-        low = 0.75 * best
-        while high > least:
-            if low < 0.02 * best:
-                low = 0.0
+        more = True
+        while more:
+            more = False
+            for j in range(width):
+                limits[j] = max(low[j], floor[0, j])
             for t in range(n_tiles):
-                if reach[t] < low or reach[t] >= high or reach[t] < least or reach[t] <= 0.0:
+                if t % SEGMENT == 0:
+                    mark_wanted(wanted, reach, width, limits, t, min(t + SEGMENT, n_tiles))
+                if visited[t] or not wanted[t]:
                     continue
-                for r in active[t * tile : (t + 1) * tile]:
-                    score = 0.0
-                    for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                        score += regions.counts[e] * query[regions.clusters[e]]
-                    compared += regions.length[r]
-                    if score <= 0.0 or score < floor * regions.size[r] or r == a:
-                        continue
-                    pairs = regions.size[a] * regions.size[r] * n_clusterings
-                    if whole:
-                        similarity = score / pairs
-                    else:
-                        total = weights[0] * 0  # with the bits of `similarity_of`: what they do not share adds 0
-                        for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                            cluster = regions.clusters[e]
-                            total += weights[cluster] * (held[cluster] * np.int64(regions.counts[e]))
-                        similarity = total / pairs
-                    tie, last = pair_hash(a, r), n_listed - 1
-                    if listed == n_listed and not comes_before(similarity, tie, similarities[a, last], ties[last]):
-                        continue
-                    listed = insert(ids[a], similarities[a], ties, listed, r, similarity, tie)
-                    if listed == n_listed:
-                        # a little lower than the last entry's, because products and quotients are rounded
-                        floor = similarities[a, n_listed - 1] * regions.size[a] * n_clusterings * (1.0 - 1e-9)
-                        least = max(0.0, similarities[a, n_listed - 1] * lowered)
-            high = low
-            low *= 0.75
-        full = listed == n_listed
-        bound[a] = similarities[a, n_listed - 1] if full else 0.0
-        bound_hash[a] = ties[n_listed - 1] if full else NO_HASH
-        for e in range(begin, end):
-            query[regions.clusters[e]] = 0.0
-            held[regions.clusters[e]] = 0
+                visited[t] = True
+                for place in range(t * tile, min((t + 1) * tile, len(active))):
+                    r = active[place]
+                    begin, end = start[r], start[r] + length[r]
+                    histogram_scores(clusters, counts, begin, end, size[r], table, sums)
+                    compared += length[r] * width
+                    hits = reaching(sums, 0, floor)
+                    while hits:
+                        j = lowest(hits)
+                        hits &= hits - np.uint64(1)
+                        a = queries[first + j]
+                        if r == a:
+                            continue
+                        total = shared(clusters, counts, begin, end, held[j], weights)
+                        similarity = total / (size[a] * size[r] * n_clusterings)
+                        tie, last = pair_hash(a, r), n_listed - 1
+                        full = listed[j] == n_listed
+                        if full and not comes_before(similarity, tie, similarities[a, last], ties[j, last]):
+                            continue
+                        listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
+                        if listed[j] == n_listed:
+                            floor[0, j] = max(smallest, dtype(similarities[a, last] * lowered[j]))
+                            limits[j] = max(low[j], floor[0, j])
+            for j in range(width):
+                if low[j] > floor[0, j]:
+                    more = True
+                    low[j] *= dtype(0.75)
+
+        for j in range(width):
+            a = queries[first + j]
+            full = listed[j] == n_listed
+            bound[a] = similarities[a, n_listed - 1] if full else 0.0
+            bound_hash[a] = ties[j, n_listed - 1] if full else NO_HASH
+            for e in range(start[a], start[a] + length[a]):
+                table[clusters[e], j] = 0.0
+                held[j, clusters[e]] = 0
     return compared
 
 

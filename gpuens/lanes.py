@@ -1,0 +1,138 @@
+"""Vectors of numbers in compiled functions, one lane a query: sums of table rows that stay in registers.
+
+A table has one row a cluster and one column a lane: `LANES` of whole numbers, `FLOAT_LANES` of real ones.
+``total = nothing(table)`` is a vector of zeros, ``plus(total, table, i)`` adds row i of the table to it and
+``plus_times(total, table, i, factor)`` a multiple of it; ``store(total, out, i)`` writes row i of ``out`` and
+``reaching(out, i, limits)`` says which lanes of it reach their limit. The loops around them are plain loops: LLVM keeps
+such a vector in registers, of whatever width the processor has, which it does not manage with an array. Nothing checks
+that i is a row of the table.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+
+from gpuens.compiled import extending, intrinsic, types
+
+LANES = 64
+FLOAT_LANES = 16
+
+
+class Vector(types.Type):
+    """The type of a row of a table."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        self.lanes = FLOAT_LANES if isinstance(dtype, types.Float) else LANES
+        super().__init__(f"Vector({dtype}, {self.lanes})")
+
+
+@extending.register_model(Vector)
+class _Model(extending.models.PrimitiveModel):
+    def __init__(self, manager: Any, of: Vector) -> None:
+        super().__init__(manager, of, ir.VectorType(manager.lookup(of.dtype).get_value_type(), of.lanes))
+
+
+def _row(context: Any, builder: Any, array_type: Any, array: Any, index: Any, vector: Vector) -> Any:
+    """Return a pointer to a row of an array (n, lanes)."""
+    data = context.make_array(array_type)(context, builder, array).data
+    first = builder.gep(data, [builder.mul(index, ir.Constant(index.type, vector.lanes))])
+    return builder.bitcast(first, context.get_value_type(vector).as_pointer())
+
+
+def _loaded(context: Any, builder: Any, table_type: Any, table: Any, index: Any, vector: Vector) -> Any:
+    row = builder.load(_row(context, builder, table_type, table, index, vector))
+    row.align = 1  # NumPy promises no more
+    return row
+
+
+def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
+    unknown = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(unknown, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, unknown, ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None))
+
+
+@intrinsic
+def nothing(typing: Any, table: Any) -> Any:
+    """Return a vector of zeros of the kind of a table's rows."""
+    vector = Vector(table.dtype)
+    return vector(table), lambda context, *_: ir.Constant(context.get_value_type(vector), None)
+
+
+@intrinsic
+def plus(typing: Any, vector: Any, table: Any, index: Any) -> Any:
+    """Return a vector plus a row of a table of whole numbers; sums wrap around."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.add(args[0], _loaded(context, builder, table, args[1], args[2], vector))
+
+    return vector(vector, table, types.intp), generate
+
+
+@intrinsic
+def plus_times(typing: Any, vector: Any, table: Any, index: Any, factor: Any) -> Any:
+    """Return a vector plus ``factor`` times a row of a table of real numbers, rounded once or twice."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _loaded(context, builder, table, args[1], args[2], vector)
+        product = builder.fmul(_all_lanes(builder, args[3], row.type), row, flags=["contract"])
+        return builder.fadd(product, args[0], flags=["contract"])
+
+    return vector(vector, table, types.intp, vector.dtype), generate
+
+
+@intrinsic
+def scaled_sum(typing: Any, one: Any, other: Any, factor: Any) -> Any:
+    """Return ``factor`` times the sum of two vectors of real numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(_all_lanes(builder, args[2], args[0].type), builder.fadd(args[0], args[1]))
+
+    return one(one, one, one.dtype), generate
+
+
+@intrinsic
+def widened(typing: Any, vector: Any, out: Any) -> Any:
+    """Return a vector of whole numbers in the dtype of ``out``, which has at least as many bits."""
+    wide = Vector(out.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0] if wide == vector else builder.zext(args[0], context.get_value_type(wide))
+
+    return wide(vector, out), generate
+
+
+@intrinsic
+def store(typing: Any, vector: Any, out: Any, index: Any) -> Any:
+    """Write a vector to a row of an array (n, lanes) of its dtype."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[0], _row(context, builder, out, args[1], args[2], vector)).align = 1
+        return context.get_dummy_value()
+
+    return types.void(vector, out, types.intp), generate
+
+
+@intrinsic
+def reaching(typing: Any, out: Any, index: Any, limits: Any) -> Any:
+    """Return uint64: bit j is set where ``out[index, j] >= limits[0, j]``, by arrays of unsigned or real numbers."""
+    vector = Vector(out.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _loaded(context, builder, out, args[0], args[1], vector)
+        limit = _loaded(context, builder, limits, args[2], ir.Constant(args[1].type, 0), vector)
+        compare = builder.fcmp_ordered if isinstance(vector.dtype, types.Float) else builder.icmp_unsigned
+        bits = builder.bitcast(compare(">=", row, limit), ir.IntType(vector.lanes))
+        return bits if vector.lanes == 64 else builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(out, types.intp, limits), generate
+
+
+@intrinsic
+def lowest(typing: Any, bits: Any) -> Any:
+    """Return the number of the lowest bit that is set in ``bits``, uint64 and not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.intp(types.uint64), generate

@@ -1,0 +1,181 @@
+"""Searches over the label rows that regions are made of, for ensembles whose rows have little in common.
+
+The similarity of regions A and R is the mean over the objects of R of the similarity of A and an object. Where
+histograms have hardly fewer entries than their rows have labels, and no screen saves any, rows of bytes are compared
+faster than histograms: 64 queries at once, by whole numbers that bound Σ_c w_c (share of c in A) from above. Regions
+whose mean may enter a list are scored exactly by their histograms.
+"""
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.lanes import LANES, lowest, reaching
+from gpuens.partition.comparisons import chunks_of, label_scores
+from gpuens.partition.nearest import BATCH, TILE, Lists, NearestIndex
+from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.regions import Regions, shared
+
+
+def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:
+    """Return whether rows (G, M) are worth comparing instead of histograms of ``n_entries``, where no screen helps."""
+    n_labels = shape[0] * shape[1]
+    return n_queries >= LANES and 2 * n_entries > n_labels and n_queries * n_labels > 10**7
+
+
+def search_rows(
+    queries: np.ndarray, active: np.ndarray, region: np.ndarray, index: NearestIndex, regions: Regions,
+    weights: np.ndarray, n_clusterings: int, lists: Lists,
+) -> int:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
+
+    ``region`` (G,) names the region that each row is part of. As in `regions.search`, a list that was full names active
+    regions at their similarities.
+    """
+    n_rows = len(region)
+    position = np.full(n_rows, n_rows)
+    position[active] = np.arange(len(active))
+    of_place = position[region[index.order]]
+    members = np.argsort(of_place, kind="stable")
+    ends = np.cumsum(np.bincount(of_place, minlength=len(active))[: len(active)])
+    queries = queries[np.argsort(position[queries])]
+    starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
+    largest = np.maximum.reduceat(weights, offsets[:-1]).sum()
+    scale = (np.iinfo(np.uint16).max - n_clusterings - 64) / float(largest)
+    chunks = chunks_of(starts, np.dtype(np.uint16).itemsize)
+
+    def work(start: int, stop: int) -> int:
+        return _search(
+            queries[start * LANES : stop * LANES], active, members, ends, index.order, index.rows, starts, offsets,
+            chunks, index.sizes, regions, weights, scale, *lists,
+        )  # fmt: skip
+
+    return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    queries, active, members, ends, order, rows, starts, offsets, chunks, sizes, regions, weights, scale,
+    ids, similarities, bound, bound_hash,
+):  # fmt: skip
+    n_clusterings, n_chunks, n_listed = rows.shape[1], len(chunks) - 1, ids.shape[1]
+    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    first_entry, length, size = regions.start, regions.length, regions.size
+    to_score = n_clusterings * scale * (1.0 - 1e-9)
+    widest = 0
+    for c in range(n_chunks):
+        widest = max(widest, starts[chunks[c + 1]] - starts[chunks[c]])
+    table = np.zeros((widest, LANES), dtype=np.uint16)
+    held = np.zeros((LANES, len(weights)), dtype=counts.dtype)
+    floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly
+    listed = np.empty(LANES, dtype=np.int64)
+    ties = np.empty((LANES, n_listed), dtype=np.uint64)
+    n_batch = 4 * TILE if n_chunks == 1 else BATCH * TILE
+    block = np.empty((n_batch, n_clusterings), dtype=rows.dtype)
+    sums = np.empty((n_batch, LANES), dtype=np.uint16)
+    total = np.zeros(LANES, dtype=np.float32)
+    mean = np.zeros((1, LANES), dtype=np.uint16)
+    n_members = ends[-1]
+    compared = 0
+    for first in range(0, len(queries), LANES):
+        width = min(LANES, len(queries) - first)
+        own = queries[first : first + width]
+        for j in range(width):
+            a = own[j]
+            least = np.inf
+            for s in range(n_listed):
+                least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
+                ids[a, s] = -1
+                similarities[a, s] = 0.0
+            floor[0, j] = max(1, int(least * to_score))
+            listed[j] = 0
+            for e in range(first_entry[a], first_entry[a] + length[a]):
+                held[j, clusters[e]] = counts[e]
+        for j in range(width, LANES):
+            floor[0, j] = 65535
+        at_region = 0
+        begin_region = 0
+        for at in range(0, n_members, n_batch):
+            n_here = min(n_batch, n_members - at)
+            for i in range(n_here):
+                p = members[at + i]
+                for m in range(n_clusterings):
+                    block[i, m] = rows[p, m]
+            for c in range(n_chunks):
+                begin, end = chunks[c], chunks[c + 1]
+                if n_chunks > 1 or at == 0:
+                    _fill(table, own, begin, end, starts, offsets, regions, weights, scale)
+                label_scores(block, 0, n_here, starts, begin, end, table, sums, 0)
+            compared += n_here * n_clusterings * width
+            for i in range(n_here):
+                last = at + i + 1 == ends[at_region]
+                if last and at + i == begin_region:  # a row alone
+                    hits = reaching(sums, i, floor)
+                else:
+                    weight = np.float32(sizes[order[members[at + i]]])
+                    for j in range(LANES):
+                        total[j] += weight * np.float32(sums[i, j])
+                    if not last:
+                        continue
+                    # rounded up, by more than the sums can be off by
+                    n_rows = at + i + 1 - begin_region
+                    per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[active[at_region]])
+                    for j in range(LANES):
+                        mean[0, j] = np.uint16(min(total[j] * per_object + np.float32(1.0), np.float32(65535.0)))
+                        total[j] = 0.0
+                    hits = reaching(mean, 0, floor)
+                r = active[at_region]
+                at_region += 1
+                begin_region = at + i + 1
+                while hits:
+                    j = lowest(hits)
+                    hits &= hits - np.uint64(1)
+                    a = own[j]
+                    if r == a or j >= width:
+                        continue
+                    product = shared(clusters, counts, first_entry[r], first_entry[r] + length[r], held[j], weights)
+                    similarity = product / (size[a] * size[r] * n_clusterings)
+                    tie, end_of_list = pair_hash(a, r), n_listed - 1
+                    if similarity <= 0.0 or (
+                        listed[j] == n_listed
+                        and not comes_before(similarity, tie, similarities[a, end_of_list], ties[j, end_of_list])
+                    ):
+                        continue
+                    listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
+                    if listed[j] == n_listed:
+                        floor[0, j] = max(1, int(similarities[a, end_of_list] * to_score))
+        for j in range(width):
+            a = own[j]
+            full = listed[j] == n_listed
+            bound[a] = similarities[a, n_listed - 1] if full else 0.0
+            bound_hash[a] = ties[j, n_listed - 1] if full else NO_HASH
+            for e in range(first_entry[a], first_entry[a] + length[a]):
+                held[j, clusters[e]] = 0
+    return compared
+
+
+@njit(cache=True, nogil=True)
+def _fill(table, own, begin, end, starts, offsets, regions, weights, scale):
+    """Write what an object of each cluster of clusterings ``begin`` … ``end`` is worth to regions, rounded up."""
+    clusters, counts = regions.clusters, regions.counts
+    for c in range(starts[end] - starts[begin]):
+        for j in range(LANES):
+            table[c, j] = 0
+    for j in range(len(own)):
+        a = own[j]
+        e, last = regions.start[a], regions.start[a] + regions.length[a]
+        high = last
+        while e < high:  # the first entry of these clusterings
+            middle = (e + high) // 2
+            if clusters[middle] < offsets[begin]:
+                e = middle + 1
+            else:
+                high = middle
+        per_object = scale / regions.size[a]
+        m = begin
+        while e < last and clusters[e] < offsets[end]:
+            while clusters[e] >= offsets[m + 1]:
+                m += 1
+            unit = np.ceil(weights[clusters[e]] * counts[e] * per_object)
+            table[clusters[e] + m - starts[begin], j] = np.uint16(unit)
+            e += 1

@@ -1,0 +1,143 @@
+"""Sums of table rows in vector registers, and the scores of label rows and regions that are made of them, literally."""
+
+import numpy as np
+import pytest
+from conftest import structured_labels
+
+from gpuens.compiled import njit
+from gpuens.ensemble import Ensemble
+from gpuens.lanes import FLOAT_LANES, LANES, lowest, nothing, plus, plus_times, reaching, scaled_sum, store, widened
+from gpuens.partition import comparisons
+from gpuens.partition.comparisons import chunks_of, histogram_scores, label_scores, mark_wanted
+from gpuens.partition.nearest import nearest_index, nearest_lists
+
+
+@njit()
+def sum_of_rows(table, rows, sums):
+    total = nothing(table)
+    for i in rows:
+        total = plus(total, table, i)
+    store(widened(total, sums), sums, 1)
+
+
+@njit()
+def multiples(table, rows, factors, sums):
+    even, odd = nothing(table), nothing(table)
+    for i in range(len(rows)):
+        even = plus_times(even, table, rows[i], factors[i])
+        odd = plus_times(odd, table, rows[i], 1.0)
+    store(scaled_sum(even, odd, 0.5), sums, 0)
+
+
+@njit()
+def lanes_reaching(sums, limits):
+    hits, found = reaching(sums, 1, limits), []
+    while hits:
+        found.append(lowest(hits))
+        hits &= hits - np.uint64(1)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_vectors_of_whole_numbers(dtype):
+    table = np.random.default_rng(1).integers(0, 60, (9, LANES)).astype(dtype)
+    rows = np.array([3, 0, 8, 3])
+    sums = np.zeros((3, LANES), dtype=np.uint16)
+    sum_of_rows(table, rows, sums)
+    expected = table[rows].sum(axis=0)
+    np.testing.assert_array_equal(sums, [0 * expected, expected, 0 * expected])
+    limits = np.full((1, LANES), 100, dtype=np.uint16)
+    assert lanes_reaching(sums, limits) == np.flatnonzero(expected >= 100).tolist()
+    assert lanes_reaching(sums, limits * 0) == list(range(LANES))  # the last bit of 64 too
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_of_real_numbers(dtype):
+    rng = np.random.default_rng(2)
+    table, rows, factors = rng.random((9, FLOAT_LANES)).astype(dtype), np.array([4, 4, 7]), rng.random(3)
+    sums = np.zeros((2, FLOAT_LANES), dtype=dtype)
+    multiples(table, rows, factors, sums)
+    expected = 0.5 * (table[rows] * (factors[:, None] + 1)).sum(axis=0)
+    np.testing.assert_allclose(sums[0], expected, rtol=8 * np.finfo(dtype).eps)
+    assert lanes_reaching(sums[::-1].copy(), expected[None].astype(dtype) * dtype(0.999)) == list(range(FLOAT_LANES))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("units", [np.uint8, np.uint16])
+def test_scores_of_label_rows_in_pieces(units, dtype):
+    """Matches of every row with every lane, by pieces of the clusterings; the second's are added to the first's."""
+    rng = np.random.default_rng(3)
+    k = np.array([3, 7, 2, 5, 4])
+    starts = np.concatenate([[0], np.cumsum(k)])
+    rows, queries = (np.column_stack([rng.integers(0, n, size) for n in k]).astype(dtype) for size in (20, LANES))
+    worth = rng.integers(1, 40, starts[-1])
+    sums = np.full((10, LANES), 999, dtype=np.uint16)
+    for begin, end in ((0, 2), (2, 5)):
+        table = np.zeros((starts[end] - starts[begin], LANES), dtype=units)
+        for m in range(begin, end):
+            clusters = starts[m] + queries[:, m]
+            table[clusters - starts[begin], np.arange(LANES)] = worth[clusters]
+        label_scores(rows, 11, 8, starts, begin, end, table, sums, 1)
+    matches = rows[11:19, None, :] == queries[None]
+    expected = (matches * worth[starts[:-1] + queries]).sum(axis=2)
+    np.testing.assert_array_equal(sums[1:9], expected)
+    assert (sums[[0, 9]] == 999).all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 7])
+def test_scores_of_a_region(length):
+    rng = np.random.default_rng(4)
+    table = rng.random((30, FLOAT_LANES)).astype(np.float32)
+    clusters, counts = rng.permutation(30).astype(np.int32)[:12], rng.integers(1, 9, 12).astype(np.int32)
+    sums = np.empty((1, FLOAT_LANES), dtype=np.float32)
+    histogram_scores(clusters, counts, 3, 3 + length, 11, table, sums)
+    own = slice(3, 3 + length)
+    np.testing.assert_allclose(sums[0], (counts[own, None] * table[clusters[own]]).sum(axis=0) / 11, rtol=2e-6)
+
+
+def test_wanted_is_what_any_lane_wants():
+    reach = np.random.default_rng(5).integers(0, 100, (LANES, 50)).astype(np.uint16)
+    limits = np.random.default_rng(6).integers(80, 120, LANES).astype(np.uint16)
+    wanted = np.zeros(50, dtype=bool)
+    mark_wanted(wanted, reach, 10, limits, 4, 50)
+    np.testing.assert_array_equal(wanted[4:], (reach[:10] >= limits[:10, None]).any(axis=0)[4:])
+    assert not wanted[:4].any()
+
+
+def test_chunks_fit_the_cache_and_what_bytes_can_count():
+    few = np.arange(0, 21) * 10
+    assert chunks_of(few, 1).tolist() == [0, 20]
+    assert chunks_of(np.arange(0, 1001) * 2, 1).tolist() == [0, 255, 510, 765, 1000]
+    many = np.concatenate([[0], np.cumsum([1000, 2000, 9000, 10, 3000, 1500])])
+    found = chunks_of(many, 1)
+    assert found.tolist() == [0, 2, 3, 5, 6]  # 3,000 clusters, one clustering that is too large, 3,010 and 1,500
+    assert np.diff(chunks_of(many, 2)).sum() == 6
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+def test_lists_by_chunks_equal_those_of_all_pairs(weights, monkeypatch):
+    """Several chunks, tiles and blocks of lanes; missing labels; sizes of more than one object; ties in one order."""
+    monkeypatch.setattr(comparisons, "CHUNK", 2 * LANES * 20)
+    labels = np.unique(structured_labels(300, 9, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
+    ensemble = Ensemble(labels)
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(1, 5, len(labels))
+    if weights == "ones":
+        worth = np.ones(ensemble.n_clusters, dtype=np.int64)
+    else:
+        worth = rng.uniform(0.1, 1, ensemble.n_clusters)
+    index = nearest_index(ensemble.codes, ensemble.offsets, worth, sizes)
+    assert len(index.chunks) > 3
+    lists = nearest_lists(index, 6)
+    known = labels >= 0
+    clusters = np.where(known, ensemble.codes + ensemble.offsets[:-1], 0)
+    similarity = np.zeros((len(labels),) * 2)
+    for m in range(labels.shape[1]):  # in the order in which the sums are made
+        same = (labels[:, None, m] == labels[None, :, m]) & known[:, None, m]
+        similarity += same * worth[clusters[:, m]]
+    np.fill_diagonal(similarity, -1)
+    best = -np.sort(-similarity, axis=1)[:, :6] / labels.shape[1]
+    np.testing.assert_allclose(lists.similarities, best, rtol=1e-14)
+    listed = np.take_along_axis(similarity, lists.ids.astype(np.int64), axis=1) / labels.shape[1]
+    np.testing.assert_allclose(lists.similarities, listed, rtol=1e-14)
+    np.testing.assert_array_equal(lists.bound, lists.similarities[:, -1])
