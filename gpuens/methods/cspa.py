@@ -15,10 +15,13 @@ class CSPA(Consensus):
     Parameters
     ----------
     n_clusters : int
+        Clusters wanted, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
         λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
-    imbalance, random_state
-        Those of `gpuens.partition.METIS`.
+    imbalance : float > 0
+        By how much of the average METIS may make a part heavier.
+    random_state : int, None or numpy.random.Generator
+        For METIS; the same seed gives the same labels.
     reduction, device
         Those of `gpuens.Consensus`, as are the attributes.
 
