@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting, progress
-from gpuens.partition.linkages import Linkage
+from gpuens.partition.linkage.partitioners import Linkage
 from gpuens.partition.soft_correspondence import SoftCorrespondence
 from gpuens.writing import replacing
 

@@ -12,10 +12,11 @@ from sklearn.metrics import adjusted_rand_score as ari
 import gpuens
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
-from gpuens.partition import Work, average_linkage, row_regions
-from gpuens.partition.average import _Rounds
-from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.regions import bounding_weights, make_room, merge_histograms, regions_of, search
+from gpuens.partition import Work, average_linkage
+from gpuens.partition.linkage import row_regions
+from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.regions import bounding_weights, make_room, merge_histograms, regions_of, search
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity import eci
@@ -57,7 +58,7 @@ def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
 @pytest.mark.parametrize("shape", ["noise", "structured", "missing"])
 def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):
     """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""
-    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
     labels = {
         "noise": lambda: random_labels(150, 6, (2, 7), seed=seed),
         "structured": lambda: structured_labels(150, 8, 4, noise=0.4, seed=seed)[0],
@@ -82,8 +83,8 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape):
         "repeated rows": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
     }[shape]()
     calls, search_rows = [], row_regions.search_rows
-    monkeypatch.setattr("gpuens.partition.average.N_LISTED", 3)
-    monkeypatch.setattr("gpuens.partition.comparisons.CHUNK", 2**11)
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
+    monkeypatch.setattr("gpuens.partition.linkage.comparisons.CHUNK", 2**11)
     monkeypatch.setattr(row_regions, "worthwhile", lambda *_: True)
     monkeypatch.setattr(row_regions, "search_rows", lambda *args: calls.append(len(args[0])) or search_rows(*args))
     for weights in (None, random_weights(labels)):
@@ -134,7 +135,7 @@ def test_clusters_of_one_row_are_not_searched(monkeypatch):
         seen.append((int(offsets[-1]), codes.dtype))
         return nearest_index(codes, offsets, weights, sizes, device=device)
 
-    monkeypatch.setattr("gpuens.partition.average.nearest_index", counted)
+    monkeypatch.setattr("gpuens.partition.linkage.average.nearest_index", counted)
     labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
     dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1))
     assert seen == [(Ensemble(labels).n_clusters + 1, np.uint8)]
@@ -167,7 +168,7 @@ def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkey
     regions = regions_of(ensemble.codes, ensemble.offsets, np.ones(150, dtype=np.int64))
     weights = random_weights(labels)
     lists = Lists.empty(150, 4)
-    monkeypatch.setattr("gpuens.partition.regions.np.zeros", seen)
+    monkeypatch.setattr("gpuens.partition.linkage.regions.np.zeros", seen)
     search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists)
     assert max(sizes) <= max(2 * 150 * 4, ensemble.n_clusters)
 
@@ -200,7 +201,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 @pytest.mark.parametrize("n_listed", [2, 16])
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, monkeypatch):
     """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
-    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
     labels = structured_labels(100, 10, 6, noise=0.3, seed=1)[0]
     weights = eci(labels, theta)
     found, _ = dendrogram_of(labels, weights, where)
@@ -384,7 +385,7 @@ def whole_similarity(n_clusters, kind, seed=0):
 @pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16)])
 def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, monkeypatch):
     """Ties included, and negative similarities in their order."""
-    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
     found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
     expected = oracles.greedy_average_linkage(any_labels, similarity=similarity)
@@ -394,7 +395,7 @@ def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_li
 
 @pytest.mark.parametrize(("n_listed", "seed"), [(1, 0), (2, 1), (16, 2)])
 def test_any_similarity_of_real_numbers(n_listed, seed, where, monkeypatch):
-    monkeypatch.setattr("gpuens.partition.average.N_LISTED", n_listed)
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
     labels = structured_labels(80, 6, 4, noise=0.4, missing=0.1, seed=seed)[0]
     s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
     s += s.T

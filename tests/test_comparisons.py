@@ -7,9 +7,9 @@ from conftest import structured_labels
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
 from gpuens.lanes import FLOAT_LANES, LANES, lowest, nothing, plus, plus_times, reaching, scaled_sum, store, widened
-from gpuens.partition import comparisons
-from gpuens.partition.comparisons import chunks_of, histogram_scores, label_scores, mark_wanted
-from gpuens.partition.nearest import nearest_index, nearest_lists
+from gpuens.partition.linkage import comparisons
+from gpuens.partition.linkage.comparisons import chunks_of, histogram_scores, label_scores, mark_wanted
+from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 
 
 @njit()

@@ -367,7 +367,7 @@ def groups(case: Case) -> None:
 
 
 def nearest(case: Case) -> None:
-    from gpuens.partition.nearest import nearest_index, nearest_lists
+    from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 
     (rows, sizes), w = case.groups(), case.of_clusters(case.ensemble.n_clusters)
 
@@ -418,7 +418,7 @@ def moves(case: Case) -> None:
 
 def move_histograms(rows: Any, sizes: Any, device: str) -> None:
     """Leave no room in the arena of histograms, which linkage seldom does: those of every other row move."""
-    from gpuens.partition.regions import make_room, regions_of
+    from gpuens.partition.linkage.regions import make_room, regions_of
 
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
     some = devices.namespace(device).arange(len(rows))[::2].copy()

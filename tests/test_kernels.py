@@ -15,8 +15,9 @@ import gpuens as ge
 from gpuens import contingency, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
-from gpuens.partition import Work, average, average_linkage, nearest, regions, single_linkage
+from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
+from gpuens.partition.linkage import average, nearest, regions
 from gpuens.partition.soft_correspondence import (
     label_correspondences,
     label_memberships,

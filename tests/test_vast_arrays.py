@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from gpuens import kernels
-from gpuens.partition.average import RETIRED, UNKNOWN, look_up, update_lists
-from gpuens.partition.general_regions import merge_affinities
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.nearest import Lists
-from gpuens.partition.order import NO_HASH
-from gpuens.partition.regions import Regions, merge_histograms, move_histograms
-from gpuens.partition.single import Edges, offer_listed
+from gpuens.partition.linkage.average import RETIRED, UNKNOWN, look_up, update_lists
+from gpuens.partition.linkage.general_regions import merge_affinities
+from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.order import NO_HASH
+from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
+from gpuens.partition.linkage.single import Edges, offer_listed
 from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.similarity import coupled, neighborhood

@@ -17,8 +17,8 @@ from gpuens.ensemble import Ensemble
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.linkages import CutTree
+from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.partitioners import CutTree
 from gpuens.reduction import CoreGroups, Reduction, check_reduced, core_groups, reducer
 from gpuens.rows import Rows, Rule
 from gpuens.similarity import SIMILARITIES

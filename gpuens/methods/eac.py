@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuens.methods.base import Consensus
 from gpuens.partition import Partitioner
-from gpuens.partition.linkages import linkage
+from gpuens.partition.linkage.partitioners import linkage
 from gpuens.similarity import Coassociation, Measure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks, contingency
 from gpuens.methods.base import Consensus
 from gpuens.partition import Partitioner
-from gpuens.partition.linkages import linkage
+from gpuens.partition.linkage.partitioners import linkage
 from gpuens.similarity import Coassociation, Diagonal, Measure
 
 

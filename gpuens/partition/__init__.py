@@ -1,19 +1,19 @@
 """How a similarity becomes a partition. A partitioner receives S, never a method's name."""
 
-from gpuens.partition.average import average_linkage
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.complete import complete_linkage
-from gpuens.partition.dendrogram import Dendrogram
 from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
-from gpuens.partition.linkages import AverageLinkage, CompleteLinkage, SingleLinkage
+from gpuens.partition.linkage.average import average_linkage
+from gpuens.partition.linkage.complete import complete_linkage
+from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.partitioners import AverageLinkage, CompleteLinkage, SingleLinkage
+from gpuens.partition.linkage.single import single_linkage
+from gpuens.partition.linkage.work import Work
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
 from gpuens.partition.metis import METIS, metis
 from gpuens.partition.rock import ROCK, Rock, rock
-from gpuens.partition.single import single_linkage
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.spectral import Spectral
 from gpuens.partition.transfer_cut import TransferCut, embedding, transfer_cut
-from gpuens.partition.work import Work
 
 # by the names that `gpuens.Consensus` and the command line take
 PARTITIONERS = {

@@ -19,8 +19,8 @@ from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.metis import check_vertex_weights
-from gpuens.partition.order import NO_HASH, comes_before, pair_hash
 from gpuens.rows import Rows
 
 LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
@@ -40,7 +40,7 @@ class Rock(NamedTuple):
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
     """Merge G groups of objects until ``n_clusters`` clusters are left, always the pair of the best goodness.
 
-    Equal goodness is decided by the order of `gpuens.partition.order`, and where there are no links by the smaller
+    Equal goodness is decided by the order of `linkage.order`, and where there are no links by the smaller
     union, so that these are the merges of a plain greedy search over all pairs. It takes 8 bytes a pair of groups and
     about G² steps.
 

@@ -1,14 +1,14 @@
 """The nearest other groups of every group: exact top-K lists by weighted label matches, without N × N.
 
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). For every group the K most similar others are
-listed, best first, in the total order of `gpuens.partition.order`. The work is G² M label comparisons, minus what the
+listed, best first, in the total order of `order`. The work is G² M label comparisons, minus what the
 screen saves:
 
 - Rows are cut into tiles of 64 neighbours in lexicographic order, which share many labels; clusterings whose clusters
   are smaller than a tile come last in that order. For a query the most that any row of a tile can reach is
   Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
   Only tiles whose bound reaches the K-th best similarity so far are compared.
-- On the CPU 64 rows that stand side by side are searched for together (`gpuens.partition.comparisons`), in tiles that
+- On the CPU 64 rows that stand side by side are searched for together (`comparisons`), in tiles that
   any of them wants.
 - Weights are rounded up to small integers, so the sums are upper bounds too (and exact with unit weights), and only
   rows that pass are scored in float64.
@@ -24,8 +24,8 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, lowest, reaching
-from gpuens.partition.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
-from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 
 TILE = 64
 SORTED_BY = 8  # clusterings

@@ -24,11 +24,11 @@ from gpuens.compiled import njit
 from gpuens.ensemble import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
-from gpuens.partition import general_regions, row_regions
-from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.nearest import Lists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import (
+from gpuens.partition.linkage import general_regions, row_regions
+from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.regions import (
     BoundingWeights,
     Regions,
     bounding_weights,
@@ -40,7 +40,7 @@ from gpuens.partition.regions import (
     search,
     similarity_to,
 )
-from gpuens.partition.work import Work
+from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest

@@ -11,10 +11,10 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, lowest, reaching
-from gpuens.partition.comparisons import chunks_of, label_scores
-from gpuens.partition.nearest import BATCH, TILE, Lists, NearestIndex
-from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.regions import Regions, shared
+from gpuens.partition.linkage.comparisons import chunks_of, label_scores
+from gpuens.partition.linkage.nearest import BATCH, TILE, Lists, NearestIndex
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.regions import Regions, shared
 
 
 def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.partition.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram
 
 BLOCK = 512  # rows of the similarity computed at a time
 

@@ -16,9 +16,9 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
-from gpuens.partition.nearest import Lists
-from gpuens.partition.order import NO_HASH, insert, pair_hash
-from gpuens.partition.regions import Regions, similarity_of
+from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
+from gpuens.partition.linkage.regions import Regions, similarity_of
 
 LANES = 8  # queries that are searched for together
 

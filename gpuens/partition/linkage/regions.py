@@ -4,7 +4,7 @@ A region A is a set of objects with the histogram n_A[c] of the clusters they ar
 region R is Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no pair of objects. With int64 unit weights the sum is an
 exact whole number; with float64 weights it is taken in ascending order of the clusters, on every device.
 
-For any symmetric S (`gpuens.partition.general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
+For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
 the affinities of R: in the place of the weights (N_c,) come those of all regions (G, N_c).
 """
 
@@ -16,9 +16,9 @@ from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, lowest, reaching
-from gpuens.partition.comparisons import SEGMENT, histogram_scores, mark_wanted
-from gpuens.partition.nearest import Lists
-from gpuens.partition.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
+from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow

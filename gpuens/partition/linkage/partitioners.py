@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.partition.average import average_linkage, linkage_fits
 from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
-from gpuens.partition.complete import complete_linkage
-from gpuens.partition.dendrogram import Dendrogram
-from gpuens.partition.single import single_linkage, single_linkage_of_tiles
-from gpuens.partition.work import Work
+from gpuens.partition.linkage.average import average_linkage, linkage_fits
+from gpuens.partition.linkage.complete import complete_linkage
+from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
+from gpuens.partition.linkage.work import Work
 from gpuens.rows import Rows
 
 

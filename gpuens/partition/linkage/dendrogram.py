@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.compiled import njit
-from gpuens.partition.order import pair_hash
+from gpuens.partition.linkage.order import pair_hash
 
 
 class Dendrogram:
