@@ -259,8 +259,7 @@ class _Rounds:
         by_rows = len(alike) <= self.unscreened < 2 * len(alike)
         if by_rows and row_regions.worthwhile(len(queries), n_entries, (n_rows, self.n_clusterings)):
             self.work.comparisons += row_regions.search_rows(
-                queries, alike, self._region_of_rows(), self.index, self.regions, self.weights, self.n_clusterings,
-                self.lists,
+                queries, alike, self._region_of_rows(), self.index, self.regions, self.weights, self.lists,
             )  # fmt: skip
             return
         compared = search(

@@ -2,8 +2,9 @@
 
 The similarity of regions A and R is the mean over the objects of R of the similarity of A and an object. Where
 histograms have hardly fewer entries than their rows have labels, and no screen saves any, rows of bytes are compared
-faster than histograms: 64 queries at once, by whole numbers that bound Σ_c w_c (share of c in A) from above. Regions
-whose mean may enter a list are scored exactly by their histograms.
+faster than histograms: 64 queries at once, by whole numbers that bound Σ_c w_c (share of c in A) from above, as fine as
+16 bits hold those of a chunk of the clusterings. Regions whose mean may enter a list are scored exactly by their
+histograms.
 """
 
 import numpy as np
@@ -12,9 +13,11 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores
-from gpuens.partition.linkage.nearest import BATCH, TILE, Lists, NearestIndex
+from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import Regions, shared
+
+NEVER = 2**32 - 1  # a score that nothing reaches
 
 
 def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:
@@ -25,7 +28,7 @@ def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:
 
 def search_rows(
     queries: np.ndarray, active: np.ndarray, region: np.ndarray, index: NearestIndex, regions: Regions,
-    weights: np.ndarray, n_clusterings: int, lists: Lists,
+    weights: np.ndarray, lists: Lists,
 ) -> int:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
 
@@ -37,17 +40,16 @@ def search_rows(
     position[active] = np.arange(len(active))
     of_place = position[region[index.order]]
     members = np.argsort(of_place, kind="stable")
+    rows, sizes = index.rows[members], index.sizes[index.order[members]]
     ends = np.cumsum(np.bincount(of_place, minlength=len(active))[: len(active)])
     queries = queries[np.argsort(position[queries])]
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
-    largest = np.maximum.reduceat(weights, offsets[:-1]).sum()
-    scale = (np.iinfo(np.uint16).max - n_clusterings - 64) / float(largest)
     chunks = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
     def work(start: int, stop: int) -> int:
         return _search(
-            queries[start * LANES : stop * LANES], active, members, ends, index.order, index.rows, starts, offsets,
-            chunks, index.sizes, regions, weights, scale, *lists,
+            queries[start * LANES : stop * LANES], active, ends, rows, sizes, starts, offsets, chunks, regions, weights,
+            *lists,
         )  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
@@ -55,64 +57,62 @@ def search_rows(
 
 @njit(cache=True, nogil=True)
 def _search(
-    queries, active, members, ends, order, rows, starts, offsets, chunks, sizes, regions, weights, scale,
+    queries, active, ends, rows, sizes, starts, offsets, chunks, regions, weights,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_clusterings, n_chunks, n_listed = rows.shape[1], len(chunks) - 1, ids.shape[1]
     clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
     first_entry, length, size = regions.start, regions.length, regions.size
-    to_score = n_clusterings * scale * (1.0 - 1e-9)
+    to_score = np.empty(LANES)
+    scales = np.empty(LANES)
     widest = 0
     for c in range(n_chunks):
         widest = max(widest, starts[chunks[c + 1]] - starts[chunks[c]])
     table = np.zeros((widest, LANES), dtype=np.uint16)
     held = np.zeros((LANES, len(weights)), dtype=counts.dtype)
-    floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly
+    floor = np.full((1, LANES), NEVER, dtype=np.uint32)  # the score that is worth scoring exactly
     listed = np.empty(LANES, dtype=np.int64)
     ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    n_batch = 4 * TILE if n_chunks == 1 else BATCH * TILE
-    block = np.empty((n_batch, n_clusterings), dtype=rows.dtype)
-    sums = np.empty((n_batch, LANES), dtype=np.uint16)
-    total = np.zeros(LANES, dtype=np.float32)
-    mean = np.zeros((1, LANES), dtype=np.uint16)
     n_members = ends[-1]
+    n_batch = 4 * TILE if n_chunks == 1 else n_members  # a table is filled once
+    sums = np.empty((n_batch, LANES), dtype=np.uint32)
+    total = np.zeros(LANES, dtype=np.float32)
+    mean = np.zeros((1, LANES), dtype=np.uint32)
     compared = 0
     for first in range(0, len(queries), LANES):
         width = min(LANES, len(queries) - first)
         own = queries[first : first + width]
         for j in range(width):
             a = own[j]
+            scales[j] = _scale(a, offsets, chunks, regions, weights)
+            to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
             least = np.inf
             for s in range(n_listed):
                 least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
                 ids[a, s] = -1
                 similarities[a, s] = 0.0
-            floor[0, j] = max(1, int(least * to_score))
+            floor[0, j] = max(1, int(least * to_score[j]))
             listed[j] = 0
             for e in range(first_entry[a], first_entry[a] + length[a]):
                 held[j, clusters[e]] = counts[e]
         for j in range(width, LANES):
-            floor[0, j] = 65535
+            floor[0, j] = NEVER
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
             n_here = min(n_batch, n_members - at)
-            for i in range(n_here):
-                p = members[at + i]
-                for m in range(n_clusterings):
-                    block[i, m] = rows[p, m]
             for c in range(n_chunks):
                 begin, end = chunks[c], chunks[c + 1]
                 if n_chunks > 1 or at == 0:
-                    _fill(table, own, begin, end, starts, offsets, regions, weights, scale)
-                label_scores(block, 0, n_here, starts, begin, end, table, sums, 0)
+                    _fill(table, own, begin, end, starts, offsets, regions, weights, scales)
+                label_scores(rows, at, n_here, starts, begin, end, table, sums, 0)
             compared += n_here * n_clusterings * width
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
                 if last and at + i == begin_region:  # a row alone
                     hits = reaching(sums, i, floor)
                 else:
-                    weight = np.float32(sizes[order[members[at + i]]])
+                    weight = np.float32(sizes[at + i])
                     for j in range(LANES):
                         total[j] += weight * np.float32(sums[i, j])
                     if not last:
@@ -121,7 +121,7 @@ def _search(
                     n_rows = at + i + 1 - begin_region
                     per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[active[at_region]])
                     for j in range(LANES):
-                        mean[0, j] = np.uint16(min(total[j] * per_object + np.float32(1.0), np.float32(65535.0)))
+                        mean[0, j] = np.uint32(total[j] * per_object + np.float32(1.0))
                         total[j] = 0.0
                     hits = reaching(mean, 0, floor)
                 r = active[at_region]
@@ -143,7 +143,7 @@ def _search(
                         continue
                     listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
                     if listed[j] == n_listed:
-                        floor[0, j] = max(1, int(similarities[a, end_of_list] * to_score))
+                        floor[0, j] = max(1, int(similarities[a, end_of_list] * to_score[j]))
         for j in range(width):
             a = own[j]
             full = listed[j] == n_listed
@@ -155,7 +155,7 @@ def _search(
 
 
 @njit(cache=True, nogil=True)
-def _fill(table, own, begin, end, starts, offsets, regions, weights, scale):
+def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
     """Write what an object of each cluster of clusterings ``begin`` … ``end`` is worth to regions, rounded up."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
@@ -171,7 +171,7 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, scale):
                 e = middle + 1
             else:
                 high = middle
-        per_object = scale / regions.size[a]
+        per_object = scales[j] / regions.size[a]
         m = begin
         while e < last and clusters[e] < offsets[end]:
             while clusters[e] >= offsets[m + 1]:
@@ -179,3 +179,21 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, scale):
             unit = np.ceil(weights[clusters[e]] * counts[e] * per_object)
             table[clusters[e] + m - starts[begin], j] = np.uint16(unit)
             e += 1
+
+
+@njit(cache=True, nogil=True)
+def _scale(a, offsets, chunks, regions, weights):
+    """Return the units of a similarity of 1 / M: as many as 16 bits hold of the labels of any chunk, rounded up."""
+    e, last = regions.start[a], regions.start[a] + regions.length[a]
+    units = np.inf
+    for c in range(len(chunks) - 1):
+        most = 0.0
+        for m in range(chunks[c], chunks[c + 1]):
+            best = 0.0
+            while e < last and regions.clusters[e] < offsets[m + 1]:
+                best = max(best, weights[regions.clusters[e]] * (regions.counts[e] / regions.size[a]))
+                e += 1
+            most += best
+        if most > 0.0:
+            units = min(units, (65_535 - (chunks[c + 1] - chunks[c])) / most)
+    return units * (1.0 - 1e-9) if units < np.inf else 1.0
