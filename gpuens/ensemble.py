@@ -237,13 +237,16 @@ class Ensemble:
         ValueError
             For another number of clusterings, and for objects without a label that is known here.
         """
-        columns, names, kind = _columns(labels, self.n_clusterings)
-        if len(columns) != self.n_clusterings:
+        if isinstance(labels, Ensemble):
+            codes, categories, kind = labels._any_copy, labels.categories, labels.device_kind
+        else:
+            columns, names, kind = _columns(labels, self.n_clusterings)
+            codes, categories = _encode(columns, names)
+        if len(categories) != self.n_clusterings:
             raise ValueError(
-                f"labels are of {len(columns)} clusterings, and {self.n_clusterings} are expected; pass the same "
+                f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "
                 "clusterings in the same order."
             )
-        codes, categories = _encode(columns, names)
         tables = [_places_among(own, known) for own, known in zip(categories, self.categories, strict=True)]
         codes = renumbered(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
         unknown = device.to_host(_missing_everywhere(codes))

@@ -95,7 +95,7 @@ FORMS = [
 ]  # fmt: skip
 REDUCTIONS = [
     None, "core-groups", "sample:5", "sample:0.5,by=sum", "sample:1000", "catree", "catree:0", "catree:1.0,gamma=0.5",
-    "catree:tau=0.2,gamma=0.9,n_des=2,order=coarse,weights=unit",
+    "catree:tau=0.2,gamma=0.9,n_des=2,order=coarse,counts=unit",
 ]  # fmt: skip
 
 positive = st.sampled_from([1e-300, 1e-9, 0.01, 0.02, 0.1, 0.4, 1.0, 3, 100.0, 1e300]) | st.floats(1e-4, 10)
@@ -103,6 +103,7 @@ shares = st.sampled_from([None, 0, 1, 0.0, 0.5, 0.999999, 1.0]) | st.floats(0, 1
 SOUND = {  # values of parameters that may well be right
     "n_clusters": st.none() | st.integers(1, 9),
     "theta": positive,
+    "threshold": shares,
     "mu": shares,
     "alpha": st.sampled_from([0, 1e-12, 0.3, 1, 1.5, 3.9]),
     "beta": st.sampled_from([1e-6, 0.6, 2, 10.0, 1e6]),
@@ -136,8 +137,7 @@ def descriptions(draw):
     for name in draw(
         st.lists(st.sampled_from(sorted(SOUND.keys() & set(names) - {"n_clusters"})), max_size=4, unique=True)
     ):
-        sound = shares if (method, name) in (("oc-h", "theta"), ("crc-c", "theta"), ("s-cce", "theta")) else SOUND[name]
-        parameters[name] = draw(sound)
+        parameters[name] = draw(SOUND[name])
     if once(draw, 8):
         parameters[draw(st.sampled_from(names))] = draw(hostile)
     if parameters.get("distance_threshold") is not None and draw(st.booleans()):
