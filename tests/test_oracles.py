@@ -52,13 +52,13 @@ def test_core_groups_are_in_lexicographic_order_with_missing_last():
     groups = oracles.core_groups(labels)
     assert groups.rows.tolist() == [[0, 2], [0, 7], [0, -1], [1, 0], [-1, 2]]
     assert groups.counts.tolist() == [1, 1, 3, 2, 1]
-    assert groups.row_of.tolist() == [3, 4, 2, 3, 1, 2, 0, 2]
+    assert groups.membership.tolist() == [3, 4, 2, 3, 1, 2, 0, 2]
 
 
 def test_core_groups_give_the_rows_back(any_labels):
     groups = oracles.core_groups(any_labels)
-    assert (groups.rows[groups.row_of] == any_labels).all()
-    assert (np.bincount(groups.row_of) == groups.counts).all()
+    assert (groups.rows[groups.membership] == any_labels).all()
+    assert (np.bincount(groups.membership) == groups.counts).all()
 
 
 # --- linkage ----------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_greedy_merges_are_the_best_there_are(any_labels, weighted):
     weights = oracles.eci(any_labels, 0.4) if weighted else None
     dendrogram = oracles.greedy_average_linkage(any_labels, weights)
     s = oracles.coassociation(any_labels, weights)
-    membership = dendrogram.groups.row_of
+    membership = dendrogram.groups.membership
     regions = {g: np.flatnonzero(membership == g) for g in range(membership.max() + 1)}
     for a, b, similarity in dendrogram.merges:
         assert a < b
@@ -92,7 +92,7 @@ def test_greedy_merges_are_the_best_there_are(any_labels, weighted):
 def test_unweighted_similarities_are_exact_quotients():
     labels = random_labels(60, 7, (2, 4), distinct=20, seed=11)
     dendrogram = oracles.greedy_average_linkage(labels)
-    regions = {g: np.flatnonzero(dendrogram.groups.row_of == g) for g in range(len(dendrogram.groups.rows))}
+    regions = {g: np.flatnonzero(dendrogram.groups.membership == g) for g in range(len(dendrogram.groups.rows))}
     for a, b, similarity in dendrogram.merges:
         agreements = int((labels[regions[a]][:, None] == labels[regions[b]][None]).sum())
         exact = Fraction(agreements, len(regions[a]) * len(regions[b]) * labels.shape[1])
@@ -133,7 +133,7 @@ def test_greedy_with_eci_weights_is_scipy(seed):
     z = oracles.full_scipy_average(labels, weights)
     assert np.sort(dendrogram.heights)[::-1] == pytest.approx(1 - z[:, 2], abs=1e-12)
     for k in (2, 5, 10):
-        ours = oracles.cut(dendrogram.merges, len(labels), k)[dendrogram.groups.row_of]
+        ours = oracles.cut(dendrogram.merges, len(labels), k)[dendrogram.groups.membership]
         theirs = scipy.cluster.hierarchy.fcluster(z, k, "maxclust")
         assert len(set(theirs)) == len(set(zip(ours, theirs, strict=True))) == k
 
@@ -300,7 +300,7 @@ def test_common_neighbors_are_those_of_the_core_groups(labels):
     s = oracles.iaoso(labels)
     theta = oracles.mean_over_pairs(s)
     groups = oracles.core_groups(labels)
-    first = np.array([groups.row_of.tolist().index(g) for g in range(len(groups.rows))])
+    first = np.array([groups.membership.tolist().index(g) for g in range(len(groups.rows))])
     a = (s[np.ix_(first, first)] >= theta).astype(int)
     n = groups.counts
     of_groups = np.zeros((len(n), len(n)))
@@ -311,8 +311,8 @@ def test_common_neighbors_are_those_of_the_core_groups(labels):
             of_groups[g, h] += (
                 (n[g] - 2) * a[g, g] if g == h else ((n[g] - 1) * a[g, g] + (n[h] - 1) * a[h, h]) * a[g, h]
             )
-    expected = of_groups[np.ix_(groups.row_of, groups.row_of)] / len(labels)
-    np.fill_diagonal(expected, (a @ n - np.diag(a))[groups.row_of] / len(labels))
+    expected = of_groups[np.ix_(groups.membership, groups.membership)] / len(labels)
+    np.fill_diagonal(expected, (a @ n - np.diag(a))[groups.membership] / len(labels))
     assert oracles.ccoso(labels) == pytest.approx(expected)
 
 

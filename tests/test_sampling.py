@@ -19,8 +19,11 @@ def similarity_of(method, est, labels, drawn):
     sample = labels[drawn]
     if method == "ecrmc":  # whose S is that of all objects
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
-    if method in ("eac", "hbgf"):
+    if method in ("eac", "hbgf", "cspa"):
         return oracles.coassociation(labels)
+    if method == "weac":
+        shared = (labels[:, None] == labels) & (labels[:, None] >= 0)
+        return (shared * est.weights_).sum(axis=2) / est.weights_.sum()
     if method in ("lwea", "lwgp"):
         weights = dict(zip(names(sample), oracles.eci(sample, 0.4), strict=True))
         return oracles.coassociation(labels, np.array([weights.get(name, 0.0) for name in names(labels)]))

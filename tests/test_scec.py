@@ -301,7 +301,7 @@ def test_correspondence_pictures():
     assert [ax.get_title() for ax in together] == [f"clustering {name}" for name in names]
     refused(lambda: ge.plotting.correspondence(est, 8), ValueError, "clustering", "8")
     refused(lambda: ge.plotting.correspondence(est, "run 9"), ValueError, "'run 9'")
-    refused(lambda: ge.plotting.correspondence(est, ax=together[0]), ValueError, "ax", "8 pictures")
+    refused(lambda: ge.plotting.correspondence(est, ax=together[0]), ValueError, "ax", "there are 8")
     refused(lambda: ge.plotting.correspondence(ge.EAC(2)), TypeError, "estimator", "EAC")
     many = ge.SCEC(2).fit([np.arange(200), np.arange(200) // 100])
     many_rows, two_rows = ge.plotting.correspondence(many)
