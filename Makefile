@@ -6,13 +6,17 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels install clean
+.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
 
 test: $(VENV)/.installed
 	$(BIN)/python $(TEST)
+
+# the scripts of bench/ on little data
+test-bench: $(VENV)/.installed
+	$(BIN)/python $(TEST) -m bench tests/test_bench.py
 
 # what a change breaks most often, in two minutes
 quick: check

@@ -20,6 +20,7 @@ def run(script, *arguments):
     return done.stdout
 
 
+@pytest.mark.bench
 def test_covtype_measures_every_method_on_a_label_file(tmp_path):
     labels, _ = structured_labels(400, 6, 4, noise=0.1)
     np.save(tmp_path / "labels.npy", labels.astype(np.uint8))
@@ -38,6 +39,7 @@ def test_covtype_measures_every_method_on_a_label_file(tmp_path):
     assert (tmp_path / "found.md").read_text() == printed
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("part", ["linkage", "graph", "kmeans"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")
@@ -62,6 +64,7 @@ def of_paper(paper, tmp_path, *arguments):
     return {name: part["rows"] for name, part in parts.items()}
 
 
+@pytest.mark.bench
 def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_path):
     parts = of_paper("lwec", tmp_path)
     assert set(parts) == {"tables", "theta"}
@@ -73,6 +76,7 @@ def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_p
     assert min(row["methods"]["lwea"]["best_k"].values()) > 0.9
 
 
+@pytest.mark.bench
 def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
     parts = of_paper("cce", tmp_path)
     assert set(parts) == {"small", "documents", "scaling", "large", "sampling", "groups"}
@@ -82,6 +86,7 @@ def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
         assert min(scores["AC"]) > 0.9
 
 
+@pytest.mark.bench
 def test_every_part_of_the_ecrmc_experiments_runs_on_data_that_comes_with_scikit_learn(tmp_path):
     parts = of_paper("ecrmc", tmp_path)
     assert set(parts) == {"sets", "self", "covtype"}
@@ -91,6 +96,7 @@ def test_every_part_of_the_ecrmc_experiments_runs_on_data_that_comes_with_scikit
     assert [row["T"] for row in parts["covtype"].values()] == [18]
 
 
+@pytest.mark.bench
 def test_every_part_of_the_ca_tree_experiments_runs_on_made_up_data(tmp_path):
     parts = of_paper("catree", tmp_path)
     assert set(parts) == {"nodes", "accuracy", "defaults", "times", "image", "million"}
@@ -102,6 +108,7 @@ def test_every_part_of_the_ca_tree_experiments_runs_on_made_up_data(tmp_path):
     assert (tmp_path / "found_landscape.png").stat().st_size > 0
 
 
+@pytest.mark.bench
 def test_every_part_of_the_scec_experiments_runs_on_few_digits(tmp_path):
     parts = of_paper("scec", tmp_path)
     assert set(parts) == {"defaults", "tables", "covtype"}
@@ -109,6 +116,7 @@ def test_every_part_of_the_scec_experiments_runs_on_few_digits(tmp_path):
         assert min(cell["SCEC"]) > 0.4
 
 
+@pytest.mark.bench
 def test_only_the_sets_that_are_named_are_worked_on(tmp_path):
     assert of_paper("ecrmc", tmp_path, "--only", "sets", "--sets", "no such set") == {"sets": {}}
 
@@ -153,6 +161,7 @@ def test_a_page_shows_what_is_there_and_a_dash_for_what_is_not(on_bench):
     ]
 
 
+@pytest.mark.bench
 def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     pytest.importorskip("distributed")
     printed = run("chunks.py", "--quick", "--scratch", tmp_path, "--output", tmp_path / "found.json")
@@ -172,6 +181,7 @@ def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.md", "found.png"}
 
 
+@pytest.mark.bench
 def test_every_shape_is_given_to_every_method(tmp_path):
     printed = run("shapes.py", "--quick", "--only", "wide", "ids", "--methods", "lwgp", "eac", "--output",
                   tmp_path / "found.json")  # fmt: skip
