@@ -92,10 +92,15 @@ def intersections(
     return _dense_intersections(labels, w, ens.offsets, sizes)
 
 
+def layout_for(n_clusters: int) -> str:
+    """Return the layout of the intersections of so many clusters that is "auto", wherever they are counted."""
+    return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"
+
+
 def intersections_of(rows: Rows, layout: str = "auto") -> Table:
     """Return `intersections` of the objects of rows, which may be in pieces."""
     if layout == "auto":
-        layout = "dense" if 8 * rows.n_clusters**2 <= DENSE_BYTES else "sparse"
+        layout = layout_for(rows.n_clusters)
     shared: Table = rows.sum(intersections, None, layout)
     return shared
 

@@ -76,6 +76,7 @@ class Rows:
 
     def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
         self.ensemble, self.counts, self.device = ensemble, counts, device
+        self._cluster_sizes: np.ndarray | None = None  # for which all pieces are gone through
 
     @property
     def codes(self) -> Any:
@@ -116,8 +117,9 @@ class Rows:
 
     def cluster_sizes(self) -> np.ndarray:
         """Return the number of objects in each cluster (N_c,), int64, host."""
-        found: np.ndarray = self.sum(_cluster_sizes)
-        return found
+        if self._cluster_sizes is None:
+            self._cluster_sizes = self.sum(_cluster_sizes)
+        return self._cluster_sizes
 
     def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
         """Return ``function(piece, *given)`` of every piece, itself Rows; the results should be small.
@@ -191,10 +193,15 @@ class Numbered:
         return found
 
 
-def numbered(rule: Rule, n_labels: int, rows: Rows) -> Numbered:
-    """Return a rule of ``n_labels`` labels with those of the rows first; rows in pieces are in lexicographic order."""
+def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
+    """Return a rule of ``n_labels`` labels with those of the rows first, and the labels of rows in memory.
+
+    Rows in pieces, whose labels are None, are in lexicographic order.
+    """
+    labels = None
     if rows.here:
-        found, first_of = np.unique(rule(rows), return_index=True)
+        labels = rule(rows)
+        found, first_of = np.unique(labels, return_index=True)
         order = found[np.argsort(first_of)]
     else:
         first: dict[int, tuple] = {}
@@ -203,7 +210,8 @@ def numbered(rule: Rule, n_labels: int, rows: Rows) -> Numbered:
                 first[label] = min(row, first.get(label, row))
         order = np.array(sorted(first, key=first.__getitem__), dtype=np.int64)
     rest = np.setdiff1d(np.arange(n_labels), order)
-    return Numbered(rule, np.argsort(np.concatenate([order, rest])), len(order))
+    number = np.argsort(np.concatenate([order, rest]))
+    return Numbered(rule, number, len(order)), None if labels is None else number[labels]
 
 
 def by_first_row(labels: np.ndarray) -> np.ndarray:

@@ -198,6 +198,22 @@ def check_spectral(found, literal, rows, similarity):
     assert ge.metrics.ari(found.labels_, expected) == 1.0
 
 
+def test_spectral_clustering_loses_no_eigenvector(labels, monkeypatch):
+    """LAPACK's search for some eigenvectors may lose those of eigenvalues that coincide."""
+    from scipy import linalg
+
+    eigh, expected = linalg.eigh, consensus("lwca", "spectral", labels)
+
+    def loses_one(matrix, **given):
+        values, vectors = eigh(matrix, **given)
+        return (values[1:], vectors[:, 1:]) if "subset_by_index" in given else (values, vectors)
+
+    monkeypatch.setattr(linalg, "eigh", loses_one)
+    found = consensus("lwca", "spectral", labels)
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+
+
 def check_transfer_cut(found, literal, rows, similarity):
     """The embedding has the leading eigenvectors of the bipartite graph, which holds rows and clusters side by side."""
     codes, offsets = rows.ensemble.to_array(), rows.offsets

@@ -58,10 +58,10 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     chunks = Chunks(labels, client)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, estimator.device)
-        return estimator._fit(sample.ensemble, sample.on)
+        return estimator._fit(parts, sample.ensemble, sample.on)
     if parts.reduction is None and not chunks.fit_here:
         return _fit_in_pieces(estimator, parts, chunks)
-    return estimator._fit(chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+    return estimator._fit(parts, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
@@ -99,8 +99,7 @@ def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> A
     checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
     chunks = Chunks(labels, client)
     if layout == "auto":
-        n_clusters = sum(len(c) for c in chunks.numbering.categories)
-        layout = "dense" if 8 * n_clusters**2 <= contingency.DENSE_BYTES else "sparse"
+        layout = contingency.layout_for(sum(len(c) for c in chunks.numbering.categories))
     bare = chunks.bare()
     parts = [
         chunks.task(worker.count_intersections, rows, bare, layout, phase="intersections") for rows in chunks.rows()

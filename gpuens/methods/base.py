@@ -151,7 +151,7 @@ class Consensus(ClusterMixin, BaseEstimator):
                 return core_groups(rows)
             return check_reduced(parts.reduction.reduce(rows), parts.reduction)
 
-        return self._fit(ensemble, reduce, features)
+        return self._fit(parts, ensemble, reduce, features)
 
     def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Any:
         """Return the label of each object; parameters are those of `fit`."""
@@ -210,15 +210,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         reduction = None if self.reduction is None else reducer(self.reduction)
         return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
 
-    def _fit(self, ensemble: Any, reduce: Callable[[str], Reduction], features: Any = None) -> "Consensus":
+    def _fit(
+        self, parts: Parts, ensemble: Any, reduce: Callable[[str], Reduction], features: Any = None
+    ) -> "Consensus":
         """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
-        parts, device = self._checked(), devices.resolve(self.device, ensemble.device_kind)
+        device = devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
             reduction = reduce(device)
             partition = self._learn(parts, reduction.rows, Features(features, ensemble, self._k))
             self.reduction_ = reduction
-            rule = self._rule() if reduction.covers_all is False else None
+            rule = self._rule() if not reduction.covers_all else None
             found = reduction.expand(partition.labels, rule)
             self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
 

@@ -135,7 +135,7 @@ class SCEC(Consensus):
             rows = Rows.of(ensemble, counts, device)
             return Reduction(rows, rows.xp.arange(len(counts)))
 
-        self._fit(ensemble, reduce)
+        self._fit(parts, ensemble, reduce)
         return self
 
     def _parts(self) -> tuple[None, Partitioner]:

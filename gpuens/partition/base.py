@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpuens.rows import Rows, Rule
+from gpuens.rows import Numbered, Rows, Rule
 
 DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diagonal", "blocks", "full", "pairs")
 
@@ -37,6 +37,11 @@ class Partition:
     rule: Rule | None = None
     found: dict[str, Any] = field(default_factory=dict)
     membership: Callable[[Rows], np.ndarray] | None = None
+
+    @classmethod
+    def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":
+        """Return what `gpuens.rows.numbered` gives as a partition; the rule is needed where there are no labels."""
+        return cls(labels, rule.n_labels, rule=rule if labels is None else None, found=found)
 
     @classmethod
     def of_labels(cls, labels: np.ndarray, **found: Any) -> "Partition":

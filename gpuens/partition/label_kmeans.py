@@ -127,10 +127,8 @@ def label_kmeans(
         if not all_of_them:
             search = _Search(rows, divergence)
             best, n_iter, converged = _lloyd(search, best.cost, best.const, n_clusters, max_iter)
-    rule = numbered(best.rule, len(best.const), rows)
-    found = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
-    labels = rule(rows) if rows.here else None
-    return Partition(labels, rule.n_labels, rule=None if rows.here else rule, found=found)
+    of_rows = numbered(best.rule, len(best.const), rows)
+    return Partition.of_rule(*of_rows, objective=best.objective, n_iter=n_iter, converged=converged)
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:

@@ -93,20 +93,16 @@ def meta_clustering(
     ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
     """
     meta = _meta_clusters(similarities, rows.cluster_sizes(), n_clusters, imbalance, random_state)
-    rule = numbered(FirstChoice(meta, n_clusters), n_clusters, rows)
+    rule, labels = numbered(FirstChoice(meta, n_clusters), n_clusters, rows)
     if rule.n_labels < n_clusters:
         checks.warn(
             f"found only {rule.n_labels} of {n_clusters} clusters; no object is associated most with the other "
             "meta-clusters."
         )
     clusters = np.where(meta < 0, -1, rule.number[meta])
-    return Partition(
-        rule(rows) if rows.here else None,
-        rule.n_labels,
-        rule=None if rows.here else rule,
-        found={"meta_clusters": clusters},
-        membership=partial(shares, clusters, n_clusters),
-    )
+    found = Partition.of_rule(rule, labels, meta_clusters=clusters)
+    found.membership = partial(shares, clusters, n_clusters)
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 
 from gpuens import checks, contingency
 from gpuens import device as devices
-from gpuens.incidence import row_lookups, row_sums
+from gpuens.incidence import row_sums
 from gpuens.partition.base import CLUSTERS, Partition, Partitioner
+from gpuens.partition.embeddings import leading_eigenvectors, unit_points
 from gpuens.partition.lloyd import kmeans
 from gpuens.rows import Rows, by_first_row
 
@@ -86,19 +87,7 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # K^½
     spread = similarity.times(root)
     small = root @ spread
-    n_clusters = len(small)
-    n_wanted = min(n_dimensions, n_clusters)
-    values, vectors = eigh(
-        (small + small.T) / 2,
-        subset_by_index=[n_clusters - n_wanted, n_clusters - 1],
-        driver="evr",
-        overwrite_a=True,
-        check_finite=False,
-    )
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = leading_eigenvectors((small + small.T) / 2, min(n_dimensions, len(small)))
     kept = np.abs(values) > TINY
     table = spread @ (vectors[:, kept] / values[kept])
-    points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
-    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
-    points /= np.where(length > 0, length, 1.0)
-    return points, values[kept]
+    return unit_points(rows, table)[0], values[kept]

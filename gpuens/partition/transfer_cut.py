@@ -22,6 +22,7 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
+from gpuens.partition.embeddings import leading_eigenvectors, unit_points
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
 from gpuens.rows import Rows, by_first_row, numbered
 
@@ -98,27 +99,16 @@ def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tup
     There are fewer dimensions than asked for when there are fewer clusters.
     """
     table, values = _table(rows, cluster_weights, n_dimensions)
-    return _embedded(rows, table)[0], values
+    return unit_points(rows, table)[0], values
 
 
 def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the table (N_c, d) whose rows of a row's clusters sum to its point, host, and the eigenvalues."""
+    product: Callable = partial(rows.sum, _product, cluster_weights)
     if rows.here:  # what is the same in every product is worked out once
-        share = _shares(rows, cluster_weights)
-        return _leading(
-            rows.cluster_sizes(),
-            cluster_weights,
-            n_dimensions,
-            lambda: contingency.intersections(rows.ensemble, share, "dense", device=rows.device),
-            partial(_there_and_back, rows, rows.xp.asarray(share)),
-        )
-    return _leading(
-        rows.cluster_sizes(),
-        cluster_weights,
-        n_dimensions,
-        lambda: rows.sum(_gram, cluster_weights),
-        lambda v: rows.sum(_product, cluster_weights, v),
-    )
+        product = partial(_there_and_back, rows, rows.xp.asarray(_shares(rows, cluster_weights)))
+    gram = partial(rows.sum, _gram, cluster_weights)
+    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product)
 
 
 def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
@@ -197,44 +187,20 @@ def _all_points(rows: Rows, table: np.ndarray) -> Any:
     That is half the memory and its traffic, and rows of length 1 lose nothing that matters.
     """
     if len(rows) <= RESTARTS_ON:
-        return _embedded(rows, table)[0]
+        return unit_points(rows, table)[0]
     points = rows.xp.empty((len(rows), table.shape[1]), dtype=np.float32)
     at_once = max(256, min(STEP_BYTES, devices.scratch(rows.device)) // (16 * table.shape[1]))
     for start in range(0, len(rows), at_once):
         some = slice(start, start + at_once)
-        points[some] = _embedded(rows.take(some), table)[0]
+        points[some] = unit_points(rows.take(some), table)[0]
     return points
-
-
-def _embedded(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
-    """Return points (G, d) scaled to length 1, and what they were scaled by (G, 1)."""
-    points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
-    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
-    length = np.where(length > 0, length, 1.0)
-    points /= length
-    return points, length
 
 
 def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions)."""
-    from scipy.linalg import LinAlgError, eigh
-
     gram *= scale[:, None]
     gram *= scale
-    n = len(gram)
-    try:
-        values, vectors = eigh(gram, subset_by_index=[n - n_dimensions, n - 1], check_finite=False)
-    except LinAlgError:
-        vectors = np.empty((n, 0))
-    if not _orthonormal(vectors, n_dimensions):
-        # LAPACK's search for some eigenvectors drops those of eigenvalues that coincide; that for all does not
-        values, vectors = eigh(gram, driver="evd", check_finite=False)
-    return values[: -n_dimensions - 1 : -1], vectors[:, : -n_dimensions - 1 : -1]
-
-
-def _orthonormal(vectors: np.ndarray, n_dimensions: int) -> bool:
-    """Return whether vectors (n, d) are as many as wanted, of length 1 and orthogonal to each other."""
-    return vectors.shape[1] == n_dimensions and np.allclose(vectors.T @ vectors, np.eye(n_dimensions), atol=1e-6)
+    return leading_eigenvectors(gram, n_dimensions)
 
 
 def _lanczos(
@@ -316,7 +282,7 @@ class NearestCenter:
         at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(self.centers))))
         for start in range(0, max(1, len(rows)), at_once):
             some = rows.take(slice(start, start + at_once))
-            points, length = _embedded(some, self.table)
+            points, length = unit_points(some, self.table)
             nearness = row_lookups(some.codes, some.offsets, self.towards, device=some.device)
             nearness /= length
             nearness -= half_square
@@ -328,7 +294,7 @@ def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, 
     from threadpoolctl import threadpool_limits
 
     drawn = rows.draw(RESTARTS_ON, rng)
-    points = _embedded(drawn, table)[0].astype(np.float32)
+    points = unit_points(drawn, table)[0].astype(np.float32)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below of all rows
         k = min(n_clusters, len(points))
@@ -340,9 +306,9 @@ def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, 
         return sums[:, :-1], sums[:, -1:]
 
     centers = descend(first, 1e-4 * float(points.var(axis=0).mean()), sums_of)
-    rule = numbered(NearestCenter.to(centers, table), len(centers), rows)
-    checks.warn_of_fewer(rule.n_labels, n_clusters)
-    return Partition(None, rule.n_labels, rule=rule)
+    found = Partition.of_rule(*numbered(NearestCenter.to(centers, table), len(centers), rows))
+    checks.warn_of_fewer(found.n_clusters, n_clusters)
+    return found
 
 
 def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:

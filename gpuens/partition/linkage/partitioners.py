@@ -83,7 +83,8 @@ class AverageLinkage(Linkage):
     takes = CLUSTERS
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        linkage_fits(rows.codes, rows.n_clusters, general=kind != "diagonal", device=rows.device)
+        if kind != "diagonal":  # which leaves clusters out before it looks at the budget, and has no long work before
+            linkage_fits(rows.codes, rows.n_clusters, general=True, device=rows.device)
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
         weights = similarity.weights if similarity.kind == "diagonal" else similarity.full()
