@@ -17,7 +17,8 @@ from scipy import sparse
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble, _as_column, _encode_column
+from gpuens.encoding import as_column, encode_column
+from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
 from gpuens.rows import Rows, as_rows
 
@@ -280,7 +281,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
 def encode(vectors: list, names: list) -> Labels:
     """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
     device = devices.common_kind(vectors)
-    columns = [_as_column(vector) for vector in vectors]
+    columns = [as_column(vector) for vector in vectors]
     for column, vector, name in zip(columns, vectors, names, strict=True):
         checks.check_label_vector(tuple(column.shape), type(vector).__name__, name)
     for name, column in zip(names, columns, strict=True):
@@ -289,7 +290,7 @@ def encode(vectors: list, names: list) -> Labels:
                 f"labelings must label the same objects, but {names[0]} has {len(columns[0])} labels and {name} has "
                 f"{len(column)}; pass labelings of one length, with -1 or None where a label is missing."
             )
-    encoded = [_encode_column(column, name) for column, name in zip(columns, names, strict=True)]
+    encoded = [encode_column(column, name) for column, name in zip(columns, names, strict=True)]
     n_clusters = [len(categories) for _, categories in encoded]
     missing = max(n_clusters)
     dtype = np.min_scalar_type(missing)

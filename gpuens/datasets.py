@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks, io
-from gpuens.arrays import Archive
+from gpuens.io.arrays import Archive
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, datasets, generate, metrics, plotting, writing
+from gpuens import checks, datasets, generate, metrics, plotting
 from gpuens.ensemble import Ensemble
+from gpuens.io import atomic
+from gpuens.io.atomic import replacing
 from gpuens.methods import methods
-from gpuens.writing import replacing
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
 PICTURED = "lwea"
@@ -54,7 +55,7 @@ def demo(
     if truth is None:
         raise ValueError(f"data set {dataset.name!r} has no classes to compare results with; add them as y.")
     picture = os.path.join(output_dir, f"gpuens-demo-{dataset.name}.png")
-    writing.check_output(picture, [".png"])
+    atomic.check_output(picture, [".png"])
     n_objects, n_features = dataset.X.shape
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")

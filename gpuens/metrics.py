@@ -13,7 +13,8 @@ from scipy import sparse
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
-from gpuens.ensemble import Ensemble, _columns
+from gpuens.encoding import split_columns
+from gpuens.ensemble import Ensemble
 
 
 def nmi(a: Any, b: Any, average: str = "geometric") -> float:
@@ -124,7 +125,7 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
         names = labelings.names
         labels = labels_of(labelings, devices.resolve("auto", labelings.device_kind))
     else:
-        columns, names, _ = _columns(labelings)
+        columns, names, _ = split_columns(labelings)
         labels = encode(columns, [f"labelings[{name!r}]" for name in names])
     if len(names) < 2:
         raise ValueError(

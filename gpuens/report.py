@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting, progress
+from gpuens.io.atomic import replacing
 from gpuens.partition.linkage.partitioners import Linkage
 from gpuens.partition.soft_correspondence import SoftCorrespondence
-from gpuens.writing import replacing
 
 
 def has_pictures(estimator: Any) -> bool:

@@ -12,7 +12,8 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.ensemble import Ensemble, _as_column, _encode, _missing_everywhere, codes_dtype
+from gpuens.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
+from gpuens.ensemble import Ensemble
 
 SUM_OF_ROWS = 1e-4  # how far from 1 memberships of float32 may sum to
 ROUNDED = 1e-9  # up to which a negative membership is one of 0
@@ -69,7 +70,7 @@ class SoftEnsemble:
             )
         kind = devices.common_kind(list(clusterings))
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
-        columns = [_as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
+        columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])
         _check_shapes([next(shapes) if matrix is None else matrix.shape for matrix in soft])
         names = list(range(len(soft)))
@@ -88,8 +89,8 @@ class SoftEnsemble:
         }
         self.labels = None
         if columns:
-            codes, found = _encode(columns, of_labels)
-            missing &= _missing_everywhere(codes)
+            codes, found = encode_columns(columns, of_labels)
+            missing &= unlabelled_objects(codes)
             self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
             categories |= dict(zip(of_labels, found, strict=True))
         self.categories = [categories[name] for name in names]

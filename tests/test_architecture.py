@@ -29,9 +29,8 @@ LAYERS = [
     {"rows"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
-    {"tables", "arrays", "annotated"},
-    {"columns", "fields"},
-    {"checks", "device", "kernels", "options", "progress", "record", "registry", "writing", "compiled", "lanes"},
+    {"encoding", "odd_columns"},
+    {"checks", "device", "kernels", "options", "progress", "record", "registry", "compiled", "lanes"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

@@ -12,8 +12,8 @@ from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens import cli
-from gpuens.arrays import Archive
 from gpuens.io import read_features, read_labels, write_labels
+from gpuens.io.arrays import Archive
 
 LABELS = np.random.default_rng(0).integers(0, 9, (500, 4))
 

@@ -13,8 +13,7 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
-from gpuens import io, writing
-from gpuens.io import read_features, read_labels, write_labels
+from gpuens.io import atomic, read_features, read_labels, write_labels
 
 LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
 CODES = [[0, 0, 0], [0, 0, -1], [1, -1, 0], [1, 1, 1]]
@@ -109,7 +108,7 @@ def test_missing_codes_of_every_width(tmp_path, missing):
 
 
 def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
-    monkeypatch.setattr(io, "to_host", lambda labels: np.array([1, 0]))
+    monkeypatch.setattr("gpuens.io.writing.to_host", lambda labels: np.array([1, 0]))
     write_labels(tmp_path / "labels.npy", object())
     assert np.load(tmp_path / "labels.npy").tolist() == [1, 0]
 
@@ -120,7 +119,7 @@ def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
 def test_npy_is_mapped_not_loaded(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", LABELS)
     seen = []
-    monkeypatch.setattr(io, "Ensemble", lambda labels, **_: seen.append(labels))
+    monkeypatch.setattr("gpuens.io.reading.Ensemble", lambda labels, **_: seen.append(labels))
     read_labels(tmp_path / "labels.npy")
     assert isinstance(seen[0], np.memmap)
 
@@ -463,7 +462,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     def forbidden(*arguments):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(writing, "open", forbidden, raising=False)
+    monkeypatch.setattr(atomic, "open", forbidden, raising=False)
     refused(lambda: write_labels(tmp_path / "labels.npy", [0, 1]), PermissionError, "labels.npy", "Permission denied")
     assert os.listdir(tmp_path) == ["folder.npy"]
 
@@ -507,7 +506,7 @@ def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
         def __getattr__(self, name):
             return getattr(self._file, name)
 
-    original = io.replacing
+    original = atomic.replacing
 
     def replacing(path):
         from contextlib import contextmanager
@@ -519,7 +518,7 @@ def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
 
         return wrapped()
 
-    monkeypatch.setattr(io, "replacing", replacing)
+    monkeypatch.setattr("gpuens.io.writing.replacing", replacing)
     with pytest.raises(type(failure)) as error:
         write_labels(path, LABELS)
     if isinstance(failure, OSError):

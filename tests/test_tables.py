@@ -11,8 +11,8 @@ import pytest
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import fields, tables
-from gpuens.io import read_features, read_label_file, read_labels, write_labels
+from gpuens.io import fields, read_features, read_label_file, read_labels, write_labels
+from gpuens.io.text import escaped, unescaped
 
 
 @pytest.fixture
@@ -272,8 +272,8 @@ def test_strings_that_text_would_change_are_refused(tmp_path, text):
 
 def test_escapes_lose_nothing():
     texts = ["'" * n + text for n in range(4) for text in ("=a", "a", "", "@", "\tx")]
-    assert [tables.unescaped(tables.escaped(text)) for text in texts] == texts
-    assert len(set(map(tables.escaped, texts))) == len(texts)
+    assert [unescaped(escaped(text)) for text in texts] == texts
+    assert len(set(map(escaped, texts))) == len(texts)
 
 
 # --- which columns ----------------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def clusterings(n=400, seed=0):
         ("batch", lambda rng, truth: truth, "by its name"),
         ("Cell_Type", lambda rng, truth: truth, "by its name"),
         ("n_counts", lambda rng, truth: rng.integers(0, 300, 400).astype(float), "values where the others have"),
-        ("plate", lambda rng, truth: rng.integers(0, 3, 400), "more often than by chance"),
+        ("plate", lambda rng, truth: rng.integers(0, 3, 400), "better than chance"),
     ],
 )
 def test_columns_that_are_not_like_the_others(table, name, make, why):

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from conftest import refused
 
-from gpuens import io, writing
+from gpuens import io
+from gpuens.io import atomic
 
 OLD, NEW = np.zeros(1000, dtype=np.int64), np.arange(1000)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks and signals")
@@ -26,7 +27,7 @@ def sha256(path):
 
 def write(path, labels):
     """Write labels and their record, as the commands do."""
-    with writing.recorded(path) as record:
+    with atomic.recorded(path) as record:
         io.write_labels(path, labels)
         record["sum"] = int(labels.sum())
 
@@ -42,13 +43,13 @@ def umask():
 
 def test_replacing(tmp_path):
     path = tmp_path / "record.json"
-    with writing.replacing(path) as file:
+    with atomic.replacing(path) as file:
         file.write(b"new")
         assert not path.exists()  # not before it is complete
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
     (tmp_path / "link").symlink_to(path)
-    with writing.replacing(tmp_path / "link") as file:
+    with atomic.replacing(tmp_path / "link") as file:
         file.write(b"newer")
     assert (tmp_path / "link").is_symlink()
     assert path.read_bytes() == b"newer"
@@ -89,10 +90,10 @@ def test_pipes_and_devices_stay_what_they_are(tmp_path):
 def test_files_of_others_where_only_their_owners_may_replace_them(tmp_path, monkeypatch):
     (tmp_path / "out.npy").touch()
     tmp_path.chmod(0o1777)
-    assert writing.check_output(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
+    assert atomic.check_output(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
     monkeypatch.setattr(os, "geteuid", lambda: 123456)
-    refused(lambda: writing.check_output(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user")
-    assert writing.check_output(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
+    refused(lambda: atomic.check_output(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user")
+    assert atomic.check_output(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
 
 
 # --- a file and its record --------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def test_a_record_names_the_contents_of_its_file(tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     for labels in (OLD, NEW):
         write(path, labels)
-        record = json.loads(Path(writing.record_of(path)).read_text())
+        record = json.loads(Path(atomic.record_of(path)).read_text())
         assert record == {"sum": int(labels.sum()), "sha256": sha256(path)}
     assert sorted(os.listdir(tmp_path)) == [f"out.{suffix}", f"out.{suffix}.json"]
 
@@ -126,7 +127,7 @@ def test_a_failure_leaves_the_old_file_and_its_record(tmp_path):
     before = {name: sha256(tmp_path / name) for name in os.listdir(tmp_path)}
 
     def failing():
-        with writing.recorded(path):
+        with atomic.recorded(path):
             io.write_labels(path, NEW)
             raise RuntimeError("on the way")
 
@@ -139,7 +140,7 @@ def test_a_failure_leaves_the_old_file_and_its_record(tmp_path):
 
 
 def test_records_of_names_that_are_no_text(tmp_path):
-    with writing.recorded(tmp_path / "out.npy") as record:
+    with atomic.recorded(tmp_path / "out.npy") as record:
         io.write_labels(tmp_path / "out.npy", NEW)
         record["output"] = os.fsdecode(b"\xff.npy")
     assert json.loads((tmp_path / "out.npy.json").read_text())["output"] == os.fsdecode(b"\xff.npy")
@@ -171,7 +172,7 @@ def killed_at(moment, path):
 @pytest.mark.parametrize("suffix", ["npy", "csv"])
 def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
-    record = Path(writing.record_of(path))
+    record = Path(atomic.record_of(path))
     write(path, OLD)
     whole = [sha256(path)]
     write(path, NEW)
@@ -197,7 +198,7 @@ def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, su
 
 @POSIX
 def test_what_others_are_writing_is_left_alone(tmp_path):
-    with writing.replacing(tmp_path / "slow.npy") as file:
+    with atomic.replacing(tmp_path / "slow.npy") as file:
         file.write(b"by and by")
         io.write_labels(tmp_path / "quick.npy", NEW)
         ran = subprocess.run(  # by another process, too
@@ -214,12 +215,12 @@ def test_what_others_are_writing_is_left_alone(tmp_path):
 
 @POSIX
 def test_only_leavings_of_ours_are_removed(tmp_path):
-    here = writing._prefix()
+    here = atomic._prefix()
     elsewhere = ".gpuens-" + ("0" * 8 if "0" * 8 not in here else "1" * 8) + "-"
     kept = [f"{elsewhere}ab.part", ".gpuens-notes", ".other.part", "gpuens.part", f"{here}ab.part.bak"]
     for name in [f"{here}ab.part", f"{elsewhere}cd.part", *kept]:
         (tmp_path / name).touch()
-    long_ago = time.time() - writing.LONG - 10
+    long_ago = time.time() - atomic.LONG - 10
     for name in (f"{elsewhere}cd.part", ".other.part"):  # a host whose locks may not be seen here
         os.utime(tmp_path / name, (long_ago, long_ago))
     (tmp_path / f"{here}folder.part").mkdir()
@@ -228,7 +229,7 @@ def test_only_leavings_of_ours_are_removed(tmp_path):
 
 
 def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "fcntl", None)
-    (tmp_path / f"{writing._prefix()}ab.part").touch()
+    monkeypatch.setattr(atomic, "fcntl", None)
+    (tmp_path / f"{atomic._prefix()}ab.part").touch()
     io.write_labels(tmp_path / "out.npy", NEW)
     assert len(os.listdir(tmp_path)) == 2

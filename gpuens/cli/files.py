@@ -17,10 +17,11 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
 
 def check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
-    from gpuens import io, writing
+    from gpuens import io
+    from gpuens.io import atomic
 
-    io.packages_for(writing.check_output(output, io.OUTPUTS, inputs=sources))
-    writing.check_writable(writing.record_of(output), "record")
+    io.packages_for(atomic.check_output(output, io.OUTPUTS, inputs=sources))
+    atomic.check_writable(atomic.record_of(output), "record")
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:

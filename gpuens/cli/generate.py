@@ -44,7 +44,8 @@ def generate(args: argparse.Namespace) -> None:
     clock = Clock()
     import numpy as np
 
-    from gpuens import datasets, generate, io, writing
+    from gpuens import datasets, generate, io
+    from gpuens.io import atomic
 
     check_output(args.output, args.X)
     parameters = {
@@ -67,7 +68,7 @@ def generate(args: argparse.Namespace) -> None:
     with clock.phase("cluster"):
         ensemble = generate.kmeans_ensemble(X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
-    with writing.recorded(args.output) as record:
+    with atomic.recorded(args.output) as record:
         with clock.phase("write"):
             io.write_labels(args.output, ensemble, ids=ids)
         record |= facts(

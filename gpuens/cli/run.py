@@ -68,7 +68,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import datasets, io, writing
+    from gpuens import datasets, io
+    from gpuens.io import atomic
 
     if args.scheduler is None and args.labels.lower().endswith(".zarr"):
         args.scheduler = "threads"  # it is in chunks already
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
     if args.report:
         _check_report(output, args.method, estimator)
     n_unlabelled = 0
-    with writing.recorded(output) as record:
+    with atomic.recorded(output) as record:
         if args.scheduler is None:
             with clock.phase("read"):
                 read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
 
         with clock.phase("report"):
             drawn = write_report(estimator, f"{output}.report")
-        writing.write_record(output, {**record, "report": drawn, **clock.spent()})
+        atomic.write_record(output, {**record, "report": drawn, **clock.spent()})
     if not args.quiet:
         largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
         print(
@@ -258,7 +259,8 @@ def _check_report(output: str, method: str, estimator: Any) -> None:
     """Refuse reports that cannot be drawn or written, before the work."""
     from importlib.util import find_spec
 
-    from gpuens import plotting, report, writing
+    from gpuens import plotting, report
+    from gpuens.io import atomic
 
     if not report.has_pictures(estimator):
         raise ValueError(
@@ -266,7 +268,7 @@ def _check_report(output: str, method: str, estimator: Any) -> None:
         )
     if find_spec("matplotlib") is None:
         raise plotting.no_matplotlib()
-    writing.check_folder(f"{output}.report", "report")
+    atomic.check_folder(f"{output}.report", "report")
 
 
 def _counts(labels: Any) -> Any:

@@ -12,7 +12,8 @@ from gpuens.distributed import clients, failures, graph, worker
 from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
 from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
-from gpuens.ensemble import Ensemble, _encode_column, codes_dtype
+from gpuens.encoding import codes_dtype, encode_column
+from gpuens.ensemble import Ensemble
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
 from gpuens.rows import Rows
 
@@ -51,7 +52,7 @@ class Chunks(Tasks):
             of_chunks = [own[m] for own in found]
             same_kind = len({own.dtype.kind in "iub" for own in of_chunks if len(own)}) <= 1
             whole = np.concatenate([own if same_kind else own.astype(object) for own in of_chunks])
-            codes, values = _encode_column(whole, name)
+            codes, values = encode_column(whole, name)
             categories.append(values)
             tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
         checks.check_clusterings([len(c) for c in categories], self.names, self.starts[-1])

@@ -11,12 +11,12 @@ import numpy as np
 
 from gpuens import checks, io, progress
 from gpuens import device as devices
-from gpuens.arrays import open_npy
 from gpuens.checks import reading
-from gpuens.columns import chosen, left_out, without
 from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS
-from gpuens.writing import replacing, replacing_folder
+from gpuens.io.arrays import open_npy
+from gpuens.io.atomic import replacing, replacing_folder
+from gpuens.io.columns import chosen, left_out, without
 
 HEAD = 10_000  # objects by which ids are told in chunks
 

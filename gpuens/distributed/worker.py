@@ -7,7 +7,8 @@ import numpy as np
 
 from gpuens import checks, contingency
 from gpuens import device as devices
-from gpuens.ensemble import Ensemble, _encode, _missing_everywhere, renumbered
+from gpuens.encoding import encode_columns, renumber_codes, unlabelled_objects
+from gpuens.ensemble import Ensemble
 from gpuens.reduction import Reduction, core_groups, last_not_after
 from gpuens.rows import Rows
 
@@ -49,7 +50,7 @@ def _encoded(block: Any) -> Ensemble:
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
-    codes, categories = _encode([matrix[:, m] for m in names], names)
+    codes, categories = encode_columns([matrix[:, m] for m in names], names)
     return Ensemble.of_codes(codes, categories, names, kind)
 
 
@@ -59,7 +60,7 @@ def own_groups(block: Any) -> Reduction:
 
 def reduce_chunk(block: Any, start: int) -> Part:
     ensemble = _encoded(block)
-    checks.refuse_unlabelled(_missing_everywhere(ensemble.codes_on(ensemble.device_kind)), start)
+    checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
     groups = core_groups(Rows(ensemble))
     return Part(groups.ensemble.codes, groups.counts, ensemble.categories)
 
@@ -77,7 +78,8 @@ def count_objects(rows: Distinct) -> int:
 
 
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
-    return Distinct(renumbered(part.codes, dtype, tables), part.counts)  # in order still: values are numbered by value
+    # in order still: values are numbered by value
+    return Distinct(renumber_codes(part.codes, dtype, tables), part.counts)
 
 
 def merge(parts: list[Distinct], numbering: Numbering) -> Distinct:
@@ -99,7 +101,7 @@ def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, devic
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
     own = own_groups(block)
-    return renumbered(own.ensemble.codes, dtype, tables), devices.to_host(own.row_of)
+    return renumber_codes(own.ensemble.codes, dtype, tables), devices.to_host(own.row_of)
 
 
 def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
@@ -107,7 +109,7 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
     ensemble = _encoded(block)
     xp = devices.namespace(ensemble.device_kind)
     codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
-    return devices.to_host(renumbered(codes, dtype, tables))
+    return devices.to_host(renumber_codes(codes, dtype, tables))
 
 
 def of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:

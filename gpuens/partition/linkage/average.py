@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import checks, kernels, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import codes_dtype
+from gpuens.encoding import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
 from gpuens.partition.linkage import general_regions, row_regions

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import checks, device
-from gpuens.columns import Opened, missing_words, telling
+from gpuens.io.columns import Opened, missing_words, telling
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
@@ -275,7 +275,7 @@ def _is_numbered(rows: list[list[str]]) -> bool:
 
 def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
     """Return the number of objects, or refuse the first irregular line."""
-    from gpuens.fields import NUL, UNPAIRED, irregular
+    from gpuens.io.fields import NUL, UNPAIRED, irregular
 
     begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
     letters = np.frombuffer(text, dtype=np.uint8, offset=begin)

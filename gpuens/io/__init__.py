@@ -1,0 +1,30 @@
+"""Label and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, told by their endings."""
+
+from gpuens.io.kinds import ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
+from gpuens.io.reading import (
+    LabelFile,
+    check_label_file,
+    read_columns,
+    read_features,
+    read_ids,
+    read_label_file,
+    read_labels,
+)
+from gpuens.io.writing import write_labels
+
+__all__ = [
+    "ARRAYS",
+    "INPUTS",
+    "IN_CHUNKS",
+    "OUTPUTS",
+    "LabelFile",
+    "check_label_file",
+    "needs",
+    "packages_for",
+    "read_columns",
+    "read_features",
+    "read_ids",
+    "read_label_file",
+    "read_labels",
+    "write_labels",
+]

@@ -1,0 +1,159 @@
+"""Files of all kinds opened in one way: their columns are known, and read when asked for.
+
+The claimed size of a file is compared with the memory budget before the file is read.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, device
+from gpuens.checks import reading
+from gpuens.io import annotated
+from gpuens.io.columns import Opened, telling
+from gpuens.io.kinds import TEXTS, Path_, Words, needs
+
+
+def open_file(
+    path: Path_,
+    suffix: str,
+    key: str | None,
+    *,
+    sep: str | None,
+    header: bool | None,
+    missing: Words | None,
+    features: bool = False,
+) -> Opened:
+    """Open a file and find its columns."""
+    checks.check_readable(path)
+    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
+        raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
+    for name, value in (("sep", sep), ("header", header)):
+        if value is not None and suffix not in TEXTS:
+            raise ValueError(f"{name}={value!r} is about csv and tsv files, and this is a {suffix} file; leave it out.")
+    if suffix in TEXTS:
+        from gpuens.io.text import open_text
+
+        own = "\t" if suffix.startswith(".tsv") else ","
+        return open_text(path, own, sep=sep, header=header, missing=missing, features=features)
+    if suffix == ".parquet":
+        return _open_parquet(path)
+    if suffix == ".npz":
+        return _open_npz(path, key, features=features)
+    if suffix == ".npy":
+        from gpuens.io.arrays import open_npy
+
+        with reading(path):
+            array = open_npy(path)
+        return _of_array(array, features)
+    with needs("anndata", "h5ad"), reading(path):
+        found = annotated.read_features(path, key) if features else annotated.read_obs(path)
+    if features:
+        return _of_array(found, features)
+    return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
+
+
+def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Opened:
+    """Return an opened file; ``get`` reads columns by position, ``row_names`` their ids."""
+
+    def ids(position: int | None) -> Any:
+        import pandas as pd
+
+        if position is None:
+            return None if row_names is None else telling(row_names())
+        found = get([position])
+        values = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
+        return pd.Index(np.asarray(values), name=str(names[position]))
+
+    return Opened(names, get, ids)
+
+
+def _of_array(array: Any, features: bool) -> Opened:
+    """Return an array, a sparse matrix or a DataFrame as an opened file."""
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if features:
+        checks.check_feature_shape(tuple(array.shape))
+    else:
+        checks.check_label_shape(array.shape, columns_are_clusterings=True)
+        n_objects, n_clusterings = array.shape
+        needed = n_objects * (n_clusterings + 16)  # codes of one byte, and one column of labels in work
+        checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
+    names = list(getattr(array, "columns", range(array.shape[1])))
+
+    def get(positions: list[int]) -> Any:
+        if positions == list(range(len(names))):
+            return array  # still a memory map
+        return array.iloc[:, positions] if hasattr(array, "iloc") else array[:, positions]
+
+    return _opened(names, get)
+
+
+def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
+    from gpuens.io.arrays import Archive
+
+    with reading(path), Archive(path) as archive:
+        headers = {name: archive.header(name) for name in archive.names}
+    stored = list(headers)
+    if features and key is None:
+        if {"format", "shape", "data"} <= set(stored):
+            return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
+        key = "X" if "X" in stored else None
+    if key is None and len(stored) == 1:
+        key = stored[0]
+    if key in stored:
+        with reading(path), Archive(path) as archive:
+            array = archive.read(key)
+        return _of_array(array, features)
+    if key is not None:
+        raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(stored)}.")
+    if not stored:
+        raise ValueError("path names an npz file without any array in it; write the file anew.")
+    shapes = {found.shape for found in headers.values()}
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # else each is a clustering
+        raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
+
+    def get(positions: list[int]) -> Any:
+        import pandas as pd
+
+        with reading(path), Archive(path) as archive:
+            return pd.DataFrame({stored[m]: archive.read(stored[m]) for m in positions})
+
+    return _opened(stored, get)
+
+
+def _sparse(path: Path_, n_bytes: int) -> Any:
+    import scipy.sparse
+
+    checks.check_memory(
+        n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects"
+    )
+    with reading(path):
+        return scipy.sparse.load_npz(path)
+
+
+def _open_parquet(path: Path_) -> Opened:
+    import pandas as pd
+
+    with needs("pyarrow", "parquet"):
+        from pyarrow import parquet
+
+    with reading(path), parquet.ParquetFile(path) as file:
+        n_rows, schema = file.metadata.num_rows, file.schema_arrow
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    names = [name for name in schema.names if name not in index]
+
+    def get(positions: list[int]) -> Any:
+        needed = 8 * n_rows * len(positions)
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        with reading(path):
+            found = pd.read_parquet(path, columns=[names[m] for m in positions])
+        return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
+
+    def row_names() -> Any:
+        found = get([0]).index
+        return found.rename(None if str(found.name).startswith("__index") else found.name)
+
+    return _opened(names, get, row_names if index else None)

@@ -1,0 +1,253 @@
+"""Base clusterings, features and the names of objects, read from files."""
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.ensemble import Ensemble
+from gpuens.io import annotated
+from gpuens.io.columns import chosen, left_out, without
+from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Words
+from gpuens.io.opening import open_file
+from gpuens.odd_columns import warn_of_odd_columns
+
+
+class LabelFile(NamedTuple):
+    """The result of `read_label_file`."""
+
+    ensemble: Ensemble  # of the objects that have labels
+    ids: Any  # names of all objects of the file, a pandas Index or None
+    labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
+
+
+def read_labels(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    drop_unlabelled: bool = False,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> Ensemble:
+    """Read base clusterings from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The ending says what kind of file it is:
+
+        - ``.npy``: an array (n_objects, n_clusterings), or (n_objects,) for a single clustering, read through a memory
+          map, column by column.
+        - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; else ``key`` says which array.
+        - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
+          column of row numbers or names, as pandas and R write it, is omitted. Labels are read as text: 01 is not 1. A
+          column with nothing but numbers is numeric; in it -1 and nan are missing. Otherwise only empty fields are
+          missing: a cluster may be called NA. Blanks around a field are ignored.
+        - ``.parquet``: a column for each clustering (needs pyarrow).
+        - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
+    columns : name, number, pattern, or list of them, optional
+        The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
+        all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
+        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`).
+    exclude : name, number, pattern, or list of them, optional
+        The columns to omit.
+    key : str, optional
+        The name of the array in an npz file.
+    id_column : name or number, optional
+        The column of object names, which is not a clustering; `read_label_file` returns it.
+    missing : str or list of str, optional
+        Words for missing labels, such as ``["?", "unknown"]``; in numeric columns also numbers, such as ``"0"``. Any
+        list, even an empty one, turns off the warning about other words that look missing.
+    drop_unlabelled : bool
+        Omit objects without any label instead of refusing them.
+    sep : str, optional
+        The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
+    header : bool, optional
+        Whether the first line of text holds names; by default, unless it holds only numbers.
+
+    Returns
+    -------
+    Ensemble (n_objects, n_clusterings)
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError
+        For missing, unreadable or unknown files, unknown columns and keys, missing packages, text with an ambiguous
+        separator or first line or with lines of different lengths, more clusterings than objects, and labels that
+        `Ensemble` refuses.
+    MemoryError
+        For files that claim more than the memory budget, before they are read.
+
+    Examples
+    --------
+    >>> import gpuens as ge, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "labels.csv")
+    ...     written = path.write_text("p,q\\na,1\\na,2\\nb,\\n")
+    ...     ens = ge.io.read_labels(path)
+    >>> ens.names, ens.to_array().tolist()
+    (['p', 'q'], [[0, 0], [0, 1], [1, -1]])
+    """
+    return read_label_file(
+        path,
+        columns=columns,
+        exclude=exclude,
+        key=key,
+        id_column=id_column,
+        missing=missing,
+        drop_unlabelled=drop_unlabelled,
+        sep=sep,
+        header=header,
+    ).ensemble
+
+
+def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
+    """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
+
+    Returns
+    -------
+    LabelFile
+        ``ensemble``; ``ids``, a pandas Index (n_objects,) with the id column, else the row or cell names, else None;
+        ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
+    """
+    found, names, ids = _read_labels(path, **options)
+    if names is None:  # an array
+        check_label_file(path, found.shape)
+        clusterings: Any = found
+    else:
+        check_label_file(path, (len(found), len(names)))
+        clusterings = [found.iloc[:, m] for m in range(len(names))] if hasattr(found, "iloc") else list(found.T)
+    if drop_unlabelled:
+        ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
+    else:
+        ensemble, labelled = Ensemble(clusterings, names=names), None
+    if options.get("columns") is None and names is not None:
+        warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+
+
+def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
+    """Read label columns by name without encoding them: a single one may have unlabelled objects.
+
+    Parameters and errors are those of `read_labels`, except for labels that `Ensemble` refuses.
+
+    Returns
+    -------
+    dict of name or number: array or pandas Series (n_objects,)
+    """
+    found, names, _ = _read_labels(path, **options)
+    if hasattr(found, "iloc"):
+        return {name: found.iloc[:, m] for m, name in enumerate(found.columns)}
+    return {name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}
+
+
+def _read_labels(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> tuple[Any, list | None, Any]:
+    """Return the labels in a file (array or DataFrame), the column names or None, and the ids or None."""
+    suffix = checks.file_kind(path, INPUTS)
+    opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
+    everything = columns is None
+    if everything and suffix in ANNOTATED:
+        columns = annotated.like_labels(opened.read(list(range(len(opened.names)))))
+    wanted, of_ids = chosen(opened.names, columns, exclude, id_column)
+    ids = opened.ids(of_ids)
+    found = opened.read(wanted)
+    names = [opened.names[m] for m in wanted]
+    if suffix not in TEXTS:  # which handle missing words themselves
+        found = without(found, missing)
+    if everything and len(names) > 1:
+        kept = left_out(found, names, f"path {os.fspath(path)!r}")
+        if len(kept) < len(names):
+            found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
+            names = [names[m] for m in kept]
+    return found, None if suffix in ARRAYS and names == list(range(found.shape[1])) else names, ids
+
+
+def read_features(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> Any:
+    """Read features (n_objects, n_features) from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        As in `read_labels`. An ``.npz`` file holds one array, or ``X`` among others, or a sparse matrix of
+        ``scipy.sparse.save_npz``; else ``key`` chooses the array. An ``.h5ad`` file gives X, or the entry ``key`` of
+        obsm or layers, such as ``"X_pca"``.
+    columns, exclude : name, number, pattern, or list of them, optional
+        The features to read, and those to omit.
+    key : str, optional
+        The name of the array in an npz or h5ad file.
+    id_column : name or number, optional
+        The column of object names, which is not a feature; `read_ids` returns it.
+    missing, sep, header
+        As in `read_labels`, for text.
+
+    Returns
+    -------
+    ndarray (memory-mapped from npy), SciPy sparse matrix, or DataFrame for tables
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError, MemoryError
+        As `read_labels`. Values are not checked to be numbers here.
+    """
+    suffix = checks.file_kind(path, INPUTS)
+    opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
+    return opened.read(chosen(opened.names, columns, exclude, id_column)[0])
+
+
+def read_ids(
+    path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
+) -> Any:
+    """Return the names of a file's objects: the id column, or the row or cell names.
+
+    Returns
+    -------
+    pandas Index (n_objects,), or None for files without names
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError
+        As `read_labels`.
+    """
+    suffix = checks.file_kind(path, INPUTS)
+    if id_column is None and suffix in ARRAYS:
+        return None
+    opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
+    of_ids = None if id_column is None else chosen([*opened.names, ""], id_column=id_column)[1]
+    return opened.ids(of_ids)
+
+
+def check_label_file(path: str | os.PathLike, shape: tuple[int, ...]) -> None:
+    """Refuse files with more clusterings than objects."""
+    checks.check_label_shape(shape, columns_are_clusterings=True)
+    n_objects, n_clusterings = shape
+    if n_clusterings > n_objects:
+        raise ValueError(
+            f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
+            "transposed: rows are objects and columns are base clusterings, so transpose the file (or pass "
+            "a list of columns in Python, if there really are so few objects)."
+        )

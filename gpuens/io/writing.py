@@ -1,0 +1,111 @@
+"""Labels written to files."""
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.device import to_host
+from gpuens.ensemble import Ensemble
+from gpuens.io import annotated
+from gpuens.io.atomic import replacing, replacing_folder
+from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, Path_, packages_for
+
+
+def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids: Any = None) -> None:
+    """Write one labelling, or the base clusterings of an ensemble, to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The ending says what is written: ``.npy``, ``.npz`` (an array ``labels``), ``.csv``, ``.tsv``, both also with
+        ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as categories) or
+        ``.zarr`` (an array). An existing file is replaced when the new one is complete.
+    labels : array (n_objects,) or (n_objects, n_clusterings), or Ensemble
+        Integers or strings; for an ensemble the cluster numbers, with -1 for missing. In csv and tsv, a string that a
+        spreadsheet would run as a formula (it begins with = + - or @) is escaped by ', which `read_labels` removes.
+    names : sequence of str, optional
+        Column names of a table; by default "label" for one labelling, the ensemble's own names unless they are numbers,
+        else "clustering_0", ….
+    ids : sequence or pandas Index (n_objects,), optional
+        The names of the objects: the first column of a table, titled by the Index (row names if it has no name), or the
+        cell names. Other kinds of files do not hold them.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError
+        For unknown kinds of files, unwritable directories, labels that are not labels or would not be read back from
+        text, and without pyarrow, anndata or zarr.
+
+    Examples
+    --------
+    >>> import gpuens as ge, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "consensus.csv")
+    ...     ge.io.write_labels(path, [0, 0, 1])
+    ...     path.read_text()
+    'label\\n0\\n0\\n1\\n'
+    """
+    suffix = checks.file_kind(path, OUTPUTS)
+    if isinstance(labels, Ensemble):
+        if names is None and all(isinstance(name, str) for name in labels.names):
+            names = labels.names
+        # the smallest signed type that holds every code, and -1
+        labels = labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
+    else:
+        labels = to_host(labels)
+    if labels.ndim not in (1, 2) or 0 in labels.shape:
+        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
+    if labels.dtype.kind not in "iubU":
+        raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
+    matrix = labels.reshape(len(labels), -1)
+    if names is None:
+        names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
+    names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
+    if ids is not None and len(ids) != len(matrix):
+        raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
+    packages_for(suffix)
+    if suffix in FOLDERS:
+        with replacing_folder(path) as folder:
+            import zarr
+
+            zarr.save_array(folder, labels)
+        return
+    with replacing(path) as file:
+        if suffix == ".npy":
+            np.save(file, labels, allow_pickle=False)
+        elif suffix == ".npz":
+            np.savez(file, labels=labels)
+        else:
+            _write_table(file, suffix, matrix, names, ids)
+
+
+def _write_table(file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str], ids: Any) -> None:
+    import gzip
+
+    import pandas as pd
+
+    frame = pd.DataFrame(matrix, columns=pd.Index(names))
+    if suffix in ANNOTATED:
+        annotated.write_obs(file, frame, ids)
+        return
+    if ids is not None:
+        frame = frame.set_axis(pd.Index(ids), axis=0)
+    if suffix == ".parquet":
+        (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
+        return
+    from gpuens.io.text import as_text
+
+    options: dict[str, Any] = {
+        "sep": "\t" if suffix.startswith(".tsv") else ",",
+        "index": ids is not None,
+        "lineterminator": "\n",
+        "mode": "wb",
+    }
+    frame = as_text(frame)
+    if suffix.endswith(".gz"):
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # same labels, same bytes
+            frame.to_csv(packed, **options)
+    else:
+        frame.to_csv(file, **options)
