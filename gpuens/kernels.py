@@ -31,7 +31,8 @@ from gpuens import device as devices
 PACKAGE = Path(__file__).resolve().parent
 PRELUDE = "prelude.cuh"
 SHARED_BYTES = 48 * 1024  # of dynamic shared memory that every block gets without opting in
-APPENDED = ("-ftz=true",)  # added by CuPy after our options, so it wins: subnormal float32 numbers are 0
+# added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
+APPENDED = ("-ftz=true", "--device-as-default-execution-space")
 # no contraction of a·b + c: sums are bit-identical to the CPU's
 FLAGS = ("--std=c++17", "--fmad=false")
 

@@ -35,11 +35,10 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
                                          const i64* last_leaf, i64* representatives, i32* radii, i64* members,
                                          i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
     __shared__ i64 n_members;
-    __shared__ u64 best;
+    __shared__ u64 best_of_warp[32];
     i64* own = members + blockIdx.x * room;
     for (i64 z = from + blockIdx.x; z < to; z += gridDim.x) {
         if (threadIdx.x == 0) {
-            best = ~0ull;
             i64 n = 0;
             if (n_des > 0) {
                 for (i64 c = starts[z - n_rows]; c < starts[z - n_rows + 1]; ++c) own[n++] = children[c];
@@ -60,6 +59,7 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
             n_members = n;
         }
         __syncthreads();
+        u64 best = ~0ull;
         for (i64 i = threadIdx.x; i < n_members; i += blockDim.x) {
             i64 one = n_des > 0 ? own[i] : first_leaf[z] + i;
             i32 reach = radii[one];
@@ -70,10 +70,13 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
                                        radii[other]);
             }
             reach = min(reach, (i32)n_clusterings);
-            atomicMin(&best, (u64)reach << 40 | (u64)representatives[one]);
+            best = min(best, (u64)reach << 40 | (u64)representatives[one]);
         }
+        for (int step = 16; step; step /= 2) best = min(best, __shfl_xor_sync(ALL_LANES, best, step));
+        if (threadIdx.x % 32 == 0) best_of_warp[threadIdx.x / 32] = best;
         __syncthreads();
         if (threadIdx.x == 0) {
+            for (int w = 1; w < blockDim.x / 32; ++w) best = min(best, best_of_warp[w]);
             radii[z] = (i32)(best >> 40);
             representatives[z] = (i64)(best & 0xffffffffffull);
         }  // which alone begins the next node

@@ -11,7 +11,7 @@
 extern "C" __global__ void count_pairs(const CODE* labels, const i64* n_clusters, const i64* first, const i64* second,
                                        const i64* starts, const i64* weights, u64* tables, i64 n_objects,
                                        i64 shared_cells) {
-    extern __shared__ COUNT cells[];
+    extern __shared__ COUNT shared[];
     i64 i = first[blockIdx.y], j = second[blockIdx.y];
     i64 rows = n_clusters[i], cols = n_clusters[j];
     const CODE* a = labels + i * n_objects;
@@ -19,8 +19,9 @@ extern "C" __global__ void count_pairs(const CODE* labels, const i64* n_clusters
     u64* table = tables + starts[blockIdx.y];
     bool in_shared = rows * cols <= shared_cells;
     bool unit = sizeof(COUNT) == sizeof(u32);
+    SharedSums<COUNT> cells(shared, rows * cols);
     if (in_shared) {
-        for (i64 c = threadIdx.x; c < rows * cols; c += blockDim.x) cells[c] = 0;
+        cells.clear();
         __syncthreads();
     }
     FOR_EACH(x, n_objects) {
@@ -28,13 +29,12 @@ extern "C" __global__ void count_pairs(const CODE* labels, const i64* n_clusters
         if (row >= rows || col >= cols) continue;
         u64 weight = unit ? 1 : (u64)weights[x];
         if (in_shared)
-            atomicAdd(&cells[row * cols + col], (COUNT)weight);
+            cells.add(row * cols + col, weight);
         else
             atomicAdd(&table[row * cols + col], weight);
     }
     if (in_shared) {
         __syncthreads();
-        for (i64 c = threadIdx.x; c < rows * cols; c += blockDim.x)
-            if (cells[c]) atomicAdd(&table[c], (u64)cells[c]);
+        cells.pour(table, 0, rows * cols);
     }
 }

@@ -44,23 +44,26 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
 // `shared_cells` there are.
 extern "C" __global__ void label_histograms(const CODE* codes, const i64* offsets, const i64* weights,
                                             const i64* labels, u64* out, i64 n_rows, i64 n_labels, i64 shared_cells) {
-    extern __shared__ u64 cells[];
+    extern __shared__ u64 shared[];
     i64 m = blockIdx.y, n_cells = (offsets[m + 1] - offsets[m]) * n_labels;
     u64* table = out + offsets[m] * n_labels;
     bool in_shared = n_cells <= shared_cells;
+    SharedSums<u64> cells(shared, n_cells);
     if (in_shared) {
-        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x) cells[c] = 0;
+        cells.clear();
         __syncthreads();
     }
     FOR_EACH(g, n_rows) {
         CODE label = codes[m * n_rows + g];
         if (label == MISSING(CODE)) continue;
         i64 cell = label * n_labels + labels[g];
-        atomicAdd(in_shared ? &cells[cell] : &table[cell], (u64)weights[g]);
+        if (in_shared)
+            cells.add(cell, (u64)weights[g]);
+        else
+            atomicAdd(&table[cell], (u64)weights[g]);
     }
     if (in_shared) {
         __syncthreads();
-        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x)
-            if (cells[c]) atomicAdd(&table[c], cells[c]);
+        cells.pour(table, 0, n_cells);
     }
 }

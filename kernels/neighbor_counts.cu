@@ -10,25 +10,29 @@
 extern "C" __global__ void neighbor_counts(const u64* bits, const CODE* codes, const i64* offsets, const i64* counts,
                                            u64* out, i64 n_rows, i64 n_words, i64 n_cols, i64 n_clusterings,
                                            int in_shared) {
-    extern __shared__ u64 sums[];
+    extern __shared__ u64 shared[];
     i64 n_clusters = offsets[n_clusterings];
+    SharedSums<u64> sums(shared, n_clusters);
     for (i64 i = blockIdx.x; i < n_rows; i += gridDim.x) {
-        u64* into = in_shared ? sums : out + i * n_clusters;
         if (in_shared) {
-            for (i64 c = threadIdx.x; c < n_clusters; c += blockDim.x) sums[c] = 0;
+            sums.clear();
             __syncthreads();
         }
         for (i64 q = threadIdx.x; q < n_cols; q += blockDim.x) {
             if (!(bits[i * n_words + q / 64] >> (q % 64) & 1)) continue;
             for (i64 m = 0; m < n_clusterings; ++m) {
                 CODE label = codes[m * n_cols + q];
-                if (label != MISSING(CODE)) atomicAdd(&into[offsets[m] + label], (u64)counts[q]);
+                if (label == MISSING(CODE)) continue;
+                if (in_shared)
+                    sums.add(offsets[m] + label, (u64)counts[q]);
+                else
+                    atomicAdd(&out[i * n_clusters + offsets[m] + label], (u64)counts[q]);
             }
         }
         if (in_shared) {
             __syncthreads();
-            // by the threads that will clear them
             for (i64 c = threadIdx.x; c < n_clusters; c += blockDim.x) out[i * n_clusters + c] = sums[c];
+            __syncthreads();  // the next row's sums take the place of this one's
         }
     }
 }

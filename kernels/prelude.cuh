@@ -36,6 +36,40 @@ __device__ inline bool comes_before(f64 similarity, u64 tie, f64 other_similarit
     return similarity > other_similarity || (similarity == other_similarity && tie < other_tie);
 }
 
+// Sums of whole numbers that the threads of a block make in shared memory, where a 64-bit atomic addition would be a loop
+// of compare-and-swap: a u64 sum (modulo 2^64) is two 32-bit ones, all low halves before the high ones, and what wraps
+// round in the low half is carried. A u32 sum is one.
+template <typename Sum>
+struct SharedSums {
+    u32* low;
+    i64 n;
+
+    __device__ SharedSums(Sum* shared, i64 n_) : low((u32*)shared), n(n_) {}
+
+    __device__ Sum operator[](i64 at) const {
+        return sizeof(Sum) == sizeof(u32) ? low[at] : (Sum)((u64)low[n + at] << 32 | low[at]);
+    }
+
+    __device__ void clear() {
+        for (i64 at = threadIdx.x; at < n * (i64)(sizeof(Sum) / sizeof(u32)); at += blockDim.x) low[at] = 0;
+    }
+
+    __device__ void add(i64 at, u64 value) {
+        u32 addend = (u32)value, before = atomicAdd(&low[at], addend);
+        if (sizeof(Sum) == sizeof(u32)) return;
+        u32 high = (u32)(value >> 32) + (before + addend < before);
+        if (high) atomicAdd(&low[n + at], high);
+    }
+
+    // Adds sums first ... end - 1 to those of all blocks.
+    __device__ void pour(u64* into, i64 first, i64 end) const {
+        for (i64 at = first + threadIdx.x; at < end; at += blockDim.x) {
+            Sum sum = (*this)[at];
+            if (sum) atomicAdd(&into[at - first], (u64)sum);
+        }
+    }
+};
+
 #define ALL_LANES 0xffffffffu
 
 // A list of up to 32 pairs, best first: lane s of a warp holds entry s. All lanes call its functions together.

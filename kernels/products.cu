@@ -38,20 +38,23 @@ extern "C" __global__ void row_lookups(const CODE* codes, const i64* offsets, co
 // Grid (chunks of rows, M). `in_shared` says whether the k_m sums of a clustering fit the dynamic shared memory.
 extern "C" __global__ void cluster_sums(const CODE* codes, const i64* offsets, const i64* values, u64* out, i64 n_rows,
                                         int in_shared) {
-    extern __shared__ u64 sums[];
+    extern __shared__ u64 shared[];
     i64 m = blockIdx.y, first = offsets[m], k = offsets[m + 1] - first;
+    SharedSums<u64> sums(shared, k);
     if (in_shared) {
-        for (i64 c = threadIdx.x; c < k; c += blockDim.x) sums[c] = 0;
+        sums.clear();
         __syncthreads();
     }
     FOR_EACH(g, n_rows) {
         CODE label = codes[m * n_rows + g];
         if (label == MISSING(CODE)) continue;
-        atomicAdd(in_shared ? &sums[label] : &out[first + label], (u64)values[g]);
+        if (in_shared)
+            sums.add(label, (u64)values[g]);
+        else
+            atomicAdd(&out[first + label], (u64)values[g]);
     }
     if (in_shared) {
         __syncthreads();
-        for (i64 c = threadIdx.x; c < k; c += blockDim.x)
-            if (sums[c]) atomicAdd(&out[first + c], sums[c]);
+        sums.pour(out + first, 0, k);
     }
 }

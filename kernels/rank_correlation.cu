@@ -10,19 +10,24 @@
 extern "C" __global__ void rank_products(const i64* column_starts, const i64* objects, const i64* in_column,
                                          const i64* row_starts, const i64* clusters, const i64* in_row,
                                          const i64* counts, u64* products, i64 n_columns, int in_shared) {
-    extern __shared__ u64 sums[];
+    extern __shared__ u64 shared[];
+    SharedSums<u64> sums(shared, n_columns);
     i64 lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     for (i64 c = blockIdx.x; c < n_columns; c += gridDim.x) {
         u64* row = products + c * n_columns;
         if (in_shared) {
-            for (i64 d = threadIdx.x; d < n_columns; d += blockDim.x) sums[d] = 0;
+            sums.clear();
             __syncthreads();
         }
         for (i64 e = column_starts[c] + warp; e < column_starts[c + 1]; e += n_warps) {
             i64 i = objects[e], value = in_column[e] * counts[i];
             for (i64 at = row_starts[i] + lane; at < row_starts[i + 1]; at += 32) {
                 i64 d = clusters[at];
-                if (d >= c) atomicAdd(in_shared ? &sums[d] : &row[d], (u64)(value * in_row[at]));
+                if (d < c) continue;
+                if (in_shared)
+                    sums.add(d, (u64)(value * in_row[at]));
+                else
+                    atomicAdd(&row[d], (u64)(value * in_row[at]));
             }
         }
         if (in_shared) {

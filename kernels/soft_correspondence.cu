@@ -29,25 +29,28 @@ extern "C" __global__ void label_memberships(const CODE* codes, const i64* offse
 // the last row of which is that of missing labels, fits the `shared_cells` there are.
 extern "C" __global__ void label_correspondences(const CODE* codes, const i64* offsets, const i64* values, u64* out,
                                                  u64* unknown, i64 n_rows, i64 width, i64 shared_cells) {
-    extern __shared__ u64 cells[];
+    extern __shared__ u64 shared[];
     i64 m = blockIdx.y, n_known = (offsets[m + 1] - offsets[m]) * width, n_cells = n_known + width;
     u64 *known = out + offsets[m] * width, *others = unknown + m * width;
     bool in_shared = n_cells <= shared_cells;
+    SharedSums<u64> cells(shared, n_cells);
     if (in_shared) {
-        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x) cells[c] = 0;
+        cells.clear();
         __syncthreads();
     }
     FOR_EACH(at, n_rows * width) {
         i64 g = at / width, d = at % width;
         CODE label = codes[m * n_rows + g];
         bool missing = label == MISSING(CODE);
-        u64* cell = missing ? &others[d] : &known[(i64)label * width + d];
-        if (in_shared) cell = &cells[missing ? n_known + d : (i64)label * width + d];
-        atomicAdd(cell, (u64)values[at]);
+        i64 cell = missing ? n_known + d : (i64)label * width + d;
+        if (in_shared)
+            cells.add(cell, (u64)values[at]);
+        else
+            atomicAdd(missing ? &others[d] : &known[cell], (u64)values[at]);
     }
     if (in_shared) {
         __syncthreads();
-        for (i64 c = threadIdx.x; c < n_cells; c += blockDim.x)
-            if (cells[c]) atomicAdd(c < n_known ? &known[c] : &others[c - n_known], cells[c]);
+        cells.pour(known, 0, n_known);
+        cells.pour(others, n_known, n_cells);
     }
 }

@@ -350,27 +350,73 @@ def test_sanitizers_find(mode, name, report):
 
 WARNED = 'extern "C" __global__ void warned(int* out) { int unused; *out = 0; }'
 
+SLOW = """
+extern "C" __global__ void sums(unsigned long long* out) {
+    __shared__ unsigned long long sum;
+    atomicAdd(&sum, out[threadIdx.x]);
+    out[0] = sum;
+}
+extern "C" __global__ void looked_up(int* out, int n) {
+    int own[64];
+    for (int i = 0; i < 64; ++i) own[(i * n) % 64] = out[i];
+    out[threadIdx.x] = own[n];
+}
+extern "C" __global__ void quick(unsigned* out) {
+    __shared__ unsigned sum;
+    atomicAdd(&sum, out[threadIdx.x]);
+    out[0] = sum;
+}
+"""
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_100"])
-def test_the_gate_stops_what_spills_and_what_warns(architecture):
-    pytest.importorskip("cuda.bindings.nvrtc")
-    compiled = runpy.run_path(str(HERE / "check.py"))["compiled"]
+
+@pytest.fixture(scope="module")
+def check_kernels():
+    found = runpy.run_path(str(HERE / "check.py"))
+    if reason := found["nvrtc"].why_not():
+        pytest.skip(reason)
+    return found
+
+
+@pytest.mark.parametrize("major", [12, 13])
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_120"])
+def test_the_gate_stops_what_spills_and_what_warns(architecture, major, check_kernels):
+    def compiled(source, *options):
+        return check_kernels["compiled"](source, (*kernels.FLAGS, *options), architecture, major)
+
     source = (HERE / "spill.cu").read_text()
-    uses, wrong = compiled(source, (*kernels.FLAGS, "-DN=40"), architecture)
+    uses, wrong, _ = compiled(source, "-DN=40")
     assert uses[0].spilled > 0
     assert f"spill spills {uses[0].spilled} bytes" in wrong
-    uses, wrong = compiled(source, (*kernels.FLAGS, "-DN=4"), architecture)
+    uses, wrong, _ = compiled(source, "-DN=4")
     assert (uses[0].kernel, uses[0].spilled, wrong) == ("spill", 0, "")
     assert 0 < uses[0].registers <= 64
-    assert "warning" in compiled(WARNED, kernels.FLAGS, architecture)[1]
-    assert "error" in compiled(WARNED.replace("int unused", "uint8_t none"), kernels.FLAGS, architecture)[1]
+    assert "warning" in compiled(WARNED)[1]
+    assert "error" in compiled(WARNED.replace("int unused", "uint8_t none"))[1]
 
 
-def test_the_vocabulary_is_that_of_cuda():
-    pytest.importorskip("cuda.bindings.nvrtc")
-    compiled = runpy.run_path(str(HERE / "check.py"))["compiled"]
+@pytest.mark.parametrize(("architecture", "major"), [("sm_75", 12), ("sm_90", 13), ("sm_120", 13)])
+def test_the_gate_stops_loops_of_compare_and_swap_and_local_memory(architecture, major, check_kernels):
+    *_, cubin = check_kernels["compiled"](SLOW, kernels.FLAGS, architecture, major)
+    none, code = check_kernels["nvrtc"].instructions([b"", cubin], architecture)
+    assert none == {}
+    said = check_kernels["slow"](code).splitlines()
+    assert sorted(code) == ["looked_up", "quick", "sums"]
+    assert [line.split()[0] for line in sorted(said)] == ["looked_up", "sums"]
+    assert "LDL" in said[0] + said[1]
+    assert "ATOMS.CAST.SPIN" in said[0] + said[1]
+
+
+def test_every_compiler_sees_every_file_on_every_architecture(check_kernels):
+    jobs = check_kernels["jobs"]()
+    seen = {(job.stem, job.architecture, job.major) for job in jobs}
+    assert len(seen) == len(kernels.sources()) * len(check_kernels["nvrtc"].ARCHITECTURES) * 2
+    variants = {(job.stem, str(job.macros), job.architecture) for job in jobs}
+    assert len(variants) == 7 * sum(len(kernels.variants(stem)) for stem in kernels.sources())
+
+
+def test_the_vocabulary_is_that_of_cuda(check_kernels):
     source = (HERE / "vocabulary.cu").read_text()
-    uses, wrong = compiled(source, kernels.FLAGS, "sm_75")
+    uses, wrong, _ = check_kernels["compiled"](source, kernels.FLAGS, "sm_75")
     assert wrong == ""
     assert len(uses) == source.count("__global__")
 

@@ -64,7 +64,7 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, cluster_weights: Any, *, dev
         "coassociation_tile", (kernels.blocks(n_cols, 32), kernels.blocks(n_rows, 8)), (32, 8),
         (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets),
          xp.asarray(cluster_weights, dtype=np.float64), block, n_rows, n_cols, n_clusterings),
-        device=device, shared=8 * n_clusterings * row_codes.itemsize, CODE=kernels.c_name(row_codes.dtype),
+        device=device, CODE=kernels.c_name(row_codes.dtype),
     )  # fmt: skip
     return block
 

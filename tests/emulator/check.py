@@ -3,10 +3,12 @@
     python tests/emulator/check.py [asan] [tsan] [nvrtc]
 
 No GPU is needed. ``asan`` runs the tests marked "kernels", ``tsan`` those marked "tiny" too. ``nvrtc`` compiles every
-variant of every file for every architecture; a warning fails, and so does a register that spills to memory, which is a
-hundred times slower and says that the kernel wants another shape.
+variant of every file for every architecture, with the options that CuPy gives; a warning fails, and so does a register
+that spills to memory, which is a hundred times slower and says that the kernel wants another shape. The machine code is
+read too: `SLOW` are the instructions that no kernel may have.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -16,13 +18,16 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpuens import kernels
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(Path(__file__).parent))
+
+import nvrtc  # noqa: E402, beside this file
+
 PYTEST = ["-m", "pytest", "-p", "no:cacheprovider"]
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
 # --- sanitizers -------------------------------------------------------------------------------------------------------
@@ -73,23 +78,10 @@ class Use(NamedTuple):
     shared: int  # static, in bytes
 
 
-def compiled(source: str, options: tuple[str, ...], architecture: str) -> tuple[list[Use], str]:
-    """Compile a source for an architecture; return what its kernels use, and what is wrong with it, or ""."""
-    from cuda.bindings import nvrtc
-
-    def checked(result: tuple) -> Any:
-        if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise RuntimeError(f"NVRTC: {result[0].name}")
-        return result[1] if len(result) > 1 else None
-
-    # ptxas says in the log what the cubin does not: how much was spilled; the cache would skip it
-    options = (*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache")
-    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), kernels.PRELUDE.encode(), 0, [], []))
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))
-    checked(nvrtc.nvrtcGetProgramLog(program, log))
-    checked(nvrtc.nvrtcDestroyProgram(program))
-    return read_log(log.decode().rstrip("\0"), status == nvrtc.nvrtcResult.NVRTC_SUCCESS)
+def compiled(source: str, options: tuple[str, ...], architecture: str, major: int = 13) -> tuple[list[Use], str, bytes]:
+    """Compile a source as CuPy does; return what its kernels use, what is wrong, or "", and the machine code."""
+    program = nvrtc.compile(source, (*options, *kernels.APPENDED), architecture, major)
+    return *read_log(program.log, bool(program.cubin)), program.cubin
 
 
 def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
@@ -112,35 +104,80 @@ def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
     return found, "\n".join(wrong)
 
 
+# 64-bit atomics in shared memory are loops of compare-and-swap; local memory is what spills, and where arrays are whose
+# indices the compiler does not know
+SLOW = re.compile(r"ATOMS\.CAST\.SPIN|LDL|STL")
+
+
+def slow(code: dict[str, list[nvrtc.Instruction]]) -> str:
+    """Return which kernels have instructions that none should have, or ""."""
+    found = {kernel: sorted({one.opcode for one in of if SLOW.match(one.opcode)}) for kernel, of in code.items()}
+    return "\n".join(f"{kernel} has {', '.join(opcodes)}" for kernel, opcodes in found.items() if opcodes)
+
+
+class Job(NamedTuple):
+    stem: str
+    macros: dict[str, str]
+    architecture: str
+    major: int  # of NVRTC
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return kernels.options(self.macros)
+
+    def __str__(self) -> str:
+        macros = " ".join(f"{name}={value}" for name, value in self.macros.items())
+        return f"{self.stem}.cu {macros} {self.architecture} NVRTC {self.major}".replace("  ", " ")
+
+
+def jobs() -> list[Job]:
+    """Return every variant on every architecture, by one compiler after the other.
+
+    Each file is so compiled by each of them on each architecture, a file without variants by both.
+    """
+    todo = []
+    for stem in kernels.sources():
+        variants = kernels.variants(stem)
+        for (v, macros), (a, architecture) in itertools.product(enumerate(variants), enumerate(nvrtc.ARCHITECTURES)):
+            majors = tuple(nvrtc.LIBRARIES)
+            for major in majors if len(variants) == 1 else (majors[(v + a) % len(majors)],):
+                todo.append(Job(stem, macros, architecture, major))
+    return todo
+
+
 def gate() -> tuple[bool, str]:
     """Compile everything and print the table; return whether nothing is wrong, and a summary."""
-    todo = [
-        (stem, macros, architecture)
-        for stem in kernels.sources()
-        for macros in kernels.variants(stem)
-        for architecture in ARCHITECTURES
-    ]
-
-    def compile_one(job: tuple) -> tuple[list[Use], str]:
-        stem, macros, architecture = job
-        return compiled(kernels.sources()[stem], (*kernels.options(macros), *kernels.APPENDED), architecture)
-
+    if reason := nvrtc.why_not():
+        return False, reason
+    todo, expected = jobs(), kernels.functions()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(compile_one, todo))
-    print(f"{'kernel':28} {'variant':24} {'arch':8} {'registers':>9} {'spill bytes':>11} {'static shared':>13}")
-    expected, n_kernels, faults = kernels.functions(), 0, defaultdict(list)
-    for (stem, macros, architecture), (uses, wrong) in zip(todo, results, strict=True):
-        variant = " ".join(f"{name}={value}" for name, value in macros.items())
+        programs = list(pool.map(lambda job: compiled(kernels.sources()[job.stem], job.options, *job[2:]), todo))
+        code = pool.map(
+            lambda architecture: nvrtc.instructions(
+                [cubin for job, (*_, cubin) in zip(todo, programs, strict=True) if job.architecture == architecture],
+                architecture,
+            ),
+            nvrtc.ARCHITECTURES,
+        )
+    of_architecture = {architecture: iter(found) for architecture, found in zip(nvrtc.ARCHITECTURES, code, strict=True)}
+    faults, used, length = defaultdict(list), defaultdict(list), defaultdict(int)
+    for job, (uses, wrong, _) in zip(todo, programs, strict=True):
+        instructions = next(of_architecture[job.architecture])
+        missing = {name for name, home in expected.items() if home == job.stem} - {use.kernel for use in uses}
+        for said in (wrong, slow(instructions), f"{missing} are missing" if missing else ""):
+            if said:
+                faults[said].append(str(job))
         for use in uses:
-            print(f"{use.kernel:28} {variant:24} {architecture:8} {use.registers:9} {use.spilled:11} {use.shared:13}")
-        n_kernels += len(uses)
-        missing = {name for name, home in expected.items() if home == stem} - {use.kernel for use in uses}
-        if wrong or missing:
-            faults[stem, wrong or f"{missing} are missing"].append(f"{variant} {architecture}".strip())
-    for (stem, wrong), where in faults.items():
-        print(f"\n{stem}.cu ({', '.join(where)}):\n{wrong}")
-    n_wrong = sum(map(len, faults.values()))
-    return not faults, f"{n_kernels} kernels compiled, {n_wrong} of {len(todo)} programs at fault"
+            used[use.kernel].append(use)
+            length[use.kernel] = max(length[use.kernel], len(instructions.get(use.kernel, [])))
+    print(f"{'kernel, at most':28} {'registers':>9} {'spill bytes':>11} {'static shared':>13} {'instructions':>12}")
+    for kernel, uses in sorted(used.items()):
+        registers, spilled, shared = (max(each) for each in list(zip(*uses, strict=True))[1:])
+        print(f"{kernel:28} {registers:9} {spilled:11} {shared:13} {length[kernel]:12}")
+    for said, where in faults.items():
+        print(f"\n({len(where)}: {', '.join(where[:4])}{', …' * (len(where) > 4)}):\n{said}")
+    n_kernels, n_wrong = sum(map(len, used.values())), len({job for where in faults.values() for job in where})
+    return not faults, f"{n_kernels} kernels compiled, {len(todo)} programs, {n_wrong} of them at fault"
 
 
 # --- all --------------------------------------------------------------------------------------------------------------
