@@ -158,6 +158,16 @@ def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
     return np.rint(values / unit).astype(np.int64), unit
 
 
+def screen_units(values: Any, n: int) -> tuple[Any, float]:
+    """Return numbers as int32 units, rounded down, and the units of a 1.0, a power of two: n of them add up in int32.
+
+    By such sums kernels rule out nearly all that float64 would have to decide.
+    """
+    largest = float(abs(values).max()) * n if values.size else 0.0
+    scale = 2.0 ** min(30 - math.frexp(largest)[1], 1000)
+    return np.floor(values * scale).astype(np.int32), scale
+
+
 def from_fixed_point(sums: Any, unit: float | None) -> Any:
     """Return sums (uint64 from atomics) of `fixed_point` numbers as int64, or as float64 times the unit."""
     signed = sums.view(np.int64)

@@ -8,6 +8,6 @@
 extern "C" __global__ void coupled_tile(const CODE* rows, const CODE* cols, const i64* offsets, const i64* starts,
                                         const f64* values, f64* out, i64 n_rows, i64 n_cols, i64 n_clusterings) {
     FOR_EACH(at, n_rows * n_cols)
-        out[at] = coupled_similarity(rows + at / n_cols * n_clusterings, cols + at % n_cols, n_cols, offsets, starts,
-                                     values, n_clusterings);
+        out[at] = coupled_sum(rows + at / n_cols * n_clusterings, cols + at % n_cols, n_cols, offsets, starts, values,
+                              n_clusterings) / (f64)n_clusterings;
 }

@@ -9,30 +9,41 @@
 //
 // variants: CODE = u8 u16 u32
 
-#define TILE 8  // centroids whose sums a thread keeps in registers: 64 bytes of a row of cost, two sectors
+#define TILE 8  // centroids whose sums a thread keeps in registers: 32 bytes of a row of units, a sector
 
-// One thread a row.
-extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const f64* cost,
-                                             const f64* constant, i64* labels, f64* distances, i64 n_rows,
-                                             i64 n_clusterings, i64 n_centroids) {
+// One thread a row. units (1 + N_c, K): constant, and then cost, in whole units and rounded down. Their sums are less than
+// M + 1 below the distances, so that only centroids within `slack` of the least sum so far are summed in float64, which
+// most GPUs add at a 64th of the rate.
+extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const i32* units, i32 slack,
+                                             const f64* cost, const f64* constant, i64* labels, f64* distances,
+                                             i64 n_rows, i64 n_clusterings, i64 n_centroids) {
     FOR_EACH(g, n_rows) {
         i64 nearest = -1;
         f64 smallest = 0.0;
+        i32 least = 0x7fffffff;
         for (i64 first = 0; first < n_centroids; first += TILE) {
-            f64 sums[TILE];
-            for (int j = 0; j < TILE; ++j) sums[j] = first + j < n_centroids ? constant[first + j] : 0.0;
+            i32 sums[TILE];
+            for (int j = 0; j < TILE; ++j) sums[j] = first + j < n_centroids ? units[first + j] : least;
             for (i64 m = 0; m < n_clusterings; ++m) {
                 CODE label = codes[m * n_rows + g];
                 if (label == MISSING(CODE)) continue;
-                const f64* costs = cost + (offsets[m] + label) * n_centroids + first;
+                const i32* costs = units + (1 + offsets[m] + label) * n_centroids + first;
                 for (int j = 0; j < TILE; ++j)
                     if (first + j < n_centroids) sums[j] += costs[j];
             }
-            for (int j = 0; j < TILE; ++j) {
-                if (first + j < n_centroids && (nearest < 0 || sums[j] < smallest)) {
-                    nearest = first + j;
-                    smallest = sums[j];
+            for (int j = 0; j < TILE; ++j) least = min(least, sums[j]);
+            u32 near = 0;
+            for (int j = 0; j < TILE; ++j) near |= (u32)(first + j < n_centroids && sums[j] - slack <= least) << j;
+            for (; near; near &= near - 1) {
+                i64 k = first + __ffs(near) - 1;
+                f64 sum = constant[k];
+                for (i64 m = 0; m < n_clusterings; ++m) {
+                    CODE label = codes[m * n_rows + g];
+                    if (label != MISSING(CODE)) sum += cost[(offsets[m] + label) * n_centroids + k];
                 }
+                if (nearest >= 0 && sum >= smallest) continue;
+                nearest = k;
+                smallest = sum;
             }
         }
         labels[g] = nearest;

@@ -3,42 +3,92 @@
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
 // order (G,): the rows as they stand in tiles. tiles (n_tiles, M, TILE): the rows of a tile side by side for each
-// clustering. present (N_c, n_tiles) says whether a cluster has a row in a tile. One warp a query: its lanes bound what
-// the tiles can hold, then score the rows of those tiles, band by band of the bounds, and together hold the list.
-// Whole-number units bound the weights from above (and are exact for WEIGHT i64, ones), so that only rows that pass are
-// scored in float64, in the order of the clusterings.
+// clustering. present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. One warp a
+// query: its lanes bound what the tiles can hold, 32 tiles a lane, then score the rows of those tiles, band by band of
+// the bounds, and together hold the list. Whole-number units bound the weights from above (and are exact for WEIGHT i64,
+// ones), so that only rows that pass are scored in float64, in the order of the clusterings.
 //
 // variants: CODE = u8 u16 u32; WEIGHT = i64 f64
 
 #define TILE 64
+#define PLANES 16  // units of M labels add up to less than 2^PLANES
+#define ONES ((WEIGHT)0.5 == 0)  // all weights, which a type of whole numbers says
 
-// One thread a tile and clustering, so that no two write to one place; present comes filled with zeros.
-extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u8* present, i64 n_tiles,
+// One thread a tile and clustering; present comes filled with zeros. Rows of a tile are alike: few bits are set twice.
+extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u32* present, i64 n_tiles,
                                         i64 n_clusterings) {
+    i64 n_words = (n_tiles + 31) / 32;
     FOR_EACH(at, n_tiles * n_clusterings) {
         i64 t = at / n_clusterings, m = at % n_clusterings;
+        CODE last = MISSING(CODE);
         for (i64 row = 0; row < TILE; ++row) {
             CODE label = tiles[at * TILE + row];
-            if (label != MISSING(CODE)) present[(offsets[m] + label) * n_tiles + t] = 1;
+            if (label == last || label == MISSING(CODE)) continue;
+            atomicOr(&present[(offsets[m] + label) * n_words + t / 32], 1u << t % 32);
+            last = label;
         }
     }
 }
 
-// queries (n,): rows, each to list rows of another component that are at least as similar as least. reach: scratch of
-// n_tiles numbers for each warp of the grid. Writes row q of ids (G, K), similarities, bound and bound_hash, and adds
-// the label comparisons made to compared. Dynamic shared memory: 3 M numbers for each warp of a block.
+// 32 sums side by side: bit i of plane b is bit b of sum i.
+struct BitSums {
+    u32 planes[PLANES];
+
+    __device__ void clear() {
+        for (int b = 0; b < PLANES; ++b) planes[b] = 0;
+    }
+
+    // Adds a number to the sums that are chosen.
+    __device__ void add(u32 chosen, u32 number) {
+        u32 carry = 0;
+        for (int b = 0; b < PLANES; ++b) {
+            u32 own = planes[b], added = number >> b & 1 ? chosen : 0;
+            planes[b] = own ^ added ^ carry;
+            carry = (own & added) | (carry & (own | added));
+        }
+    }
+
+    // Which sums are at least a number.
+    __device__ u32 at_least(int number) const {
+        u32 found = ~0u;
+        for (int b = 0; b < PLANES; ++b) found = number >> b & 1 ? planes[b] & found : planes[b] | found;
+        return number >> PLANES ? 0 : found;
+    }
+
+    __device__ int largest() const {
+        u32 candidates = ~0u;
+        int found = 0;
+        for (int b = PLANES - 1; b >= 0; --b) {
+            if (!(candidates & planes[b])) continue;
+            candidates &= planes[b];
+            found |= 1 << b;
+        }
+        return found;
+    }
+};
+
+// A known label of a query, and where its clustering begins in a tile.
+struct __align__(16) Known {
+    u32 cluster, column, label, unit;
+};
+
+// queries (n,): rows, each to list rows of another component that are at least as similar as least. reaches (PLANES
+// n_words for each warp of the grid): scratch. Writes row q of ids (G, K), similarities, bound and bound_hash, and adds
+// the label comparisons made to compared. known: M entries for each warp of the grid, where those of a block do not fit
+// its dynamic shared memory (in_shared = 0).
 extern "C" __global__ void nearest_rows(
-    const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u8* present,
+    const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u32* present,
     const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
     const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
-    u16* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
-    extern __shared__ i32 scratch[];
+    int in_shared, u32* known_labels, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash,
+    u64* compared) {
+    extern __shared__ u32 shared[];
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    u16* reach = reaches + warp * n_tiles;
-    i32* clustering = scratch + threadIdx.x / 32 * 3 * n_clusterings;  // of the query's known labels, in order
-    i32* label = clustering + n_clusterings;
-    i32* unit = label + n_clusterings;
+    i64 n_words = (n_tiles + 31) / 32;
+    u32* reach = reaches + warp * PLANES * n_words;
+    Known* labels = in_shared ? (Known*)shared + threadIdx.x / 32 * n_clusterings
+                              : (Known*)known_labels + warp * n_clusterings;  // in the order of the clusterings
     // rounding must not lift a floor above a score that ties with it
     f64 to_score = (f64)n_clusterings * scale * (1.0 - 1e-9);
     u64 work = 0;
@@ -52,22 +102,23 @@ extern "C" __global__ void nearest_rows(
             CODE own = m < n_clusterings ? codes[m * n_rows + q] : MISSING(CODE);
             unsigned there = __ballot_sync(ALL_LANES, own != MISSING(CODE));
             if (own != MISSING(CODE)) {
-                int s = known + __popc(there & ((1u << lane) - 1));
-                clustering[s] = (i32)m;
-                label[s] = (i32)own;
-                unit[s] = units[offsets[m] + own];
+                u32 cluster = (u32)(offsets[m] + own);
+                labels[known + __popc(there & ((1u << lane) - 1))] = {cluster, (u32)m * TILE, own, units[cluster]};
             }
             known += __popc(there);
         }
         __syncwarp();
 
+        BitSums sums;
         int best = 0;
-        for (i64 t = lane; t < n_tiles; t += 32) {
-            int sum = 0;
-            for (int s = 0; s < known; ++s)
-                if (present[(offsets[clustering[s]] + label[s]) * n_tiles + t]) sum += unit[s];
-            reach[t] = (u16)sum;
-            best = max(best, sum);
+        for (i64 word = lane; word < n_words; word += 32) {
+            sums.clear();
+            for (int s = 0; s < known; ++s) {
+                Known one = labels[s];
+                sums.add(present[one.cluster * n_words + word], ONES ? 1 : one.unit);
+            }
+            for (int b = 0; b < PLANES; ++b) reach[b * n_words + word] = sums.planes[b];
+            best = max(best, sums.largest());
         }
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
         work += known * n_tiles;
@@ -77,27 +128,28 @@ extern "C" __global__ void nearest_rows(
         int high = best + 1, low = best - best / 4;
         while (high > floor) {
             low = max(low, floor);
-            for (i64 first = 0; first < n_tiles; first += 32) {
-                i64 own = first + lane;
-                int promised = own < n_tiles ? (int)reach[own] : 0;
-                bool wanted = promised >= low && promised < high && of_tile[own] != mine;
-                unsigned visits = __ballot_sync(ALL_LANES, wanted);
-                while (visits) {
-                    int source = __ffs(visits) - 1;
-                    visits &= visits - 1;
-                    if (__shfl_sync(ALL_LANES, promised, source) < floor) continue;
-                    i64 t = first + source;
-                    const CODE* tile = tiles + t * n_clusterings * TILE;
+            for (i64 first = 0; first < n_words; first += 32) {
+                bool inside = first + lane < n_words;
+                for (int b = 0; b < PLANES; ++b) sums.planes[b] = inside ? reach[b * n_words + first + lane] : 0;
+                u32 wanted = sums.at_least(low) & ~sums.at_least(high);
+                while (unsigned wanting = __ballot_sync(ALL_LANES, wanted != 0)) {
+                    int source = __ffs(wanting) - 1;
+                    i64 t = (first + source) * 32 + __ffs(__shfl_sync(ALL_LANES, wanted, source)) - 1;
+                    if (lane == source) wanted &= wanted - 1;
+                    if (of_tile[t] == mine) continue;
+                    const CODE* tile = tiles + t * n_clusterings * TILE + lane;
                     work += known * TILE;
-                    int score[TILE / 32] = {};
+                    u32 score[TILE / 32] = {};
                     for (int s = 0; s < known; ++s) {
-                        const CODE* column = tile + (i64)clustering[s] * TILE + lane;
+                        Known one = labels[s];
+                        const CODE* column = tile + one.column;
                         for (int part = 0; part < TILE / 32; ++part)
-                            if (column[32 * part] == (CODE)label[s]) score[part] += unit[s];
+                            if (column[32 * part] == (CODE)one.label) score[part] += one.unit;
                     }
+                    int before = floor;
                     for (int part = 0; part < TILE / 32; ++part) {
                         i64 place = t * TILE + 32 * part + lane;
-                        bool passes = score[part] >= floor && place < n_rows;
+                        bool passes = (int)score[part] >= floor && place < n_rows;
                         i64 r = passes ? order[place] : 0;
                         passes = passes && component[r] != mine;
                         f64 similarity = 0.0;
@@ -105,8 +157,8 @@ extern "C" __global__ void nearest_rows(
                             i64 pairs = sizes[q] * sizes[r];
                             WEIGHT numerator = 0;
                             for (int s = 0; s < known; ++s)
-                                if (tile[(i64)clustering[s] * TILE + 32 * part + lane] == (CODE)label[s])
-                                    numerator += weights[offsets[clustering[s]] + label[s]] * (WEIGHT)pairs;
+                                if (tile[labels[s].column + 32 * part] == (CODE)labels[s].label)
+                                    numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
                             similarity = (f64)numerator / (f64)(pairs * n_clusterings);
                             passes = similarity >= at_least;
                         }
@@ -121,6 +173,7 @@ extern "C" __global__ void nearest_rows(
                         }
                         if (list.full()) floor = max(floor, (int)(list.last_similarity() * to_score + 1e-9));
                     }
+                    if (floor > before) wanted &= sums.at_least(floor);
                 }
             }
             high = low;

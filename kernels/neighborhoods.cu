@@ -1,19 +1,26 @@
 // Neighbourhoods as rows of bits: bit q % 64 of word q / 64 of row i says whether IaOSO(i, q) >= theta (CCE, eq 8).
 //
 // rows (R, M) and cols (M, C) hold labels; bits (R, ceil(C / 64)) as pairs of 32-bit words, low word first, zeros beyond
-// the last column. A warp makes a word: a lane a column. The similarity has the bits that it has on the CPU, so that the
-// comparison ends the same way.
+// the last column. A warp makes a word: a lane a column. Similarities are summed in whole units first, each rounded down:
+// from surely on a pair is near, under hardly it is not. Between the two, the similarity is summed with the bits that it
+// has on the CPU, so that the comparison ends the same way; most GPUs add float64 at a 64th of the rate.
 //
 // variants: CODE = u8 u16 u32
 
 extern "C" __global__ void neighborhood_bits(const CODE* rows, const CODE* cols, const i64* offsets, const i64* starts,
-                                             const f64* values, f64 theta, u32* bits, i64 n_rows, i64 n_cols,
-                                             i64 n_clusterings) {
+                                             const i32* units, const f64* values, i32 hardly, i32 surely, f64 theta,
+                                             u32* bits, i64 n_rows, i64 n_cols, i64 n_clusterings) {
     i64 n_words = 2 * ((n_cols + 63) / 64);
     FOR_EACH(at, 32 * n_rows * n_words) {
-        i64 word = at / 32, i = word / n_words, q = word % n_words * 32 + at % 32;
-        bool near = q < n_cols && coupled_similarity(rows + i * n_clusterings, cols + q, n_cols, offsets, starts, values,
-                                                     n_clusterings) >= theta;
+        i64 word = at / 32, q = word % n_words * 32 + at % 32;
+        const CODE *row = rows + word / n_words * n_clusterings, *col = cols + q;
+        bool near = false;
+        if (q < n_cols) {
+            i32 sum = coupled_sum(row, col, n_cols, offsets, starts, units, n_clusterings);
+            near = sum >= surely;
+            if (!near && sum >= hardly)
+                near = coupled_sum(row, col, n_cols, offsets, starts, values, n_clusterings) / (f64)n_clusterings >= theta;
+        }
         unsigned found = __ballot_sync(ALL_LANES, near);
         if (at % 32 == 0) bits[word] = found;
     }

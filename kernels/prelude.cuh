@@ -108,17 +108,17 @@ struct WarpList {
 
 // --- objects through the clusters of each clustering (gpuens/similarity/coupled.py) ----------------------------------
 
-// sum_m M_m[a[m], b[m * step]] / M, in the order of the clusterings; the k_m x k_m matrix M_m is at values + starts[m].
-template <typename Code>
-__device__ f64 coupled_similarity(const Code* a, const Code* b, i64 step, const i64* offsets, const i64* starts,
-                                  const f64* values, i64 n_clusterings) {
-    f64 sum = 0.0;
+// sum_m M_m[a[m], b[m * step]], in the order of the clusterings; the k_m x k_m matrix M_m is at values + starts[m].
+template <typename Code, typename Value>
+__device__ Value coupled_sum(const Code* a, const Code* b, i64 step, const i64* offsets, const i64* starts,
+                             const Value* values, i64 n_clusterings) {
+    Value sum = 0;
     for (i64 m = 0; m < n_clusterings; ++m) {
         Code v = a[m], w = b[m * step];
         if (v == MISSING(Code) || w == MISSING(Code)) continue;
         sum += values[starts[m] + (i64)v * (offsets[m + 1] - offsets[m]) + w];
     }
-    return sum / (f64)n_clusterings;
+    return sum;
 }
 
 // --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------

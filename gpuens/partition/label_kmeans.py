@@ -22,7 +22,7 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.incidence import label_histograms, row_lookups
+from gpuens.incidence import label_histograms, row_lookups, screen_units
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.rows import Rows, numbered
 
@@ -393,12 +393,13 @@ def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
 
 @nearest_centroids.kernel
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
-    xp = devices.namespace(device)
+    xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
+    units, _ = screen_units(np.concatenate([const[None], cost]), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,
-        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(cost)), xp.asarray(const), labels, distances,
-         *codes.shape, len(const)),
+        (codes.T, xp.asarray(offsets), xp.asarray(units), np.int32(n_clusterings + 5),
+         xp.ascontiguousarray(xp.asarray(cost)), xp.asarray(const), labels, distances, *codes.shape, len(const)),
         device=device, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return labels, distances

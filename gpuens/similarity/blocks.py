@@ -7,6 +7,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.incidence import screen_units
 from gpuens.rows import Rows
 from gpuens.similarity.base import ClusterSimilarity
 
@@ -53,8 +54,11 @@ class Blocks(ClusterSimilarity):
 
     def on(self, device: str) -> "OnDevice":
         """Return the blocks where a device works."""
+        if device == "cpu":
+            return OnDevice(self.starts, self.values)
         xp = devices.namespace(device)
-        return OnDevice(xp.asarray(self.starts), xp.asarray(self.values))
+        units, scale = screen_units(self.values, self.n_clusterings)
+        return OnDevice(xp.asarray(self.starts), xp.asarray(self.values), xp.asarray(units), scale)
 
 
 class OnDevice(NamedTuple):
@@ -62,6 +66,8 @@ class OnDevice(NamedTuple):
 
     starts: Any  # (M + 1,) int64
     values: Any  # float64
+    units: Any = None  # for kernels: values · scale, rounded down, int32
+    scale: float = 0.0
 
 
 @kernels.primitive

@@ -346,12 +346,15 @@ def neighborhood_bits(
 @neighborhood_bits.kernel
 def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: float, *, device: str) -> Any:
     xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
-    starts, values = xp.asarray(blocks.starts), xp.asarray(blocks.values)
+    # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
+    met = theta * n_clusterings * blocks.scale
+    hardly, surely = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], 1 - 2**31, 2**31 - 1)
     bits = xp.empty((n_rows, -(-n_cols // WORD)), dtype=np.uint64)
     kernels.launch(
         "neighborhood_bits", kernels.blocks(64 * bits.size, 256), 256,
-        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), starts, values,
-         np.float64(theta), bits.view(np.uint32), n_rows, n_cols, n_clusterings),
+        (xp.ascontiguousarray(row_codes), xp.ascontiguousarray(col_codes.T), xp.asarray(offsets), blocks.starts,
+         blocks.units, blocks.values, np.int32(hardly), np.int32(surely), np.float64(theta), bits.view(np.uint32),
+         n_rows, n_cols, n_clusterings),
         device=device, CODE=kernels.c_name(row_codes.dtype),
     )  # fmt: skip
     return bits

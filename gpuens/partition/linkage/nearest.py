@@ -151,7 +151,7 @@ class KernelIndex:
         self.sizes = xp.asarray(sizes)
         self.order = likeness_order(codes, offsets, device=device)
         self.tiles = _tiles(codes, self.order)
-        self.present = xp.zeros((int(offsets[-1]), len(self.tiles)), dtype=np.uint8)
+        self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # a bit a tile
         self._compared = xp.zeros(1, dtype=np.uint64)
         kernels.launch(
             "mark_present", kernels.blocks(self.tiles.size // TILE, 128), 128,
@@ -168,16 +168,19 @@ class KernelIndex:
 
     def search(self, queries: Any, component: Any, least: Any, lists: Lists) -> None:
         n_rows, n_clusterings = self.codes.shape
-        n_tiles, n_listed = len(self.tiles), lists.ids.shape[1]
-        warps = min(WARPS, max(1, kernels.SHARED_BYTES // (12 * n_clusterings)))
-        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (2 * warps * n_tiles) + 1)
-        reach = devices.namespace(self.device).empty(n_blocks * warps * n_tiles, dtype=np.uint16)
+        n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
+        labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # words of a warp
+        warps = max(1, min(WARPS, kernels.SHARED_BYTES // (4 * labels)))
+        in_shared = 4 * labels * warps <= kernels.SHARED_BYTES
+        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (4 * warps * reach) + 1)
         kernels.launch(
             "nearest_rows", n_blocks, 32 * warps,
             (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.offsets, self.cluster_weights,
              self.units, self.sizes, component, _component_of_tiles(component[self.order]), self.order,
-             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), reach, *lists, self._compared),
-            device=self.device, shared=12 * n_clusterings * warps, **self._types,
+             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
+             xp.empty(0 if in_shared else n_blocks * warps * labels, dtype=np.uint32),
+             xp.empty(n_blocks * warps * reach, dtype=np.uint32), *lists, self._compared),
+            device=self.device, shared=4 * labels * warps if in_shared else 0, **self._types,
         )  # fmt: skip
 
 
