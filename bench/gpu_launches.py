@@ -99,6 +99,11 @@ def entries(a: Any, regions: Any) -> Any:
     return a.length[regions].sum(), 4 + a.counts.itemsize
 
 
+def active(a: Any) -> Any:
+    """Return how many regions are active, which the device knows."""
+    return a.counts[:1].sum()  # a number of its own: the next launch changes the counts
+
+
 def of_search_regions(a: Any) -> tuple[Any, Any]:
     n, size = entries(a, a.active)
     return n * size + a.ceilings.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
@@ -121,12 +126,12 @@ def of_raise_ceilings(a: Any) -> tuple[Any, Any]:
 
 
 def of_move_histograms(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.active)
+    n, size = entries(a, a.live)
     return 2 * n * size, n
 
 
 def of_merge_histograms(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.kept)  # after the launch
+    n, size = entries(a, a.kept[: int(a.n_pairs[0])])  # after the launch
     return 2 * n * size, n
 
 
@@ -174,9 +179,10 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "search_regions": of_search_regions,
     "move_histograms": of_move_histograms,
     "merge_histograms": of_merge_histograms,
-    "look_up": lambda a: (a.n_active * (12 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
-    "mutual_pairs": lambda a: (25 * a.n_active, 2 * a.n_active),
-    "update_lists": lambda a: (a.n_active * (28 * int(a.n_listed) + 40), a.n_active * int(a.n_listed)),
+    "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),
+    "take_first_listed": lambda a: (60 * a.n_rows, a.n_rows),
+    "pair_up": lambda a: (active(a) * 48, active(a) * 2),  # those that survive
+    "update_lists": lambda a: (active(a) * (28 * int(a.n_listed) + 40), active(a) * int(a.n_listed)),
     "offer_similarity": lambda a: (45 * a.n_rows, a.n_rows),
     "offer_tie": lambda a: (48 * a.n_rows, a.n_rows),
     "take_edge": lambda a: (56 * a.n_rows, a.n_rows),
@@ -196,7 +202,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "squared_distances": once("x out", lambda a: a.out.size * a.n_features),
     "mapping_coefficients": of_mapping_coefficients,
     "rank_products": of_rank_products,
-    "merge_affinities": lambda a: (24 * a.n_pairs * a.n_clusters, a.n_pairs * a.n_clusters),
+    "merge_affinities": lambda a: (24 * int(a.n_pairs[0]) * a.n_clusters, int(a.n_pairs[0]) * a.n_clusters),
     "search_general": of_search_general,
     "common_prefixes": once("rows out", lambda a: a.out.sum() + a.n_rows),
     "measure_nodes": of_measure_nodes,

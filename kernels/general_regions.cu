@@ -1,4 +1,4 @@
-// Regions under any symmetric S (gpuens/partition/general_regions.py): affinities that add up, and searches over all
+// Regions under any symmetric S (gpuens/partition/linkage/general_regions.py): affinities that add up, and searches over all
 // pairs, similarities being of any sign.
 //
 //   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (similarity_of in the prelude)
@@ -6,9 +6,9 @@
 // variants: COUNT = i32 i64
 
 // affinities (G, N_c): adds row absorbed[p] to row kept[p]. One thread an element.
-extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, i64 n_pairs, i64 n_clusters,
-                                            f64* affinities) {
-    FOR_EACH(at, n_pairs * n_clusters) {
+extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, const i64* n_pairs,
+                                            i64 n_clusters, f64* affinities) {
+    FOR_EACH(at, *n_pairs * n_clusters) {
         i64 p = at / n_clusters, c = at % n_clusters;
         affinities[kept[p] * n_clusters + c] += affinities[absorbed[p] * n_clusters + c];
     }

@@ -21,7 +21,11 @@ typedef double f64;
 
 #define NO_HASH (~0ull)  // comes after every pair of the same similarity
 
-// gpuens/partition/order.py: the finaliser of splitmix64 on (min << 32 | max).
+// Atomically: the number before, and what is added to it or takes its place.
+__device__ inline i64 add(i64* at, i64 n) { return (i64)atomicAdd((u64*)at, (u64)n); }
+__device__ inline i64 replace(i64* at, i64 n) { return (i64)atomicExch((u64*)at, (u64)n); }
+
+// gpuens/partition/linkage/order.py: the finaliser of splitmix64 on (min << 32 | max).
 __device__ inline u64 pair_hash(i64 a, i64 b) {
     u64 x = ((u64)(a < b ? a : b) << 32) | (u64)(a < b ? b : a);
     x ^= x >> 30;

@@ -1,44 +1,81 @@
-// Regions while they grow: their histograms are copied, united, and searched (gpuens/partition/regions.py).
+// Regions while they grow: their histograms are copied, united, and searched (gpuens/partition/linkage/regions.py).
 //
 // A region r is entries start[r] ... start[r] + length[r] - 1 of an arena (clusters ascending, counts), of size[r]
 // objects.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64; BOUND = f32 f64
 
-// Copies each active region to its new start in another arena. One warp a region.
-extern "C" __global__ void move_histograms(const i64* active, i64 n_active, const i64* start, const i64* length,
-                                           const i64* new_start, const i32* clusters, const COUNT* counts,
-                                           i32* new_clusters, COUNT* new_counts) {
+// Copies each live region to another arena, in any order, from its `used` entries on. One warp a region.
+extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i32* clusters, const COUNT* counts,
+                                           const i64* start, const i64* length, i32* new_clusters, COUNT* new_counts,
+                                           i64* new_start, i64* new_length, i64* used) {
+    int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    for (i64 i = warp; i < n_active; i += n_warps) {
-        i64 r = active[i];
-        for (i64 e = threadIdx.x % 32; e < length[r]; e += 32) {
-            new_clusters[new_start[i] + e] = clusters[start[r] + e];
-            new_counts[new_start[i] + e] = counts[start[r] + e];
+    for (i64 i = warp; i < n_live; i += n_warps) {
+        i64 r = live[i], n = length[r], from = start[r];
+        i64 to = __shfl_sync(ALL_LANES, lane == 0 ? add(used, n) : 0, 0);
+        for (i64 e = lane; e < n; e += 32) {
+            new_clusters[to + e] = clusters[from + e];
+            new_counts[to + e] = counts[from + e];
+        }
+        if (lane == 0) {
+            new_start[r] = to;
+            new_length[r] = n;
         }
     }
 }
 
-// Gives kept[p] the histogram of its union with absorbed[p], written from at[p] on; absorbed[p] has none then. One
-// thread a pair.
-extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* at, i64 n_pairs,
-                                            i32* clusters, COUNT* counts, i64* start, i64* length, i64* size) {
-    FOR_EACH(p, n_pairs) {
-        i64 a = kept[p], b = absorbed[p], to = at[p];
-        i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
-        while (i < end_a || j < end_b) {
-            bool from_a = j == end_b || (i < end_a && clusters[i] <= clusters[j]);
-            bool from_b = i == end_a || (j < end_b && clusters[j] <= clusters[i]);
-            clusters[to] = clusters[from_a ? i : j];
-            counts[to] = (from_a ? counts[i] : 0) + (from_b ? counts[j] : 0);
-            i += from_a;
-            j += from_b;
-            ++to;
+// The first entry begin ... end - 1 that is not before a cluster.
+__device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 cluster) {
+    while (begin < end) {
+        i64 middle = (begin + end) / 2;
+        if (clusters[middle] < cluster)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+// Gives kept[p] the histogram of its union with absorbed[p], in the arena from its `used` entries on; absorbed[p] has
+// none then. One warp a pair: an entry's place is how many entries of both come before it, but for the clusters that
+// are in both, which count once.
+extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs, i32* clusters,
+                                            COUNT* counts, i64* start, i64* length, i64* size, i64* used) {
+    int lane = threadIdx.x % 32;
+    unsigned below = (1u << lane) - 1;
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 p = warp; p < *n_pairs; p += n_warps) {
+        i64 a = kept[p], b = absorbed[p], begin = start[a], n = length[a], other = start[b], n_other = length[b];
+        i64 to = __shfl_sync(ALL_LANES, lane == 0 ? add(used, n + n_other) : 0, 0), in_both = 0;
+        for (int side = 0; side < 2; ++side) {
+            in_both = 0;
+            for (i64 first = 0; first < n; first += 32) {
+                bool mine = first + lane < n;
+                i64 e = begin + first + lane, end = other + n_other;
+                i64 match = mine ? lower_bound(clusters, other, end, clusters[e]) : end;
+                bool both = match < end && clusters[match] == clusters[e];
+                unsigned all_both = __ballot_sync(ALL_LANES, both);
+                if (mine && !(both && side)) {
+                    i64 at = to + first + lane + match - other - in_both - __popc(all_both & below);
+                    clusters[at] = clusters[e];
+                    counts[at] = counts[e] + (both ? counts[match] : 0);
+                }
+                in_both += __popc(all_both);
+            }
+            i64 next = other, n_next = n_other;
+            other = begin;
+            n_other = n;
+            begin = next;
+            n = n_next;
         }
-        start[a] = at[p];
-        length[a] = to - at[p];
-        length[b] = 0;
-        size[a] += size[b];
+        __syncwarp();
+        if (lane == 0) {
+            start[a] = to;
+            length[a] = n + n_other - in_both;
+            length[b] = 0;
+            size[a] += size[b];
+        }
     }
 }
 

@@ -1,60 +1,184 @@
-// One round of reciprocal nearest neighbours (gpuens/partition/average.py): who is nearest to whom, as far as the lists
-// can tell; which pairs are each other's nearest; and the lists after those have merged.
+// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py): who is nearest to whom, as far as the
+// lists can tell; which pairs are each other's nearest; and the lists after those have merged.
 //
 // ids (G, K), similarities: the lists, in no order between two searches, -1 behind the last entry. Everything outside
 // list a comes after (bound[a], bound_hash[a]) in the total order; with a bound of `nothing` (0 for a diagonal S, whose
 // similarities of 0 are not listed, else minus infinity) there is nothing.
+//
+// How many regions are active, and what else one kernel leaves for the next, is in `counts`, on the device: the host
+// launches a round without knowing it.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
 #define RETIRED -1
 #define UNKNOWN -2
 
-// Finds the nearest of each region where it is UNKNOWN and the list can tell. One thread a region.
-extern "C" __global__ void look_up(const i64* active, i64 n_active, int n_listed, f64 nothing, i64* nearest,
-                                   f64* nearest_similarity, const i32* ids, const f64* similarities, const f64* bound,
-                                   const u64* bound_hash) {
-    FOR_EACH(i, n_active) {
-        i64 a = active[i];
-        if (nearest[a] != UNKNOWN) continue;
-        i64 best = -1;
-        f64 best_similarity = 0.0;
-        u64 best_tie = NO_HASH;
-        for (i64 at = a * n_listed; at < (a + 1) * n_listed && ids[at] >= 0; ++at) {
-            u64 tie = pair_hash(a, ids[at]);
-            if (best < 0 || comes_before(similarities[at], tie, best_similarity, best_tie)) {
-                best = ids[at];
-                best_similarity = similarities[at];
-                best_tie = tie;
+// Of counts: as in rounds.py, and what the blocks of pair_up take turns by, which is 0 between launches.
+enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, NEEDED, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
+
+// Finds the nearest of each active region where it is UNKNOWN and the list can tell, and notes where it cannot. Forgets
+// the partners of the round before, and counts the entries of active regions. One thread a region.
+extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing, const i64* length, i64* nearest,
+                                   f64* nearest_similarity, i64* partner, i64* unknown, const i32* ids,
+                                   const f64* similarities, const f64* bound, const u64* bound_hash, i64* counts) {
+    int lane = threadIdx.x % 32;
+    i64 n_active = counts[ACTIVE], entries = 0;
+    i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x - lane, n_threads = (i64)gridDim.x * blockDim.x;
+    for (; first < n_active; first += n_threads) {
+        i64 a = first + lane < n_active ? active[first + lane] : -1;
+        bool lost = a >= 0 && nearest[a] == UNKNOWN;
+        if (a >= 0) {
+            partner[a] = -1;
+            entries += length[a];
+        }
+        if (lost) {
+            i64 best = -1;
+            f64 best_similarity = 0.0;
+            u64 best_tie = NO_HASH;
+            for (i64 at = a * n_listed; at < (a + 1) * n_listed && ids[at] >= 0; ++at) {
+                u64 tie = pair_hash(a, ids[at]);
+                if (best < 0 || comes_before(similarities[at], tie, best_similarity, best_tie)) {
+                    best = ids[at];
+                    best_similarity = similarities[at];
+                    best_tie = tie;
+                }
+            }
+            if (best >= 0 && !comes_before(bound[a], bound_hash[a], best_similarity, best_tie)) {
+                nearest[a] = best;
+                nearest_similarity[a] = best_similarity;
+                lost = false;
+            } else if (best < 0 && bound[a] <= nothing) {
+                nearest[a] = RETIRED;
+                lost = false;
             }
         }
-        if (best >= 0 && !comes_before(bound[a], bound_hash[a], best_similarity, best_tie)) {
-            nearest[a] = best;
-            nearest_similarity[a] = best_similarity;
-        } else if (best < 0 && bound[a] <= nothing) {
-            nearest[a] = RETIRED;
+        unsigned all_lost = __ballot_sync(ALL_LANES, lost);
+        i64 place = lane == 0 && all_lost ? add(&counts[UNKNOWNS], __popc(all_lost)) : 0;
+        place = __shfl_sync(ALL_LANES, place, 0) + __popc(all_lost & ((1u << lane) - 1));
+        if (lost) unknown[place] = a;
+    }
+    for (int step = 16; step; step /= 2) entries += __shfl_xor_sync(ALL_LANES, entries, step);
+    if (lane == 0 && entries) add(&counts[ENTRIES], entries);
+}
+
+// The first entry of lists just made is the nearest; their bounds are loosened by what rounding can hide, the share
+// `slack` of a similarity, and `margin`. One thread a row.
+extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_listed, f64 slack, f64 margin,
+                                             i64* nearest, f64* nearest_similarity, const i32* ids,
+                                             const f64* similarities, f64* bound, u64* bound_hash) {
+    FOR_EACH(i, n_rows) {
+        i64 a = rows[i];
+        nearest[a] = ids[a * n_listed] >= 0 ? ids[a * n_listed] : RETIRED;
+        nearest_similarity[a] = similarities[a * n_listed];
+        if (slack > 0.0 || margin > 0.0) {
+            bound[a] = bound[a] * (1.0 + slack) + margin;
+            bound_hash[a] = 0;
         }
     }
 }
 
-// reciprocal[i]: whether active region i and its nearest are each other's nearest, and it is the smaller of the two.
-extern "C" __global__ void mutual_pairs(const i64* active, i64 n_active, const i64* nearest, bool* reciprocal) {
-    FOR_EACH(i, n_active) {
-        i64 a = active[i], b = nearest[a];
-        reciprocal[i] = b > a && nearest[b] == a;
+// Pairs active regions that are each other's nearest: the smaller one has a partner then, and the other is part of it.
+// They are added to the merges; survivors are the active regions but for those absorbed and those RETIRED. Both keep
+// the order of the active regions. Does nothing while regions are UNKNOWN and have not been searched for.
+//
+// A block takes 32 * steps regions a warp (steps <= 32) at a time; lane s keeps the votes of step s, so that a second
+// pass knows the places. Blocks take turns, in the order of their tickets, to learn where theirs begin.
+extern "C" __global__ void pair_up(const i64* active, int steps, int searched, const i64* length, const i64* nearest,
+                                   const f64* nearest_similarity, i64* partner, i64* into, i64* survivors, i64* kept,
+                                   i64* absorbed, f64* merged_at, i64* counts) {
+    __shared__ i64 ticket, first_survivor, first_pair;
+    __shared__ i64 survivors_of[32], pairs_of[32], needed_of[32];  // warps
+    if (counts[UNKNOWNS] > 0 && !searched) return;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+    unsigned below = (1u << lane) - 1;
+    i64 n_active = counts[ACTIVE], n_merges = counts[MERGES], share = (i64)blockDim.x * steps;
+    i64 n_shares = max((i64)1, (n_active + share - 1) / share);
+    for (;;) {
+        if (threadIdx.x == 0) ticket = add(&counts[TICKET], 1);
+        __syncthreads();
+        i64 turn = ticket;
+        if (turn >= n_shares) break;
+        i64 first = turn * share + warp * 32 * steps + lane, needed = 0;
+        unsigned votes_to_stay = 0, votes_to_join = 0;
+        int n_survivors = 0, n_pairs = 0;
+        for (int s = 0; s < steps; ++s) {
+            i64 a = first + 32 * s < n_active ? active[first + 32 * s] : -1, b = a >= 0 ? nearest[a] : RETIRED;
+            bool mutual = b >= 0 && nearest[b] == a, joins = mutual && a < b;
+            unsigned stay = __ballot_sync(ALL_LANES, b >= 0 && (joins || !mutual));
+            unsigned join = __ballot_sync(ALL_LANES, joins);
+            if (lane == s) {
+                votes_to_stay = stay;
+                votes_to_join = join;
+            }
+            n_survivors += __popc(stay);
+            n_pairs += __popc(join);
+            if (joins) needed += length[a] + length[b];
+        }
+        for (int step = 16; step; step /= 2) needed += __shfl_xor_sync(ALL_LANES, needed, step);
+        if (lane == 0) {
+            survivors_of[warp] = n_survivors;
+            pairs_of[warp] = n_pairs;
+            needed_of[warp] = needed;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            i64 sums[3] = {0, 0, 0};
+            for (int w = 0; w < n_warps; ++w) {
+                i64 before = sums[0], pairs_before = sums[1];
+                sums[0] += survivors_of[w];
+                sums[1] += pairs_of[w];
+                sums[2] += needed_of[w];
+                survivors_of[w] = before;
+                pairs_of[w] = pairs_before;
+            }
+            while (add(&counts[TURN], 0) != turn) {
+            }
+            first_survivor = turn ? add(&counts[SURVIVORS], sums[0]) : replace(&counts[SURVIVORS], sums[0]);
+            first_pair = turn ? add(&counts[PAIRS], sums[1]) : replace(&counts[PAIRS], sums[1]);
+            turn ? add(&counts[NEEDED], sums[2]) : replace(&counts[NEEDED], sums[2]);
+            if (turn == 0) first_survivor = first_pair = 0;
+            __threadfence();
+            add(&counts[TURN], 1);
+        }
+        __syncthreads();
+        i64 survivor = first_survivor + survivors_of[warp], pair = n_merges + first_pair + pairs_of[warp];
+        for (int s = 0; s < steps; ++s) {
+            unsigned stay = __shfl_sync(ALL_LANES, votes_to_stay, s), join = __shfl_sync(ALL_LANES, votes_to_join, s);
+            i64 at = pair + __popc(join & below);
+            if (stay >> lane & 1) survivors[survivor + __popc(stay & below)] = active[first + 32 * s];
+            if (join >> lane & 1) {
+                i64 a = active[first + 32 * s], b = nearest[a];
+                kept[at] = a;
+                absorbed[at] = b;
+                merged_at[at] = nearest_similarity[a];
+                partner[a] = b;
+                into[b] = a;
+            }
+            survivor += __popc(stay);
+            pair += __popc(join);
+        }
+        __syncthreads();
     }
+    if (threadIdx.x != 0) return;
+    __threadfence();
+    if (add(&counts[DONE], 1) < gridDim.x - 1) return;  // the last block to leave leaves the counts
+    i64 n_pairs = add(&counts[PAIRS], 0);
+    counts[ACTIVE] = add(&counts[SURVIVORS], 0);
+    counts[MERGES] = n_merges + n_pairs;
+    counts[ROUNDS] += n_pairs > 0;
+    counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
 }
 
 // Brings the lists of active regions up to date with the merges of this round: partner[r] is what r has absorbed, or
-// -1, and into[r] the region that r is part of now. Regions hold the unions, old_size the sizes
-// before. weights: the diagonal of S, or the affinities of the unions, n_affinities to each. Rounding can hide the share
+// -1, and into[r] the region that r is part of now. Regions hold the unions. weights: the diagonal of S, or the affinities of the unions, n_affinities to each. Rounding can hide the share
 // `slack` of a similarity, and `margin`. One warp a region, a lane an entry (of both lists, for a union: K <= 16).
-extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_listed, const i64* partner,
-                                        const i64* into, const i64* old_size, const i32* clusters,
-                                        const COUNT* counts, const i64* start, const i64* length, const i64* size,
-                                        const WEIGHT* weights, i64 n_affinities, i64 n_clusterings, f64 slack,
-                                        f64 margin, f64 nothing, i64* nearest, i32* ids, f64* similarities, f64* bound,
-                                        u64* bound_hash) {
+extern "C" __global__ void update_lists(const i64* active, int n_listed, const i64* partner, const i64* into,
+                                        const i32* clusters, const COUNT* of_clusters, const i64* start,
+                                        const i64* length, const i64* size, const WEIGHT* weights, i64 n_affinities,
+                                        i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids,
+                                        f64* similarities, f64* bound, u64* bound_hash, i64* counts) {
+    i64 n_active = counts[ACTIVE];
+    if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for the next look_up
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
@@ -71,7 +195,8 @@ extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_l
             if (other < lane && same == now) kept = false;
         }
         if (kept && (b != a || partner[now] >= 0))
-            similarity = similarity_of(clusters, counts, start, length, size, weights, n_affinities, n_clusterings, a, now);
+            similarity = similarity_of(clusters, of_clusters, start, length, size, weights, n_affinities,
+                                       n_clusterings, a, now);
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);
@@ -101,7 +226,7 @@ extern "C" __global__ void update_lists(const i64* active, i64 n_active, int n_l
         if (lane != 0) continue;
         nearest[a] = UNKNOWN;
         if (bound[a] != bound[b]) {
-            f64 part = (f64)old_size[a] / (f64)(old_size[a] + old_size[b]);
+            f64 part = (f64)(size[a] - size[b]) / (f64)size[a];  // of a, before
             bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin;
             bound_hash[a] = 0;
         }

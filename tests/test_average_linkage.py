@@ -17,6 +17,7 @@ from gpuens.partition.linkage import row_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import bounding_weights, make_room, merge_histograms, regions_of, search
+from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity import eci
@@ -169,7 +170,8 @@ def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkey
     weights = random_weights(labels)
     lists = Lists.empty(150, 4)
     monkeypatch.setattr("gpuens.partition.linkage.regions.np.zeros", seen)
-    search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists)
+    compared = np.zeros(1, dtype=np.uint64)
+    search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists, compared)
     assert max(sizes) <= max(2 * 150 * 4, ensemble.n_clusters)
 
 
@@ -278,8 +280,10 @@ def test_histograms_that_are_gone_cannot_be_read(where):
     codes = reduced.ensemble.codes_on(where)
     regions = regions_of(codes, reduced.ensemble.offsets, reduced.counts, device=where)
     kept, absorbed = np.array([0, 2]), np.array([1, 3])
-    merge_histograms(make_room(regions, np.arange(len(codes)), 20, device=where), kept, absorbed, device=where)
-    roomy = make_room(regions, np.array([0, 2, 7]), 10**4, device=where)
+    xp, everything = devices.namespace(where), np.arange(len(codes))
+    roomy = make_room(regions, [xp.asarray(everything)], len(regions.clusters) + 20, device=where)
+    merge_histograms(roomy, xp.asarray(kept), xp.asarray(absorbed), xp.asarray([2]), device=where)
+    roomy = make_room(roomy, [xp.asarray(np.array([0, 2])), xp.asarray(np.array([7]))], 10**4, device=where)
     assert np.flatnonzero(devices.to_host(roomy.length)).tolist() == [0, 2, 7]
     assert (devices.to_host(roomy.length)[[1, 3]] == 0).all()
 
@@ -348,20 +352,20 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
     weights = np.ones(ensemble.n_clusters)
     lists = nearest_lists(nearest_index(ensemble.codes, ensemble.offsets, weights, sizes), 3)
     rounds = _Rounds(lists, regions_of(ensemble.codes, ensemble.offsets, sizes), weights, 3, Work(), "cpu")
-    rounds.nearest[:] = [1, 2, 3, 0]
-    rounds.nearest_similarity[:] = [0.3, 0.4, 0.5, 0.2]
-    kept, absorbed, merged_at = rounds.merge_reciprocal_pairs()
-    assert (kept.tolist(), absorbed.tolist(), merged_at.tolist()) == ([2], [3], [0.5])
-    assert rounds.active.tolist() == [0, 1, 2]
 
-    rounds.active = np.array([0, 2])  # 1 has retired, but still is the most similar to 0
-    rounds.nearest[:] = [1, -1, 0, 0]
-    rounds.nearest_similarity[:] = [0.9, 0.9, 0.2, 0.0]
-    assert [found.tolist() for found in rounds.merge_reciprocal_pairs()] == [[0], [2], [0.2]]
-    rounds.active = np.array([0, 2])
-    rounds.nearest[:] = [1, -1, 3, 0]
+    def merged(active, nearest, similarities):
+        rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
+        rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
+        assert rounds.merge_reciprocal_pairs()
+        return [part[-1] for part in rounds.merges()]
+
+    assert merged([3, 1, 0, 2], [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]) == [2, 3, 0.5]
+    assert rounds.state.active[: rounds.counts.active].tolist() == [1, 0, 2]
+    # 1 has retired, but still is the most similar to 0
+    assert merged([0, 2], [1, -1, 0, 0], [0.9, 0.9, 0.2, 0.0]) == [0, 2, 0.2]
+    assert rounds.work.rounds == 2
     with pytest.raises(RuntimeError, match="lost the nearest of 2 regions"):
-        rounds.merge_reciprocal_pairs()
+        merged([0, 2], [1, -1, 3, 0], [0.9, 0.9, 0.2, 0.0])
 
 
 # --- any symmetric S --------------------------------------------------------------------------------------------------

@@ -220,23 +220,39 @@ def listed(lists: Any) -> tuple:
     return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
 
 
-def histograms(regions: Any, start: np.ndarray, some: np.ndarray) -> tuple:
+def found_in(state: Any) -> tuple:
+    """Return the nearest of active regions, and those that are unknown: devices note them in their own order."""
+    active, counts = state.active[: state.counts[0]], state.counts[:6]  # but for what searches have compared
+    nearest = state.nearest[active]
+    similarity = np.where(nearest >= 0, state.nearest_similarity[active], 0.0)
+    return nearest, similarity, np.sort(state.unknown[: state.counts[1]]), state.partner[active], counts
+
+
+def paired_in(state: Any) -> tuple:
+    merges, survivors = state.counts[5], state.survivors[: state.counts[0]]
+    return state.kept[:merges], state.absorbed[:merges], state.merged_at[:merges], survivors, state.into
+
+
+def histograms(regions: Any, some: np.ndarray) -> tuple:
     """Return the histograms of some regions: devices may lay them out in their own way."""
-    places = [np.arange(a, a + n) for a, n in zip(start[some].tolist(), regions.length[some].tolist(), strict=True)]
+    starts, lengths = regions.start[some].tolist(), regions.length[some].tolist()
+    places = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
     at = np.concatenate([np.empty(0, dtype=np.int64), *places])
     return regions.clusters[at], regions.counts[at], regions.length[some], regions.size[some]
 
 
-IN_LINKAGE = ("look_up", "mutual_pairs", "update_lists", "merge_histograms", "move_histograms", "search",
-              "offer_listed", "contract", "search_general", "merge_affinities")  # fmt: skip
+IN_LINKAGE = ("look_up", "take_first_listed", "pair_up", "update_lists", "merge_histograms", "move_histograms",
+              "search", "offer_listed", "contract", "search_general", "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
-    "look_up": lambda _, active, nearest, similarity, lists: (nearest, np.where(nearest >= 0, similarity, 0.0)),
-    "update_lists": lambda _, *args: (args[-2], listed(args[-1])),
-    "merge_histograms": lambda _, regions, kept, absorbed: histograms(regions, regions.start, kept),
-    "move_histograms": lambda _, regions, roomy, live: histograms(roomy, regions.start, live),
-    "search": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
-    "search_general": lambda _, queries, *args: listed(type(args[-1])(*(array[queries] for array in args[-1]))),
-    "merge_affinities": lambda _, affinities, kept, absorbed: affinities[kept],
+    "look_up": lambda _, state, *args: found_in(state),
+    "take_first_listed": lambda _, rows, state, lists, *args: (found_in(state), listed(lists)),
+    "pair_up": lambda _, state, *args: (found_in(state), paired_in(state)),
+    "update_lists": lambda _, state, regions, weights, lists, *args: (found_in(state), listed(lists)),
+    "merge_histograms": lambda _, regions, kept, absorbed, n_pairs: histograms(regions, kept[: n_pairs[0]]),
+    "move_histograms": lambda _, regions, roomy, live: histograms(roomy, live),
+    "search": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
+    "search_general": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
+    "merge_affinities": lambda _, affinities, kept, absorbed, n_pairs: affinities[kept[: n_pairs[0]]],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     "soft_memberships": lambda _, soft, table, sums: sums,
     # of an edge chosen twice, either may be left out
@@ -422,7 +438,7 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
 
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
     some = devices.namespace(device).arange(len(rows))[::2].copy()
-    make_room(regions, some, len(regions.clusters), device=device)
+    make_room(regions, [some], 2 * len(regions.clusters), device=device)
 
 
 def k_means(case: Case) -> None:

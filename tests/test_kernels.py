@@ -17,7 +17,7 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import average, nearest, regions
+from gpuens.partition.linkage import average, nearest, regions, rounds
 from gpuens.partition.soft_correspondence import (
     label_correspondences,
     label_memberships,
@@ -532,9 +532,60 @@ def test_histograms_move_when_the_arena_is_full(device):
     before = regions.regions_of(rows.codes_on(device), offsets, sizes, device=device)
     live = xp.arange(len(rows))[::2].copy()
     kept = [regions_as_dicts(before, r) for r in on_host(live)]
-    after = regions.make_room(before, live, len(before.clusters), device=device)
+    after = regions.make_room(before, [live], 10_000, device=device)
     assert [regions_as_dicts(after, r) for r in on_host(live)] == kept
-    assert len(after.clusters) - after.used[0] >= len(before.clusters)
+    assert int(after.used[0]) == sum(map(len, kept))
+    assert len(after.clusters) == 10_000
+
+
+@pytest.mark.parametrize(("chained", "block"), [(32, 256), (1, 64), (2, 32)])
+@pytest.mark.parametrize("n", [1, 64, 1000, 3000])
+def test_pairs_and_survivors_keep_their_order(n, chained, block, device, monkeypatch):
+    """By blocks that take turns, of one to 32 steps a warp; with fewer regions active than the host knows of."""
+    monkeypatch.setattr(rounds, "CHAINED", chained)
+    monkeypatch.setattr(rounds, "PAIRING", block)
+    rng, xp = np.random.default_rng(n), devices.namespace(device)
+    order, most = rng.permutation(n + 50), n + 40
+    active = order[:n]
+    nearest = rng.choice(np.append(active, rounds.RETIRED), n + 50)
+    nearest[nearest == np.arange(n + 50)] = rounds.RETIRED
+    a, b = np.array_split(rng.permutation(active)[: 2 * (n // 3)], 2)
+    nearest[a], nearest[b] = b, a
+    found, expected = (rounds.State.of_rows(devices.namespace(on).asarray(order), on) for on in (device, "cpu"))
+    for state, on in ((found, xp), (expected, np)):
+        state.nearest[:], state.nearest_similarity[:] = on.asarray(nearest), on.asarray(np.arange(n + 50.0))
+        state.counts[rounds.ACTIVE], state.counts[rounds.MERGES] = n, 5
+    ensembles = ge.Ensemble(np.arange(n + 50)[:, None] % 3)
+    for state, on in ((found, device), (expected, "cpu")):
+        sizes = np.ones(n + 50, dtype=np.int64)
+        histograms = regions.regions_of(ensembles.codes_on(on), ensembles.offsets, sizes, device=on)
+        rounds.pair_up(state, histograms, most, searched=False, device=on)
+    counts = rounds.Counts(*on_host(expected.counts)[: len(rounds.Counts._fields)].tolist())
+    assert counts.pairs >= n // 3
+    np.testing.assert_array_equal(on_host(found.counts), on_host(expected.counts))
+    for part, made in [("survivors", slice(counts.active)), ("partner", a), ("into", slice(None))] + [
+        (merge, slice(5, counts.merges)) for merge in ("kept", "absorbed", "merged_at")
+    ]:
+        np.testing.assert_array_equal(on_host(getattr(found, part))[made], getattr(expected, part)[made])
+
+
+@pytest.mark.parametrize(("n_a", "n_b", "n_both"), [(0, 3, 0), (1, 1, 1), (31, 33, 7), (64, 64, 64), (5, 200, 0)])
+def test_unions_of_histograms(n_a, n_b, n_both, device):
+    """By a warp a pair, entries of both in chunks of 32."""
+    rng, xp = np.random.default_rng(n_a), devices.namespace(device)
+    both, only = np.split(rng.permutation(300)[: n_a + n_b - n_both], [n_both])
+    parts = [np.sort(np.append(both, some)) for some in np.split(only, [n_a - n_both])]
+    clusters = np.concatenate([*parts, np.full(n_a + n_b, -1)]).astype(np.int32)
+    given = clusters, np.arange(1, len(clusters) + 1, dtype=np.int32), *map(np.array, ([0, n_a], [n_a, n_b], [2, 3]))
+    found = regions.Regions(*(xp.asarray(part.copy()) for part in (*given, np.array([n_a + n_b]))))
+    expected = regions.Regions(*(part.copy() for part in (*given, np.array([n_a + n_b]))))
+    for on, where, of in ((device, xp, found), ("cpu", np, expected)):
+        pair = (where.asarray(np.array([at])) for at in (0, 1, 1))
+        regions.merge_histograms(of, *pair, device=on)
+    assert regions_as_dicts(found, 0) == regions_as_dicts(expected, 0)
+    assert len(regions_as_dicts(found, 0)) == n_a + n_b - n_both
+    np.testing.assert_array_equal(on_host(found.clusters), expected.clusters)
+    assert (on_host(found.length).tolist(), on_host(found.size).tolist()) == (expected.length.tolist(), [5, 3])
 
 
 def regions_as_dicts(found, r):

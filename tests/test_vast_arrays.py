@@ -8,11 +8,11 @@ import pytest
 
 from gpuens import kernels
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage.average import RETIRED, UNKNOWN, look_up, update_lists
 from gpuens.partition.linkage.general_regions import merge_affinities
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
+from gpuens.partition.linkage.rounds import ACTIVE, RETIRED, UNKNOWN, State, look_up, update_lists
 from gpuens.partition.linkage.single import Edges, offer_listed
 from gpuens.partition.soft_correspondence import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
@@ -55,6 +55,15 @@ def vast_regions(entries, capacity):
     return regions
 
 
+def vast_state(*active):
+    """Return the state of regions up to FAR, of which these are active."""
+    ids = [vast(FAR + 1, np.int64) for _ in range(9)]
+    similarity, counts = vast(FAR + 1, np.float64), np.zeros(13, dtype=np.int64)
+    state = State(*ids[:4], similarity, *ids[4:8], vast(FAR + 1, np.float64), counts)
+    state.active[: len(active)], counts[ACTIVE] = active, len(active)
+    return state
+
+
 HISTOGRAMS = {0: ([0, 2], [3, 1]), 1: ([0, 1], [1, 3]), FAR: ([0, 1, 2], [2, 1, 1])}
 
 
@@ -62,19 +71,19 @@ def test_lists_of_a_far_row():
     lists = vast_lists()
     lists.ids[FAR] = -1
     lists.ids[FAR, :2], lists.similarities[FAR, :2], lists.bound[FAR] = [5, 7], [0.2, 0.6], 0.3
-    nearest, similarity = vast(FAR + 1, np.int64), vast(FAR + 1, np.float64)
-    nearest[FAR] = UNKNOWN
-    look_up(np.array([FAR]), nearest, similarity, lists, device="emulated")
-    assert (nearest[FAR], similarity[FAR]) == (7, 0.6)
+    state = vast_state(FAR)
+    state.nearest[FAR] = UNKNOWN
+    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, device="emulated")
+    assert (state.nearest[FAR], state.nearest_similarity[FAR]) == (7, 0.6)
 
 
 def test_a_far_row_without_a_list_retires():
     lists = vast_lists()
     lists.ids[FAR] = -1
-    nearest, similarity = vast(FAR + 1, np.int64), vast(FAR + 1, np.float64)
-    nearest[FAR] = UNKNOWN
-    look_up(np.array([FAR]), nearest, similarity, lists, device="emulated")
-    assert nearest[FAR] == RETIRED
+    state = vast_state(FAR)
+    state.nearest[FAR] = UNKNOWN
+    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, device="emulated")
+    assert state.nearest[FAR] == RETIRED
 
 
 def test_edge_of_a_far_row():
@@ -89,29 +98,27 @@ def test_edge_of_a_far_row():
 
 def test_histograms_beyond_four_billion_entries():
     regions = vast_regions(HISTOGRAMS, 2**32 + 1000)
-    roomy = regions._replace(clusters=vast(2**32 + 2000, np.int32), counts=vast(2**32 + 2000, np.int32))
-    merge_histograms(regions, np.array([1]), np.array([FAR]), device="emulated")
+    merge_histograms(regions, np.array([1]), np.array([FAR]), np.array([1]), device="emulated")
     assert (regions.start[1], regions.length[1], regions.size[1]) == (2**32 + 900, 3, 6)
     merged = slice(2**32 + 900, 2**32 + 903)
     assert (regions.clusters[merged].tolist(), regions.counts[merged].tolist()) == ([0, 1, 2], [3, 4, 1])
+    roomy = vast_regions({}, 2**32 + 2000)
     move_histograms(regions, roomy, np.array([0, 1]), device="emulated")
-    assert (roomy.clusters[:5].tolist(), roomy.counts[:5].tolist()) == ([0, 2, 0, 1, 2], [3, 1, 3, 4, 1])
+    moved = slice(2**32 + 1900, 2**32 + 1905)
+    assert (roomy.clusters[moved].tolist(), roomy.counts[moved].tolist()) == ([0, 2, 0, 1, 2], [3, 1, 3, 4, 1])
 
 
 def test_update_of_a_far_list():
     regions, lists = vast_regions(HISTOGRAMS, 2**32 + 1000), vast_lists()
     lists.ids[FAR] = -1
     lists.ids[FAR, :2], lists.similarities[FAR, :2] = [0, 1], [0.25, 0.5]
-    partner, into, nearest = vast(FAR + 1, np.int64), vast(FAR + 1, np.int64), vast(FAR + 1, np.int64)
-    partner[[1, FAR]] = -1
-    partner[0], into[1], into[FAR], nearest[FAR] = 2, 1, FAR, 0  # 0 has absorbed 2
-    update_lists(
-        np.array([FAR]), partner, into, regions.size, regions, np.ones(3, dtype=np.int64), 2, 0.0, nearest, lists,
-        device="emulated",
-    )  # fmt: skip
+    state = vast_state(FAR)
+    state.partner[[1, FAR]] = -1
+    state.partner[0], state.into[1], state.into[FAR], state.nearest[FAR] = 2, 1, FAR, 0  # 0 has absorbed 2
+    update_lists(state, regions, np.ones(3, dtype=np.int64), lists, 1, 2, device="emulated")
     assert lists.ids[FAR, :3].tolist() == [0, 1, -1]
     assert lists.similarities[FAR, :2].tolist() == [(2 * 3 + 1 * 1) / (3 * 3 * 2), 0.5]
-    assert nearest[FAR] == UNKNOWN
+    assert state.nearest[FAR] == UNKNOWN
 
 
 def test_labels_of_a_far_query():
@@ -322,7 +329,7 @@ def test_affinities_of_far_clusters():
 def test_affinities_of_far_regions():
     affinities = vast((FAR + 1, 16), np.float64)
     affinities[[FAR - 1, FAR], 3] = [0.25, 0.5]
-    merge_affinities(affinities, np.array([FAR]), np.array([FAR - 1]), device="emulated")
+    merge_affinities(affinities, np.array([FAR]), np.array([FAR - 1]), np.array([1]), device="emulated")
     assert affinities[FAR, 3] == 0.75
 
 

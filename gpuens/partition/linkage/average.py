@@ -18,32 +18,38 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kernels, progress
+from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.encoding import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
 from gpuens.partition.linkage import general_regions, row_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
     Regions,
     bounding_weights,
-    clear,
-    lay_out,
     make_room,
     merge_histograms,
     regions_of,
     search,
-    similarity_to,
+)
+from gpuens.partition.linkage.rounds import (
+    COMPARED,
+    PAIRS,
+    USED,
+    Counts,
+    State,
+    look_up,
+    pair_up,
+    take_first_listed,
+    update_lists,
 )
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
-RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
 
 
 def average_linkage(
@@ -87,7 +93,6 @@ def average_linkage(
         codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
     linkage_fits(codes, len(cluster_weights), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
-    xp = devices.namespace(device)
     rounds: _Rounds
     if general:
         affinities = general_regions.affinities_of(codes, offsets, cluster_weights, regions.size, device=device)
@@ -100,14 +105,12 @@ def average_linkage(
         work.comparisons += index.comparisons
         bounding = bounding_weights(cluster_weights, device=device)
         rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index)
-    nothing = xp.empty(0, dtype=np.int64)
-    merges = [(nothing, nothing, xp.empty(0))]
+    merges = 0
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
-        while rounds.find_nearest():
-            merges.append(rounds.merge_reciprocal_pairs())
-            shown.update(len(merges[-1][0]))
-    kept, absorbed, similarities = (devices.to_host(xp.concatenate(parts)) for parts in zip(*merges, strict=True))
-    return Dendrogram.from_merges(kept, absorbed, similarities, n_rows)
+        while rounds.merge_reciprocal_pairs():
+            shown.update(rounds.counts.merges - merges)
+            merges = rounds.counts.merges
+    return Dendrogram.from_merges(*rounds.merges(), n_rows)
 
 
 def _shared_clusters(
@@ -150,7 +153,7 @@ def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "c
     n_rows, n_clusterings = codes.shape
     checks.check_memory(
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
-        + n_rows * (32 * n_clusterings + 80)
+        + n_rows * (32 * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
         + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters),  # searches by rows
         devices.memory_budget(device),
@@ -182,11 +185,9 @@ class _Rounds:
         xp = devices.namespace(device)
         whole_numbers = cluster_weights.dtype.kind == "i"
         self.lists = lists
-        self.regions = regions
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # of searches by weights
         self.index = index
-        self.order = xp.arange(n_rows) if index is None else index.order
         self.unscreened = 0  # up to so many active regions the screen is known to be of no use
         self.n_clusterings = n_clusterings
         self.work = work
@@ -197,110 +198,126 @@ class _Rounds:
         # similarities of both signs add up, no share of them says it
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
-        self.nearest = xp.empty(n_rows, dtype=np.int64)
-        self.nearest_similarity = xp.empty(n_rows)
-        self.active = xp.arange(n_rows)
-        self.into = xp.arange(n_rows)  # the region that each has become part of
-        self.partner = xp.full(n_rows, -1, dtype=np.int64)  # what each has absorbed in this round
-        self._take_first_listed(self.active)
+        self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
+        self.counts = Counts(active=n_rows)  # as far as the host knows them
+        self.state.counts[USED : USED + 1] = regions.used
+        self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
+        self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
+        self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
+        self._take_first_listed(self.state.active)
 
-    def find_nearest(self) -> bool:
-        """Find the nearest of every active region, retire those that have none; return whether any is left."""
-        nearest = self.nearest, self.nearest_similarity
-        look_up(self.active, *nearest, self.lists, nothing=self.nothing, device=self.device)
-        unknown = self.active[self.nearest[self.active] == UNKNOWN]
-        if len(unknown):
-            self.work.searches += len(unknown)
-            self._search(unknown)
+    def merge_reciprocal_pairs(self) -> bool:
+        """Merge all pairs of regions that are each other's nearest; return whether there may be more.
+
+        The host waits for the device once, to read the counts: where there is nothing to search for, pairs have been
+        made before it knows. After a search it knows of nothing but the most that there can be, and asks again only
+        where that would not fit the arena.
+        """
+        most, state = self.counts.active, self.state
+        look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
+        pair_up(state, self.regions, most, searched=False, device=self.device)
+        counts = self._read_counts()
+        if counts.unknown:
+            unknown = state.unknown[: counts.unknown]
+            self.work.searches += counts.unknown
+            self._search(unknown, state.active[: counts.active])
             self._take_first_listed(unknown)
-        self.active = self.active[self.nearest[self.active] != RETIRED]
-        return len(self.active) > 0
+            self._pair_up(counts.active)
+            if counts.used + counts.entries <= len(self.regions.clusters):
+                self._merge(slice(counts.merges, counts.merges + counts.active // 2), counts.active)
+                return True
+            counts = self._read_counts()
+        else:
+            self._take_survivors()
+        if counts.active and not counts.pairs:  # rounding has made a circle of nearest: the best pair breaks it
+            self._choose_best_pair()
+            self._pair_up(counts.active)
+            counts = self._read_counts()
+        if not counts.active:
+            return False
+        made, capacity = slice(counts.merges - counts.pairs, counts.merges), len(self.regions.clusters)
+        if counts.used + counts.needed > capacity:
+            live = self.state.active[: counts.active], self.state.absorbed[made]
+            capacity = max(capacity, counts.entries + counts.entries // 2 + counts.needed)
+            self.regions = make_room(self.regions, live, capacity, device=self.device)
+        self._merge(made, counts.active)
+        return True
 
-    def merge_reciprocal_pairs(self) -> tuple[Any, Any, Any]:
-        """Merge all pairs of regions that are each other's nearest; return kept, absorbed and similarity."""
-        active, nearest = self.active, self.nearest
-        kept = active[mutual_pairs(active, nearest, device=self.device)]
-        if not len(kept):  # rounding has made a circle of nearest neighbours: the best pair breaks it
-            kept = self._best_pair()
-        absorbed = nearest[kept].copy()
-        merged_at = self.nearest_similarity[kept]
-        self.work.rounds += 1
+    def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return kept, absorbed and similarity of all merges so far, on the host."""
+        found, made = self.state, slice(self.counts.merges)
+        kept, absorbed, similarities = (
+            devices.to_host(part[made]) for part in (found.kept, found.absorbed, found.merged_at)
+        )
+        return kept, absorbed, similarities
 
-        needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
-        self.regions = make_room(self.regions, active, needed, device=self.device)
-        old_size = self.regions.size.copy()
-        self._merge(kept, absorbed)
-        self.into[absorbed] = kept
-        self.partner[kept] = absorbed
-        self.active = active[self.into[active] == active]
-        update_lists(
-            self.active, self.partner, self.into, old_size, self.regions, self.weights, self.n_clusterings,
-            self.slack, nearest, self.lists, margin=self.margin, nothing=self.nothing, device=self.device,
-        )  # fmt: skip
-        self.partner[kept] = -1
-        return kept, absorbed, merged_at
+    def _read_counts(self) -> Counts:
+        before, read = self.counts, devices.to_host(self.state.counts)[: len(Counts._fields)]
+        self.counts = Counts(*read.tolist())
+        self.work.rounds += self.counts.rounds - before.rounds
+        self.work.comparisons += self.counts.compared - before.compared
+        return self.counts
+
+    def _pair_up(self, most: int) -> None:
+        pair_up(self.state, self.regions, most, searched=True, device=self.device)
+        self._take_survivors()
+
+    def _take_survivors(self) -> None:
+        self.state = self.state._replace(active=self.state.survivors, survivors=self.state.active)
 
     def _take_first_listed(self, rows: Any) -> None:
-        """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
+        take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
 
-        A loosened bound says nothing about ties.
-        """
-        first = self.lists.ids[rows, 0]
-        self.nearest[rows] = np.where(first >= 0, first, RETIRED)
-        self.nearest_similarity[rows] = self.lists.similarities[rows, 0]
-        if self.slack or self.margin:
-            self.lists.bound[rows] = self.lists.bound[rows] * (1.0 + self.slack) + self.margin
-            self.lists.bound_hash[rows] = 0
-
-    def _search(self, queries: Any) -> None:
-        """List anew the nearest of all active regions for each of ``queries``."""
-        alike, n_rows = self._alike(), len(self.nearest)
-        n_entries = int(self.regions.length[alike].sum())
-        by_rows = len(alike) <= self.unscreened < 2 * len(alike)
+    def _search(self, queries: Any, active: Any) -> None:
+        """List anew the nearest of all ``active`` regions for each of ``queries``."""
+        n_rows, n_entries = len(self.state.nearest), self.counts.entries
+        by_rows = len(active) <= self.unscreened < 2 * len(active)
         if by_rows and row_regions.worthwhile(len(queries), n_entries, (n_rows, self.n_clusterings)):
-            self.work.comparisons += row_regions.search_rows(
-                queries, alike, self._region_of_rows(), self.index, self.regions, self.weights, self.lists,
+            self.compared += row_regions.search_rows(
+                queries, active, self._region_of_rows(), self.index, self.regions, self.weights, self.lists,
             )  # fmt: skip
             return
-        compared = search(
-            queries, alike, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
-            device=self.device,
+        search(
+            queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
+            self.compared, device=self.device,
         )  # fmt: skip
-        self.work.comparisons += compared
-        useless = self.device == "cpu" and compared > 0.9 * n_entries * len(queries)
-        self.unscreened = len(alike) if useless else 0
+        if self.device == "cpu":
+            useless = int(self.compared[0]) - self.counts.compared > 0.9 * n_entries * len(queries)
+            self.unscreened = len(active) if useless else 0
 
     def _region_of_rows(self) -> Any:
         """Return (G,) the region that each row has become part of."""
-        region = self.into
+        region = self.state.into
         while (region != (further := region[region])).any():
             region = further
         return region
 
-    def _alike(self) -> Any:
-        """Return the active regions with like ones side by side, as the tiles of a search want them."""
-        return self.order[self._is_active()[self.order]]
+    def _merge(self, made: slice, most: int) -> None:
+        """Unite the histograms of the merges ``made`` in this round, and bring all lists up to date.
 
-    def _is_active(self) -> Any:
-        found = devices.namespace(self.device).zeros(len(self.nearest), dtype=bool)
-        found[self.active] = True
-        return found
+        Both are bounds from above: the device knows how many merges and, at ``most``, active regions there are.
+        """
+        state = self.state
+        self._unite(state.kept[made], state.absorbed[made])
+        update_lists(
+            state, self.regions, self.weights, self.lists, most, self.n_clusterings, self.slack, self.margin,
+            self.nothing, device=self.device,
+        )  # fmt: skip
 
-    def _merge(self, kept: Any, absorbed: Any) -> None:
-        merge_histograms(self.regions, kept, absorbed, device=self.device)
+    def _unite(self, kept: Any, absorbed: Any) -> None:
+        merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
 
-    def _best_pair(self) -> Any:
-        """Return the smaller of the two regions that are most similar, of all that have an active one for nearest."""
-        paired = self.active[self._is_active()[self.nearest[self.active]]]
+    def _choose_best_pair(self) -> None:
+        """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
+        state = self.state
+        given = state.active[: self.counts.active], state.nearest, state.nearest_similarity
+        active, nearest, similarities = (devices.to_host(part) for part in given)
+        paired = np.sort(active[np.isin(nearest[active], active)])
         if not len(paired):  # a bound was below what it bounds: no reason to read histograms that are gone
-            raise RuntimeError(f"average linkage lost the nearest of {len(self.active)} regions; please report this.")
-        similarity = self.nearest_similarity[paired]
-        best = paired[similarity == similarity.max()][:1]
-        other = self.nearest[best]
-        kept, absorbed = np.minimum(best, other), np.maximum(best, other)
-        self.nearest_similarity[kept] = self.nearest_similarity[best]
-        self.nearest[kept] = absorbed
-        return kept
+            raise RuntimeError(f"average linkage lost the nearest of {len(active)} regions; please report this.")
+        best = int(paired[similarities[paired].argmax()])
+        for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
+            state.nearest[one], state.nearest_similarity[one] = other, float(similarities[best])
 
 
 class _GeneralRounds(_Rounds):
@@ -319,206 +336,20 @@ class _GeneralRounds(_Rounds):
         margin: float,
     ) -> None:
         self.margin = margin
-        everything = devices.namespace(device).arange(len(lists.ids))
-        work.comparisons += general_regions.search_general(
-            everything, everything, regions, affinities, n_clusterings, margin, lists, device=device
+        xp = devices.namespace(device)
+        everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)
+        search_general(
+            everything, everything, regions, affinities, n_clusterings, margin, lists, compared, device=device
         )
         super().__init__(lists, regions, affinities, n_clusterings, work, device)
+        self.compared[:] = compared
 
-    def _search(self, queries: Any) -> None:
-        self.work.comparisons += general_regions.search_general(
-            queries, self.active, self.regions, self.weights, self.n_clusterings, self.margin, self.lists,
+    def _search(self, queries: Any, active: Any) -> None:
+        search_general(
+            queries, active, self.regions, self.weights, self.n_clusterings, self.margin, self.lists, self.compared,
             device=self.device,
         )  # fmt: skip
 
-    def _merge(self, kept: Any, absorbed: Any) -> None:
-        super()._merge(kept, absorbed)
-        general_regions.merge_affinities(self.weights, kept, absorbed, device=self.device)
-
-
-# --- what a round does, for the CPU -----------------------------------------------------------------------------------
-
-
-@kernels.primitive
-def look_up(
-    active: np.ndarray, nearest: np.ndarray, nearest_similarity: np.ndarray, lists: Lists, nothing: float = 0.0
-) -> None:
-    """Find the nearest of each active region that is UNKNOWN in its list, where the list can tell.
-
-    It has none where nothing is listed and the bound is that of ``nothing``.
-    """
-    _look_up(active, nearest, nearest_similarity, nothing, *lists)
-
-
-@kernels.primitive
-def mutual_pairs(active: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-    """Return which active regions are their nearest's nearest, and the smaller of the two."""
-    of_active = nearest[active]
-    return (of_active > active) & (nearest[of_active] == active)
-
-
-@kernels.primitive
-def update_lists(
-    active: np.ndarray, partner: np.ndarray, into: np.ndarray, old_size: np.ndarray, regions: Regions,
-    weights: np.ndarray, n_clusterings: int, slack: float, nearest: np.ndarray, lists: Lists, margin: float = 0.0,
-    nothing: float = 0.0,
-) -> None:  # fmt: skip
-    """Bring the lists of ``active`` regions up to date with the merges of this round.
-
-    ``partner`` names what each region has absorbed, or is -1; ``into`` names the region that each is part of now.
-    Rounding can hide the share ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
-    """
-
-    def update_range(start: int, stop: int) -> None:
-        _update(
-            start, stop, active, partner, into, old_size, regions, weights, n_clusterings, slack, margin, nothing,
-            nearest, *lists,
-        )  # fmt: skip
-
-    devices.over_ranges(update_range, len(active), grain=256)
-
-
-@njit(cache=True, nogil=True)
-def _look_up(active, nearest, nearest_similarity, nothing, ids, similarities, bound, bound_hash):
-    """Find the nearest of each region in its list, where the list can tell."""
-    for a in active:
-        if nearest[a] != UNKNOWN:
-            continue
-        best = -1
-        best_similarity = 0.0
-        best_tie = NO_HASH
-        for s in range(ids.shape[1]):
-            if ids[a, s] < 0:
-                break
-            tie = pair_hash(a, ids[a, s])
-            if best < 0 or comes_before(similarities[a, s], tie, best_similarity, best_tie):
-                best, best_similarity, best_tie = ids[a, s], similarities[a, s], tie
-        if best >= 0 and not comes_before(bound[a], bound_hash[a], best_similarity, best_tie):
-            nearest[a] = best
-            nearest_similarity[a] = best_similarity
-        elif best < 0 and bound[a] <= nothing:
-            nearest[a] = RETIRED
-
-
-@njit(cache=True, nogil=True)
-def _update(
-    start, stop, active, partner, into, old_sizes, regions, weights, n_clusterings, slack, margin, nothing, nearest,
-    ids, similarities, bound, bound_hash,
-):  # fmt: skip
-    n_listed = ids.shape[1]
-    # the histogram of the region at hand: by weights (N_c,), unless there are too many clusters to begin with zeros
-    dense = weights.ndim == 1 and len(weights) <= 256 * (stop - start)
-    held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
-    nobody = held[:0]
-    pooled = np.empty(2 * n_listed, dtype=np.int64)
-    ties = np.empty(n_listed, dtype=np.uint64)
-    for a in active[start:stop]:
-        if partner[a] < 0:
-            if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
-                nearest[a] = UNKNOWN
-            changed = 0
-            for s in range(n_listed):
-                changed += ids[a, s] >= 0 and partner[into[ids[a, s]]] >= 0
-            lay = changed > 2 and len(held) > 0  # else not worth it
-            if lay:
-                lay_out(regions, a, held)
-            near = held if lay else nobody
-            kept = 0
-            while kept < n_listed and ids[a, kept] >= 0 and partner[into[ids[a, kept]]] < 0:
-                kept += 1  # as it is
-            for s in range(kept, n_listed):
-                old = ids[a, s]
-                if old < 0:
-                    break
-                new = into[old]
-                if partner[new] < 0:
-                    ids[a, kept], similarities[a, kept] = old, similarities[a, s]
-                    kept += 1
-                    continue
-                seen = False
-                for earlier in range(kept):
-                    seen = seen or ids[a, earlier] == new
-                if not seen:
-                    ids[a, kept] = new
-                    similarities[a, kept] = similarity_to(regions, near, weights, n_clusterings, a, new)
-                    kept += 1
-            if lay:
-                clear(regions, a, held)
-            for s in range(kept, n_listed):
-                ids[a, s] = -1
-            continue
-
-        b = partner[a]
-        nearest[a] = UNKNOWN
-        if bound[a] != bound[b]:
-            part = old_sizes[a] / (old_sizes[a] + old_sizes[b])
-            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
-            bound_hash[a] = 0
-        n_pooled = 0
-        for side in (a, b):
-            for s in range(n_listed):
-                if ids[side, s] < 0:
-                    break
-                new = into[ids[side, s]]
-                seen = new == a
-                for earlier in range(n_pooled):
-                    seen = seen or pooled[earlier] == new
-                if not seen:
-                    pooled[n_pooled] = new
-                    n_pooled += 1
-        for s in range(n_listed):
-            ids[a, s] = -1
-        listed = 0
-        if len(held):
-            lay_out(regions, a, held)
-        for p in range(n_pooled):
-            similarity = similarity_to(regions, held, weights, n_clusterings, a, pooled[p])
-            tie = pair_hash(a, pooled[p])
-            dropped, dropped_tie = nothing, NO_HASH
-            if listed == n_listed:
-                dropped, dropped_tie = similarities[a, n_listed - 1], ties[n_listed - 1]
-                if not comes_before(similarity, tie, dropped, dropped_tie):
-                    dropped, dropped_tie = similarity, tie
-            listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
-            if slack > 0.0 or margin > 0.0:
-                dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
-            if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
-                bound[a], bound_hash[a] = dropped, dropped_tie
-        if len(held):
-            clear(regions, a, held)
-
-
-# --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
-
-
-@look_up.kernel
-def _(active: Any, nearest: Any, nearest_similarity: Any, lists: Lists, nothing: float = 0.0, *, device: str) -> None:
-    kernels.launch(
-        "look_up", kernels.blocks(len(active), 128), 128,
-        (active, len(active), np.int32(lists.ids.shape[1]), np.float64(nothing), nearest, nearest_similarity, *lists),
-        device=device, COUNT="i32", WEIGHT="f64",
-    )  # fmt: skip
-
-
-@mutual_pairs.kernel
-def _(active: Any, nearest: Any, *, device: str) -> Any:
-    mutual = devices.namespace(device).empty(len(active), dtype=bool)
-    kernels.launch(
-        "mutual_pairs", kernels.blocks(len(active), 128), 128, (active, len(active), nearest, mutual),
-        device=device, COUNT="i32", WEIGHT="f64",
-    )  # fmt: skip
-    return mutual
-
-
-@update_lists.kernel
-def _(
-    active: Any, partner: Any, into: Any, old_size: Any, regions: Regions, weights: Any, n_clusterings: int,
-    slack: float, nearest: Any, lists: Lists, margin: float = 0.0, nothing: float = 0.0, *, device: str,
-) -> None:  # fmt: skip
-    kernels.launch(
-        "update_lists", kernels.blocks(len(active), 4), 128,
-        (active, len(active), np.int32(lists.ids.shape[1]), partner, into, old_size, regions.clusters, regions.counts,
-         regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
-         n_clusterings, np.float64(slack), np.float64(margin), np.float64(nothing), nearest, *lists),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
-    )  # fmt: skip
+    def _unite(self, kept: Any, absorbed: Any) -> None:
+        super()._unite(kept, absorbed)
+        merge_affinities(self.weights, kept, absorbed, self.n_pairs, device=self.device)

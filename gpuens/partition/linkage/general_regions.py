@@ -42,16 +42,16 @@ def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
 
 
 @kernels.primitive
-def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray) -> None:
-    """Add the affinities of each ``absorbed`` region to those of the ``kept`` one."""
-    devices.over_ranges(lambda a, b: _add(affinities, kept[a:b], absorbed[a:b]), len(kept), grain=64)
+def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
+    """Add the affinities of the first ``n_pairs`` (1,) of ``absorbed`` regions to those of the ``kept`` ones."""
+    devices.over_ranges(lambda a, b: _add(affinities, kept[a:b], absorbed[a:b]), int(n_pairs[0]), grain=64)
 
 
 @merge_affinities.kernel
-def _(affinities: Any, kept: Any, absorbed: Any, *, device: str) -> None:
+def _(affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -> None:
     kernels.launch(
         "merge_affinities", kernels.blocks(len(kept) * affinities.shape[1], 256), 256,
-        (kept, absorbed, len(kept), affinities.shape[1], affinities), device=device, COUNT="i32",
+        (kept, absorbed, n_pairs, affinities.shape[1], affinities), device=device, COUNT="i32",
     )  # fmt: skip
 
 
@@ -65,13 +65,12 @@ def _add(affinities, kept, absorbed):
 @kernels.primitive
 def search_general(
     queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
-    margin: float, lists: Lists,
-) -> int:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
+    margin: float, lists: Lists, compared: np.ndarray,
+) -> None:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
     A list that is not full holds all others, and its bound is minus infinity. ``margin``: see the function.
     """
-    found = 0
     at_once = max(4096, -(-len(queries) // 100))
     with progress.bar(total=len(queries), description="nearest regions") as shown:
         for first in range(0, len(queries), at_once):
@@ -80,9 +79,8 @@ def search_general(
             def work(start: int, stop: int, some: np.ndarray = some) -> int:
                 return _search(start, stop, some, active, regions, affinities, n_clusterings, margin, *lists)
 
-            found += sum(devices.over_ranges(work, len(some), grain=LANES))
+            compared += np.uint64(sum(devices.over_ranges(work, len(some), grain=LANES)))
             shown.update(len(some))
-    return found
 
 
 @njit(cache=True, nogil=True)
@@ -136,9 +134,8 @@ def _search(start, stop, queries, active, regions, affinities, n_clusterings, ma
 @search_general.kernel
 def _(
     queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Lists,
-    *, device: str,
-) -> int:  # fmt: skip
-    compared = devices.namespace(device).zeros(1, dtype=np.uint64)
+    compared: Any, *, device: str,
+) -> None:  # fmt: skip
     kernels.launch(
         "search_general", kernels.blocks(len(queries), 4), 128,
         (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
@@ -146,4 +143,3 @@ def _(
          np.float64(-np.inf), *lists, compared),
         device=device, COUNT=kernels.c_name(regions.counts.dtype),
     )  # fmt: skip
-    return int(compared[0])

@@ -8,6 +8,7 @@ For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), 
 the affinities of R: in the place of the weights (N_c,) come those of all regions (G, N_c).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ class Regions(NamedTuple):
     """Histograms of G regions in one arena; a region is named by its smallest group.
 
     ``clusters``, ``counts``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
-    where a region's entries are, how many, and how many objects it holds. All of them are where the device works, but
-    ``used`` (1,) int64, the entries of the arena taken so far, is on the host.
+    where a region's entries are, how many, and how many objects it holds. ``used`` (1,) int64: the entries of the arena
+    taken so far. All of them are where the device works.
     """
 
     clusters: Any
@@ -40,7 +41,7 @@ class Regions(NamedTuple):
     start: Any
     length: Any
     size: Any
-    used: np.ndarray
+    used: Any
 
 
 def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
@@ -57,56 +58,55 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
         xp.cumsum(length) - length,
         length,
         sizes.copy(),
-        np.array([total]),
+        xp.full(1, total, dtype=np.int64),
     )
     regions.clusters[:total] = (codes.astype(np.int32) + xp.asarray(offsets[:-1], dtype=np.int32))[known]
     regions.counts[:total] = xp.broadcast_to(sizes[:, None], known.shape)[known]
     return regions
 
 
-def make_room(regions: Regions, live: Any, needed: int, *, device: str = "cpu") -> Regions:
-    """Return regions whose arena has ``needed`` free entries, dropping the histograms of all but ``live`` regions."""
-    if regions.used[0] + needed <= len(regions.clusters):
-        return regions
+def make_room(regions: Regions, live: Sequence, capacity: int, *, device: str = "cpu") -> Regions:
+    """Return regions in an arena of ``capacity`` entries, where only those in the arrays ``live`` have histograms."""
     xp = devices.namespace(device)
-    gone = xp.ones(len(regions.length), dtype=bool)
-    gone[live] = False
-    regions.length[gone] = 0  # their starts mean nothing in the new arena
-    total = int(regions.length.sum())
-    capacity = total + total // 2 + needed
     roomy = regions._replace(
-        clusters=xp.empty(capacity, dtype=regions.clusters.dtype), counts=xp.empty(capacity, dtype=regions.counts.dtype)
+        clusters=xp.empty(capacity, dtype=regions.clusters.dtype),
+        counts=xp.empty(capacity, dtype=regions.counts.dtype),
+        start=xp.empty_like(regions.start),
+        length=xp.zeros_like(regions.length),  # the others' starts mean nothing in the new arena
     )
-    move_histograms(regions, roomy, live, device=device)
-    roomy.used[0] = total
+    roomy.used[0] = 0
+    for some in live:
+        move_histograms(regions, roomy, some, device=device)
     return roomy
 
 
 @kernels.primitive
 def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
-    """Copy the histograms of ``live`` regions, one after the other, into the arena of ``roomy``, and their starts."""
-    _move(regions.clusters, regions.counts, roomy.clusters, roomy.counts, live, regions.start, regions.length)
+    """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
+    _move(regions, roomy, live)
 
 
 @njit(cache=True, nogil=True)
-def _move(cluster, count, new_cluster, new_count, live, start, length):
-    used = 0
+def _move(regions, roomy, live):
+    cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
+    used = roomy.used[0]
     for r in live:
-        begin = start[r]
-        start[r] = used
-        for e in range(begin, begin + length[r]):  # slices would take Numba seconds to compile
+        begin, length = regions.start[r], regions.length[r]
+        roomy.start[r], roomy.length[r] = used, length
+        for e in range(begin, begin + length):  # slices would take Numba seconds to compile
             new_cluster[used] = cluster[e]
             new_count[used] = count[e]
             used += 1
+    roomy.used[0] = used
 
 
 @kernels.primitive
-def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray) -> None:
-    """Give each ``kept`` region the histogram of its union with the ``absorbed`` one, at the arena's free end.
+def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
+    """Give the first ``n_pairs`` (1,) of ``kept`` the histogram of their union with ``absorbed``, at the arena's end.
 
-    The absorbed one has no entries afterwards.
+    Absorbed regions have no entries afterwards.
     """
-    _merge(regions, kept, absorbed)
+    _merge(regions, kept[: n_pairs[0]], absorbed)
 
 
 @njit(cache=True, nogil=True)
@@ -233,9 +233,9 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
 @kernels.primitive
 def search(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
-    n_clusterings: int, whole: bool, lists: Lists,
-) -> int:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
+    n_clusterings: int, whole: bool, lists: Lists, compared: np.ndarray,
+) -> None:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
     No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M,
     w being ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are visited in falling
@@ -260,7 +260,7 @@ def search(
         )  # fmt: skip
 
     devices.over_ranges(raise_range, n_tiles, grain=32)
-    return sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES)))
+    compared += np.uint64(sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES))))
 
 
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
@@ -399,35 +399,27 @@ def _types(regions: Regions, weight: Any = np.float64, bound: Any = np.float32) 
 
 @move_histograms.kernel
 def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
-    length = regions.length[live]
-    starts = length.cumsum() - length
     kernels.launch(
         "move_histograms", kernels.blocks(len(live), 4), 128,
-        (live, len(live), regions.start, regions.length, starts, regions.clusters, regions.counts, roomy.clusters,
-         roomy.counts),
+        (live, len(live), regions.clusters, regions.counts, regions.start, regions.length, roomy.clusters, roomy.counts,
+         roomy.start, roomy.length, roomy.used),
         device=device, **_types(regions),
     )  # fmt: skip
-    regions.start[live] = starts
 
 
 @merge_histograms.kernel
-def _(regions: Regions, kept: Any, absorbed: Any, *, device: str) -> None:
-    room = regions.length[kept] + regions.length[absorbed]
-    starts = room.cumsum() - room + int(regions.used[0])
+def _(regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -> None:
     kernels.launch(
-        "merge_histograms", kernels.blocks(len(kept), 64), 64,
-        (kept, absorbed, starts, len(kept), regions.clusters, regions.counts, regions.start, regions.length,
-         regions.size),
-        device=device, **_types(regions),
+        "merge_histograms", kernels.blocks(len(kept), 4), 128, (kept, absorbed, n_pairs, *regions), device=device,
+        **_types(regions),
     )  # fmt: skip
-    regions.used[0] += int(room.sum())
 
 
 @search.kernel
 def _(
     queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
-    whole: bool, lists: Lists, *, device: str,
-) -> int:  # fmt: skip
+    whole: bool, lists: Lists, compared: Any, *, device: str,
+) -> None:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)
     bound_dtype = bounding.weights.dtype
@@ -442,7 +434,6 @@ def _(
     )  # fmt: skip
     n_blocks = min(len(queries), scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
     room = min(TILE, max(1, OFFERS // tile))
-    compared = xp.zeros(1, dtype=np.uint64)
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
         (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights,
@@ -451,4 +442,3 @@ def _(
          *lists, compared),
         device=device, shared=16 * room * tile, **types,
     )  # fmt: skip
-    return int(compared[0])

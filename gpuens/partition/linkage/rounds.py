@@ -1,0 +1,322 @@
+"""What a round of reciprocal nearest neighbours does: each step on the CPU, and by a kernel (kernels/rounds.cu).
+
+The steps leave their counts where the device works, so that the next step can be launched before the host knows them;
+it reads all of them once a round.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
+from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.regions import Regions, clear, lay_out, similarity_to
+
+RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
+PAIRING = 256  # threads of a block that pair regions
+CHAINED = 32  # such blocks at most, but for steps of more than 32 regions a thread: each waits for the one before
+
+
+class Counts(NamedTuple):
+    """What the host has to know of a round."""
+
+    active: int = 0
+    unknown: int = 0  # active regions whose lists cannot tell their nearest
+    entries: int = 0  # of the histograms of active regions
+    pairs: int = 0  # that merge in this round
+    needed: int = 0  # entries of their histograms
+    merges: int = 0  # so far
+    rounds: int = 0  # so far
+    used: int = 0  # entries of the arena of histograms
+    compared: int = 0  # in searches so far
+
+
+ACTIVE, UNKNOWNS, ENTRIES, PAIRS, NEEDED, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
+OF_KERNELS = 4  # more counts, for the blocks of pair_up to take turns
+
+
+class State(NamedTuple):
+    """What is known of G regions from one round to the next, in arrays where the device works.
+
+    ``active`` (G,): the regions that are left, like ones side by side, as many as ``counts[ACTIVE]``; ``survivors``
+    (G,): those that the pairing of this round leaves. ``unknown`` (G,): active regions whose lists cannot tell their
+    nearest, as many as ``counts[UNKNOWNS]``. ``nearest`` (G,): the nearest of each active region, or RETIRED, or
+    UNKNOWN; ``nearest_similarity`` (G,). ``into`` (G,): the region that each has become part of; ``partner`` (G,): what
+    each has absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the merges, as many as
+    ``counts[MERGES]``. ``counts``: `Counts`, int64.
+    """
+
+    active: Any
+    survivors: Any
+    unknown: Any
+    nearest: Any
+    nearest_similarity: Any
+    into: Any
+    partner: Any
+    kept: Any
+    absorbed: Any
+    merged_at: Any
+    counts: Any
+
+    @classmethod
+    def of_rows(cls, order: Any, device: str) -> "State":
+        """Return the state of regions of one row each, all of them active, in this ``order`` (G,)."""
+        xp, n_rows = devices.namespace(device), len(order)
+        counts = xp.zeros(len(Counts._fields) + OF_KERNELS, dtype=np.int64)
+        counts[ACTIVE] = n_rows
+        ids = (xp.empty(n_rows, dtype=np.int64) for _ in range(5))
+        survivors, unknown, nearest, kept, absorbed = ids
+        return cls(
+            order.copy(), survivors, unknown, nearest, xp.empty(n_rows), xp.arange(n_rows),
+            xp.full(n_rows, -1, dtype=np.int64), kept, absorbed, xp.empty(n_rows), counts,
+        )  # fmt: skip
+
+
+# --- on the CPU -------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def look_up(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0) -> None:
+    """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
+
+    A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
+    the round before, and counts the entries of active regions. At ``most`` so many are active.
+    """
+    _look_up(state, regions.length, nothing, *lists)
+
+
+@kernels.primitive
+def take_first_listed(rows: Any, state: State, lists: Lists, slack: float, margin: float) -> None:
+    """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
+
+    A loosened bound says nothing about ties.
+    """
+    first = lists.ids[rows, 0]
+    state.nearest[rows] = np.where(first >= 0, first, RETIRED)
+    state.nearest_similarity[rows] = lists.similarities[rows, 0]
+    if slack or margin:
+        lists.bound[rows] = lists.bound[rows] * (1.0 + slack) + margin
+        lists.bound_hash[rows] = 0
+
+
+@kernels.primitive
+def pair_up(state: State, regions: Regions, most: int, *, searched: bool) -> None:
+    """Pair regions that are each other's nearest; leave out of the survivors those absorbed and those retired.
+
+    Does nothing while regions are UNKNOWN and have not been ``searched`` for. At ``most`` so many are active.
+    """
+    if searched or not state.counts[UNKNOWNS]:
+        _pair_up(state, regions.length)
+
+
+@kernels.primitive
+def update_lists(
+    state: State, regions: Regions, weights: np.ndarray, lists: Lists, most: int, n_clusterings: int,
+    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
+) -> None:  # fmt: skip
+    """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
+
+    Rounding can hide the share ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
+    """
+    n_active = int(state.counts[ACTIVE])
+
+    def update_range(start: int, stop: int) -> None:
+        _update(
+            state.active[start:stop], state.partner, state.into, regions, weights, n_clusterings, slack, margin,
+            nothing, state.nearest, *lists,
+        )  # fmt: skip
+
+    devices.over_ranges(update_range, n_active, grain=256)
+    state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0
+
+
+@njit(cache=True, nogil=True)
+def _look_up(state, length, nothing, ids, similarities, bound, bound_hash):
+    nearest, counts = state.nearest, state.counts
+    unknown, entries = 0, 0
+    for a in state.active[: counts[ACTIVE]]:
+        state.partner[a] = -1
+        entries += length[a]
+        if nearest[a] != UNKNOWN:
+            continue
+        best = -1
+        best_similarity = 0.0
+        best_tie = NO_HASH
+        for s in range(ids.shape[1]):
+            if ids[a, s] < 0:
+                break
+            tie = pair_hash(a, ids[a, s])
+            if best < 0 or comes_before(similarities[a, s], tie, best_similarity, best_tie):
+                best, best_similarity, best_tie = ids[a, s], similarities[a, s], tie
+        if best >= 0 and not comes_before(bound[a], bound_hash[a], best_similarity, best_tie):
+            nearest[a] = best
+            state.nearest_similarity[a] = best_similarity
+        elif best < 0 and bound[a] <= nothing:
+            nearest[a] = RETIRED
+        else:
+            state.unknown[unknown] = a
+            unknown += 1
+    counts[UNKNOWNS], counts[ENTRIES] = unknown, entries
+
+
+@njit(cache=True, nogil=True)
+def _pair_up(state, length):
+    nearest, counts = state.nearest, state.counts
+    survivors, pairs, needed, merges = 0, 0, 0, counts[MERGES]
+    for a in state.active[: counts[ACTIVE]]:
+        b = nearest[a]
+        mutual = b >= 0 and nearest[b] == a
+        if b < 0 or (mutual and b < a):
+            continue
+        state.survivors[survivors] = a
+        survivors += 1
+        if mutual:
+            state.kept[merges + pairs], state.absorbed[merges + pairs] = a, b
+            state.merged_at[merges + pairs] = state.nearest_similarity[a]
+            state.partner[a], state.into[b] = b, a
+            needed += length[a] + length[b]
+            pairs += 1
+    counts[ACTIVE], counts[PAIRS], counts[NEEDED], counts[MERGES] = survivors, pairs, needed, merges + pairs
+    counts[ROUNDS] += pairs > 0
+
+
+@njit(cache=True, nogil=True)
+def _update(
+    active, partner, into, regions, weights, n_clusterings, slack, margin, nothing, nearest,
+    ids, similarities, bound, bound_hash,
+):  # fmt: skip
+    n_listed = ids.shape[1]
+    # the histogram of the region at hand: by weights (N_c,), unless there are too many clusters to begin with zeros
+    dense = weights.ndim == 1 and len(weights) <= 256 * len(active)
+    held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
+    nobody = held[:0]
+    pooled = np.empty(2 * n_listed, dtype=np.int64)
+    ties = np.empty(n_listed, dtype=np.uint64)
+    for a in active:
+        if partner[a] < 0:
+            if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
+                nearest[a] = UNKNOWN
+            changed = 0
+            for s in range(n_listed):
+                changed += ids[a, s] >= 0 and partner[into[ids[a, s]]] >= 0
+            lay = changed > 2 and len(held) > 0  # else not worth it
+            if lay:
+                lay_out(regions, a, held)
+            near = held if lay else nobody
+            kept = 0
+            while kept < n_listed and ids[a, kept] >= 0 and partner[into[ids[a, kept]]] < 0:
+                kept += 1  # as it is
+            for s in range(kept, n_listed):
+                old = ids[a, s]
+                if old < 0:
+                    break
+                new = into[old]
+                if partner[new] < 0:
+                    ids[a, kept], similarities[a, kept] = old, similarities[a, s]
+                    kept += 1
+                    continue
+                seen = False
+                for earlier in range(kept):
+                    seen = seen or ids[a, earlier] == new
+                if not seen:
+                    ids[a, kept] = new
+                    similarities[a, kept] = similarity_to(regions, near, weights, n_clusterings, a, new)
+                    kept += 1
+            if lay:
+                clear(regions, a, held)
+            for s in range(kept, n_listed):
+                ids[a, s] = -1
+            continue
+
+        b = partner[a]
+        nearest[a] = UNKNOWN
+        if bound[a] != bound[b]:
+            part = (regions.size[a] - regions.size[b]) / regions.size[a]  # of a, before
+            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
+            bound_hash[a] = 0
+        n_pooled = 0
+        for side in (a, b):
+            for s in range(n_listed):
+                if ids[side, s] < 0:
+                    break
+                new = into[ids[side, s]]
+                seen = new == a
+                for earlier in range(n_pooled):
+                    seen = seen or pooled[earlier] == new
+                if not seen:
+                    pooled[n_pooled] = new
+                    n_pooled += 1
+        for s in range(n_listed):
+            ids[a, s] = -1
+        listed = 0
+        if len(held):
+            lay_out(regions, a, held)
+        for p in range(n_pooled):
+            similarity = similarity_to(regions, held, weights, n_clusterings, a, pooled[p])
+            tie = pair_hash(a, pooled[p])
+            dropped, dropped_tie = nothing, NO_HASH
+            if listed == n_listed:
+                dropped, dropped_tie = similarities[a, n_listed - 1], ties[n_listed - 1]
+                if not comes_before(similarity, tie, dropped, dropped_tie):
+                    dropped, dropped_tie = similarity, tie
+            listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
+            if slack > 0.0 or margin > 0.0:
+                dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
+            if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
+                bound[a], bound_hash[a] = dropped, dropped_tie
+        if len(held):
+            clear(regions, a, held)
+
+
+# --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
+
+ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # of kernels that read neither
+
+
+@look_up.kernel
+def _(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, *, device: str) -> None:
+    kernels.launch(
+        "look_up", kernels.blocks(most, 128), 128,
+        (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
+         state.nearest_similarity, state.partner, state.unknown, *lists, state.counts),
+        device=device, **ANY,
+    )  # fmt: skip
+
+
+@take_first_listed.kernel
+def _(rows: Any, state: State, lists: Lists, slack: float, margin: float, *, device: str) -> None:
+    kernels.launch(
+        "take_first_listed", kernels.blocks(len(rows), 128), 128,
+        (rows, len(rows), np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
+         state.nearest_similarity, *lists),
+        device=device, **ANY,
+    )  # fmt: skip
+
+
+@pair_up.kernel
+def _(state: State, regions: Regions, most: int, *, searched: bool, device: str) -> None:
+    steps = min(32, -(-most // (CHAINED * PAIRING)))
+    kernels.launch(
+        "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
+        (state.active, np.int32(steps), np.int32(searched), regions.length, state.nearest, state.nearest_similarity,
+         state.partner, state.into, state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
+        device=device, **ANY,
+    )  # fmt: skip
+
+
+@update_lists.kernel
+def _(
+    state: State, regions: Regions, weights: Any, lists: Lists, most: int, n_clusterings: int, slack: float = 0.0,
+    margin: float = 0.0, nothing: float = 0.0, *, device: str,
+) -> None:  # fmt: skip
+    kernels.launch(
+        "update_lists", kernels.blocks(most, 4), 128,
+        (state.active, np.int32(lists.ids.shape[1]), state.partner, state.into, regions.clusters, regions.counts,
+         regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
+         n_clusterings, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
+         state.counts),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip
