@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels install clean
+.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels check-gpu install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -26,6 +26,14 @@ quick: check
 # where there is a GPU: what the others skip, above all that it gives what the CPU gives (tests/test_gpu_parity.py)
 test-gpu: $(VENV)/.installed
 	GPUENS_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
+
+# the same on CuPy's own wheel, whose device is the processor (tests/gpu_stack); needs no GPU
+CUPY     ?= 14.2.0
+ON_CUPY  := PYTHONPATH=$(abspath $(VENV))/cupy-$(CUPY) GPUENS_REQUIRE_GPU=1 $(BIN)/python
+check-gpu: $(VENV)/.installed
+	$(BIN)/python tests/gpu_stack/build.py $(VENV)/cupy-$(CUPY) --cupy $(CUPY)
+	$(ON_CUPY) $(TEST) -m gpu
+	$(ON_CUPY) bench/gpu.py --device cuda --quick --output $(VENV)/gpu-quick.json
 
 # with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
 test-lowest:

@@ -75,13 +75,25 @@ def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
 def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels: dict) -> str:
     # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
     macros = [option[2:].replace("=", " ", 1) for option in options if option.startswith("-D")]
-    text = _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
-    text = _FLOAT_LITERAL.sub(r"emulated::Single(\g<0>)", _FLOAT.sub("emulated::Single", text))
-    table = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
+    text = _FLOAT_LITERAL.sub(r"emulated::Single(\g<0>)", _FLOAT.sub("emulated::Single", _placed(source)))
     parts = ['#line 1 "shim.h"', SHIM.read_text(), *(f"#define {macro}" for macro in macros)]
-    parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace"]
-    parts += [f'extern "C" const emulated::Kernel gpuens_kernels[] = {{{table}}};', ""]
+    parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace", *_tables(kernels), ""]
     return "\n".join(parts)
+
+
+def _placed(source: str) -> str:
+    """Return a source whose dynamic shared memory is the emulator's."""
+    return _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
+
+
+def _tables(kernels: dict) -> list[str]:
+    """Return what the shim, and a driver (tests/gpu_stack), find the kernels by."""
+    entries = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
+    names = ", ".join(f'"{kernel}"' for kernel in kernels)
+    return [
+        f'extern "C" const emulated::Kernel gpuens_kernels[] = {{{entries}}};',
+        f'extern "C" const char* const gpuens_names[] = {{{names}, nullptr}};',
+    ]
 
 
 # --- compiling --------------------------------------------------------------------------------------------------------
@@ -100,8 +112,8 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuens" / "emulated"
 
 
-def _compile(text: str, name: str) -> Path:
-    flags = MODES[mode] + FLAGS
+def _compile(text: str, name: str, more: tuple[str, ...] = ()) -> Path:
+    flags = [*MODES[mode], *FLAGS, *more]
     key = hashlib.sha256("\0".join([text, *flags, _compiler()]).encode()).hexdigest()[:24]
     path = cache_directory() / f"{name}-{key}.so"
     if path.exists():
@@ -202,9 +214,10 @@ class Kernel:
         for i, ((name, kind), value) in enumerate(zip(self._parameters, args, strict=True)):
             found = self._bytes(f"argument {i + 1} ({name}) of {self.name}", kind, value)
             slots[i : i + 1].view(np.uint8)[: len(found)] = np.frombuffer(found, dtype=np.uint8)
+        places = slots.ctypes.data + 8 * np.arange(len(slots), dtype=np.uint64)
         with _lock:
             fault = self._library.gpuens_launch(
-                self._index, slots.ctypes.data, sizes.ctypes.data, shared_mem, _number(order), self._carriers
+                self._index, places.ctypes.data, sizes.ctypes.data, shared_mem, _number(order), self._carriers
             )
         for (_, kind), array, copy in zip(self._parameters, given, args, strict=True):
             if copy is not array and kind[0] == "*":

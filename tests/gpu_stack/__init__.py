@@ -1,0 +1,146 @@
+"""Real CuPy on a processor: its dispatch, dtypes, errors, memory pool and launches, on devices that do not exist.
+
+build.py puts a wheel of CuPy into a folder, beside a runtime, a driver and a cuBLAS that are ours (cudart.c, libcuda.c,
+cublas.c). A Python started with PYTHONPATH set to that folder runs `install` first: from then on what CuPy would give
+to NVRTC, its own generated kernels and ours, is compiled by g++ around the emulator's shim.h. So does every process
+that it starts: workers of Dask, the command line, bench/gpu.py. `counts` says what was asked of the device.
+
+Not CuPy's own: Thrust's sorts (NumPy's, stable, as they are), and cuBLAS. What this cannot see: time, the order of
+memory between blocks, CUB, cuSOLVER, subnormal float32 numbers inside CuPy's own kernels.
+"""
+
+import ctypes
+import importlib.abc
+import importlib.machinery
+import os
+import re
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+COUNTED = {  # by library
+    "libcuda": ("launches",),
+    "cudart": (
+        "synchronizations", "to_host", "to_device", "on_device", "to_host_bytes", "to_device_bytes", "on_device_bytes",
+        "allocations", "memory_queries",
+    ),
+}  # fmt: skip
+
+
+def install() -> None:
+    """Prepare this process for the CuPy that lies beside sitecustomize.py."""
+    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels are in the wheel, compiled
+    sys.meta_path.insert(0, _Patches())
+
+
+class _Patches(importlib.abc.MetaPathFinder):
+    """Changes modules of CuPy's as they are imported."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        change = {"cupy": _before, "cupy.cuda.compiler": _compiler, "cupy.cuda.thrust": _thrust}.get(name)
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if change else None
+        if spec is None or spec.loader is None:
+            return None
+        loader, execute = spec.loader, spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            if change is _before:
+                change(module)
+            execute(module)
+            if change is not _before:
+                change(module)
+
+        loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _before(cupy: ModuleType) -> None:
+    folder = Path(cupy.__path__[0]).parent
+    nvrtc = Path(sysconfig.get_paths()["purelib"]).glob("nvidia/*/lib/libnvrtc.so.*")  # CuPy 13 does not look there
+    for library in (*folder.glob("lib*.so.*"), *nvrtc):
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # found by its name from now on
+
+
+def counts() -> dict[str, int]:
+    """Return what this process has asked of the device so far: launches, synchronizations, copies and their bytes."""
+    import cupy_backends.cuda.api.runtime as runtime
+
+    libraries = {"libcuda": ctypes.CDLL("libcuda.so.1"), "cudart": ctypes.CDLL(runtime.__file__)}
+    return {
+        name: ctypes.c_longlong.in_dll(libraries[library], f"gpu_stack_{name}").value
+        for library, names in COUNTED.items()
+        for name in names
+    }
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+def _compiler(compiler: ModuleType) -> None:
+    from cupy.cuda import function
+
+    def compile_with_cache(source: str, options: tuple, *args: Any, **kwargs: Any) -> Any:
+        module = function.Module()
+        module.load(f"{_library(source, tuple(options))}\0".encode())
+        return module
+
+    compiler._compile_with_cache_cuda = compile_with_cache
+
+
+def _library(source: str, options: tuple[str, ...]) -> Path:
+    """Return a library for the stand-in driver, compiled from CUDA source."""
+    import emulator
+
+    kernels = emulator._parameters(source)
+    ours = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
+    if ours:
+        return emulator._compile(emulator._translation_unit(source, options, ours[1], kernels), ours[1])
+    found = [option for option in options if option.startswith("-I") and "_cccl" not in option]
+    macros = [f"#define {option[2:].replace('=', ' ', 1)}" for option in options if option.startswith("-D")]
+    text = "\n".join(
+        [STANDARD, emulator.SHIM.read_text(), *macros, emulator._placed(source), *emulator._tables(kernels), ""]
+    )
+    return emulator._compile(text, "cupy", (f"-I{INCLUDE}", *found, *LENIENT))
+
+
+INCLUDE = Path(__file__).with_name("include")  # what CuPy's kernels include and only NVRTC has
+LENIENT = ("-D__CUDACC_VER_MAJOR__=13", "-D__shared__=static", "-DFORGIVE_RETURNS", "-fpermissive")
+STANDARD = """
+#include <cuda_fp16.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstddef>
+#include <initializer_list>
+#include <limits>
+using std::isfinite; using std::isinf; using std::isnan; using std::signbit;
+inline double rsqrt(double x) { return 1 / sqrt(x); }
+"""
+
+
+# --- sorting ----------------------------------------------------------------------------------------------------------
+
+
+def _thrust(thrust: ModuleType) -> None:
+    import numpy as np
+
+    def on_device(place: int, dtype: Any, shape: Any) -> np.ndarray:
+        dtype = np.dtype(dtype)
+        n = int(np.prod(shape))
+        memory = (ctypes.c_char * (n * dtype.itemsize)).from_address(place) if n else b""
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+    def sort(dtype: Any, data: int, keys: int, shape: Any) -> None:
+        values = on_device(data, dtype, tuple(shape))
+        values[...] = np.sort(values, axis=-1, kind="stable")
+
+    def lexsort(dtype: Any, order: int, keys: int, k: int, n: int) -> None:
+        on_device(order, np.intp, (n,))[...] = np.lexsort(on_device(keys, dtype, (k, n)))
+
+    def argsort(dtype: Any, order: int, data: int, keys: int, shape: Any) -> None:
+        values = on_device(data, dtype, tuple(shape))
+        on_device(order, np.intp, tuple(shape))[...] = np.argsort(values, axis=-1, kind="stable")
+
+    thrust.sort, thrust.lexsort, thrust.argsort = sort, lexsort, argsort

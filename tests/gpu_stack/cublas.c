@@ -1,0 +1,77 @@
+// cuBLAS's products of matrices (column by column), as CuPy calls them for float32 and float64. What else CuPy names
+// answers CUBLAS_STATUS_NOT_SUPPORTED (see build.py).
+
+#include <stddef.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 15 };
+enum { FLOAT32 = 0, FLOAT64 = 1 };  // cudaDataType_t
+enum { COMPUTE_FLOAT64 = 70, COMPUTE_FLOAT64_PEDANTIC = 71 };  // cublasComputeType_t
+
+static int pointer_mode;
+int cublasCreate_v2(void** handle) { return *handle = &pointer_mode, SUCCESS; }
+int cublasDestroy_v2(void* handle) { return SUCCESS; }
+int cublasSetStream_v2(void* handle, void* stream) { return SUCCESS; }
+int cublasGetStream_v2(void* handle, void** stream) { return *stream = NULL, SUCCESS; }
+int cublasSetMathMode(void* handle, int mode) { return SUCCESS; }
+int cublasGetMathMode(void* handle, int* mode) { return *mode = 0, SUCCESS; }
+int cublasSetPointerMode_v2(void* handle, int mode) { return pointer_mode = mode, SUCCESS; }
+int cublasGetPointerMode_v2(void* handle, int* mode) { return *mode = pointer_mode, SUCCESS; }
+int cublasGetVersion_v2(void* handle, int* version) { return *version = 130000, SUCCESS; }
+
+static double at(const void* matrix, int type, size_t i) {
+    return type == FLOAT64 ? ((const double*)matrix)[i] : ((const float*)matrix)[i];
+}
+
+// C = alpha op(A) op(B) + beta C, with op(A) (m, k) and op(B) (k, n)
+static int gemm(int transposed_a, int transposed_b, int m, int n, int k, double alpha, const void* a, int lda,
+                const void* b, int ldb, double beta, void* c, int ldc, int type) {
+    if (type != FLOAT32 && type != FLOAT64) return NOT_SUPPORTED;
+    for (size_t j = 0; j < (size_t)n; ++j)
+        for (size_t i = 0; i < (size_t)m; ++i) {
+            double sum = 0;
+            for (size_t l = 0; l < (size_t)k; ++l)
+                sum += at(a, type, transposed_a ? l + i * lda : i + l * lda) *
+                       at(b, type, transposed_b ? j + l * ldb : l + j * ldb);
+            size_t place = i + j * ldc;
+            sum = alpha * sum + (beta ? beta * at(c, type, place) : 0);
+            if (type == FLOAT64) ((double*)c)[place] = sum;
+            else ((float*)c)[place] = (float)sum;
+        }
+    return SUCCESS;
+}
+
+int cublasDgemm_v2(void* handle, int ta, int tb, int m, int n, int k, const double* alpha, const double* a, int lda,
+                   const double* b, int ldb, const double* beta, double* c, int ldc) {
+    return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, FLOAT64);
+}
+int cublasSgemm_v2(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* a, int lda,
+                   const float* b, int ldb, const float* beta, float* c, int ldc) {
+    return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, FLOAT32);
+}
+int cublasSgemmEx(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const void* a, int type_a,
+                  int lda, const void* b, int type_b, int ldb, const float* beta, void* c, int type_c, int ldc) {
+    if (type_a != type_c || type_b != type_c) return NOT_SUPPORTED;
+    return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, type_c);
+}
+int cublasGemmEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a,
+                 int lda, const void* b, int type_b, int ldb, const void* beta, void* c, int type_c, int ldc,
+                 int compute, int algorithm) {
+    int factors = compute == COMPUTE_FLOAT64 || compute == COMPUTE_FLOAT64_PEDANTIC ? FLOAT64 : FLOAT32;
+    if (type_a != type_c || type_b != type_c) return NOT_SUPPORTED;
+    return gemm(ta, tb, m, n, k, at(alpha, factors, 0), a, lda, b, ldb, at(beta, factors, 0), c, ldc, type_c);
+}
+int cublasDgemv_v2(void* handle, int transposed, int m, int n, const double* alpha, const double* a, int lda,
+                   const double* x, int step_x, const double* beta, double* y, int step_y) {
+    for (int i = 0; i < (transposed ? n : m); ++i) {
+        double sum = 0, *to = y + (size_t)i * step_y;
+        for (int l = 0; l < (transposed ? m : n); ++l)
+            sum += (transposed ? a[l + (size_t)i * lda] : a[i + (size_t)l * lda]) * x[(size_t)l * step_x];
+        *to = *alpha * sum + (*beta ? *beta * *to : 0);
+    }
+    return SUCCESS;
+}
+int cublasDdot_v2(void* handle, int n, const double* x, int step_x, const double* y, int step_y, double* result) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += x[(size_t)i * step_x] * y[(size_t)i * step_y];
+    return *result = sum, SUCCESS;
+}

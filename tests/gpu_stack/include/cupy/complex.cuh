@@ -1,0 +1,15 @@
+// CuPy's own needs the device's Thrust. No complex number is computed here: its kernels only name the type.
+#pragma once
+
+template <class T>
+struct complex {
+    T r, i;
+    complex(T r = 0, T i = 0) : r(r), i(i) {}
+    T real() const { return r; }
+    T imag() const { return i; }
+};
+
+template <class T>
+T norm(const complex<T>& z) {
+    return z.r * z.r + z.i * z.i;
+}

@@ -1,0 +1,1 @@
+// Constants of the device: CuPy includes them and none is used here.
