@@ -33,7 +33,7 @@ ON_CUPY  := PYTHONPATH=$(abspath $(VENV))/cupy-$(CUPY) GPUENS_REQUIRE_GPU=1 $(BI
 check-gpu: $(VENV)/.installed
 	$(BIN)/python tests/gpu_stack/build.py $(VENV)/cupy-$(CUPY) --cupy $(CUPY)
 	$(ON_CUPY) $(TEST) -m gpu
-	$(ON_CUPY) bench/gpu.py --device cuda --quick --output $(VENV)/gpu-quick.json
+	$(ON_CUPY) bench/gpu.py --quick --only kernels end-to-end
 
 # with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
 test-lowest:
