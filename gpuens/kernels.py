@@ -30,7 +30,7 @@ from gpuens import device as devices
 
 PACKAGE = Path(__file__).resolve().parent
 PRELUDE = "prelude.cuh"
-SHARED_BYTES = 48 * 1024  # of dynamic shared memory that every block gets without opting in
+SHARED_BYTES = 48 * 1024  # of dynamic shared memory: every block gets so much without opting in
 # added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
 APPENDED = ("-ftz=true", "--device-as-default-execution-space")
 # no contraction of a·b + c: sums are bit-identical to the CPU's
@@ -145,14 +145,12 @@ def launch(
 ) -> None:
     """Launch a kernel on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
 
-    ``shared`` is the dynamic shared memory in bytes.
+    ``shared`` is the dynamic shared memory in bytes, `SHARED_BYTES` at most: what a block has on every device.
     """
     grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
     if 0 in grid:
         return
     run = function(name, device, **macros)
-    if shared > SHARED_BYTES:
-        run.max_dynamic_shared_size_bytes = shared
     run(tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared))
 
 

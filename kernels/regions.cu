@@ -104,6 +104,15 @@ extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 t
     }
 }
 
+// What the regions of a tile are scored in: the numerator where weights are whole numbers, else a bound of the similarity;
+// most GPUs add float64 at a 64th of the rate.
+template <typename Weight> struct Scores {
+    typedef BOUND type;
+};
+template <> struct Scores<i64> {
+    typedef i64 type;
+};
+
 #define QUEUE 32  // tiles that the warps of a block visit at most between two meetings
 
 // Lists anew the nearest of all active regions for each query. No region of a tile is nearer than
@@ -111,21 +120,23 @@ extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 t
 // weight and two shares being subnormal (CuPy compiles with -ftz=true). Tiles are visited in falling bands of that bound.
 // One block a query: its threads bound the tiles, its warps score the regions of those that are worth it (a lane an
 // entry), and its first warp scores what passes exactly and holds the list. whole: weights are whole numbers whose
-// sums of products float64 holds, so that the score is the numerator. tables (blocks, N_c) zeros before and after,
+// sums of products float64 holds, so that the score decides. tables (blocks, N_c) zeros before and after,
 // reaches (blocks, n_tiles): scratch. Dynamic shared memory: 16 bytes for each region of a visit to room tiles.
 extern "C" __global__ void search_regions(
     const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
-    int n_listed, f64* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (room * tile,), and then as many i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
     __shared__ BOUND best_of_warp[32];
-    __shared__ f64 shared_floor, shared_least;
+    __shared__ BOUND shared_floor, shared_least;  // the score that an object of a region needs, and the reach of a tile
     i64* offer_id = (i64*)(offer_score + room * tile);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
-    f64* table = tables + (i64)blockIdx.x * n_clusters;
+    typedef Scores<WEIGHT>::type Score;
+    bool bounded = (WEIGHT)0.5 != 0;  // weights are real, and scores bounds
+    Score* table = tables + (i64)blockIdx.x * n_clusters;
     BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
     u64 work = 0;
 
@@ -134,7 +145,8 @@ extern "C" __global__ void search_regions(
         f64 size_a = (f64)size[a];
         BOUND per_object = (BOUND)(1.0 / size_a);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
-            table[clusters[e]] = (f64)weights[clusters[e]] * (f64)counts[e];
+            table[clusters[e]] = bounded ? (Score)(bounding[clusters[e]] * ((BOUND)counts[e] * per_object))
+                                         : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
         BOUND best = 0;
         for (i64 t = threadIdx.x; t < n_tiles; t += blockDim.x) {
             BOUND sum = 0;
@@ -146,20 +158,20 @@ extern "C" __global__ void search_regions(
         }
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
         if (lane == 0) best_of_warp[warp] = best;
-        if (threadIdx.x == 0) shared_floor = shared_least = 0.0;
+        if (threadIdx.x == 0) shared_floor = shared_least = 0;
         __syncthreads();
         for (int w = 0; w < n_warps; ++w) best = max(best, best_of_warp[w]);
 
         WarpList list(n_listed);  // of the first warp
         // the reach that a tile needs: lower by all that float32 sums can be off by
         f64 lowered = unit * (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
-        f64 high = 2.0 * (f64)best + 1.0, low = 0.75 * (f64)best;
+        BOUND high = 2 * best + 1, low = (BOUND)0.75 * best;
         while (high > shared_least) {
-            if (low < 0.02 * (f64)best) low = 0.0;
+            if (low < (BOUND)0.02 * best) low = 0;
             for (i64 next = 0; next < n_tiles;) {
                 // the next tiles worth a visit, found by all warps alike
                 __syncthreads();
-                f64 least = shared_least, floor = shared_floor;
+                BOUND least = shared_least, floor = shared_floor;
                 int queued = 0;
                 while (next < n_tiles && queued < room) {
                     i64 t = next + lane;
@@ -181,15 +193,15 @@ extern "C" __global__ void search_regions(
                     i64 place = queue[at / tile] * tile + at % tile;
                     if (place >= n_active) continue;
                     i64 r = active[place];
-                    f64 score = 0.0;
+                    Score score = 0;
                     for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
-                        score += (f64)counts[e] * table[clusters[e]];
+                        score += (Score)counts[e] * table[clusters[e]];
                     for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
                     if (lane != 0) continue;
                     work += length[r];
-                    if (score <= 0.0 || score < floor * (f64)size[r] || r == a) continue;
+                    if (score <= 0 || (BOUND)score < floor * (BOUND)size[r] || r == a) continue;
                     int offer = atomicAdd(&n_offers, 1);
-                    offer_score[offer] = score;
+                    offer_score[offer] = (f64)score;
                     offer_id[offer] = r;
                 }
                 __syncthreads();
@@ -212,15 +224,15 @@ extern "C" __global__ void search_regions(
                     }
                     f64 last = list.last_similarity();
                     if (lane == 0 && list.full()) {
-                        // a little lower than the last entry's, because products and quotients are rounded
-                        shared_floor = last * size_a * (f64)n_clusterings * (1.0 - 1e-9);
-                        shared_least = max(0.0, last * lowered);
+                        // lower than the last entry's by more than scores, sizes and their products are rounded
+                        shared_least = (BOUND)max(0.0, last * lowered);
+                        shared_floor = bounded ? shared_least : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
                     }
                 }
             }
             __syncthreads();
             high = low;
-            low *= 0.75;
+            low *= (BOUND)0.75;
         }
         if (warp == 0) {
             f64 last = list.last_similarity();
