@@ -69,9 +69,9 @@ def test_cuts_and_descents_are_the_literal_ones(labels, tau, gamma, n_des, order
     root = oracles.ca_tree(codes, literal_order(ens, order), n_des)
     reduced = tree.reduce(tau, gamma)
     literal = oracles.reduce_ca_tree(root, tau * codes.shape[1], gamma, len(codes))
-    rows = reduced.ensemble.to_array().tolist()
+    rows, row_of = reduced.ensemble.to_array().tolist(), to_host(reduced.row_of)
     found = {
-        tuple(row): (int(count), frozenset(np.flatnonzero(np.asarray(reduced.row_of) == i).tolist()))
+        tuple(row): (int(count), frozenset(np.flatnonzero(row_of == i).tolist()))
         for i, (row, count) in enumerate(zip(rows, reduced.counts, strict=True))
     }
     assert found == {z.representative[1]: (len(z.objects), frozenset(objects)) for z, objects in literal}

@@ -10,6 +10,7 @@ from conftest import random_labels, refused, structured_labels
 
 import gpuens as ge
 from gpuens.cli import main
+from gpuens.device import to_host
 from gpuens.similarity import mapping
 
 
@@ -61,7 +62,7 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
         if expected.heights[-k] - expected.heights[-k + 1] > 1e-9:  # elsewhere rounding decides
             of_groups = oracles.cut(expected.merges, len(expected.groups.rows), k)
             np.testing.assert_array_equal(
-                est.dendrogram_.cut(k)[est.reduction_.row_of], of_groups[expected.groups.membership]
+                est.dendrogram_.cut(k)[to_host(est.reduction_.row_of)], of_groups[expected.groups.membership]
             )
 
 

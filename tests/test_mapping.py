@@ -8,6 +8,7 @@ import scipy.stats
 from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
 
 import gpuens as ge
+from gpuens.device import to_host
 from gpuens.similarity import reference_sets as reference_sets_module
 from gpuens.similarity.mapping import points_of
 from gpuens.similarity.ranks import rank_correlation
@@ -37,7 +38,7 @@ def test_reference_sets(kind, n_neighbors, where):
     ids, _ = reference_sets(points, n_neighbors, device=where).of(0, 60)
     for i in range(60):
         expected = [j for j, _ in oracles.reference_set(points, i, n_neighbors)]
-        assert np.asarray(ids)[i].tolist() == expected
+        assert to_host(ids)[i].tolist() == expected
 
 
 @pytest.mark.parametrize("kind", ["noise", "grid", "far away"])

@@ -81,19 +81,24 @@ def counts() -> dict[str, int]:
 def _compiler(compiler: ModuleType) -> None:
     from cupy.cuda import function
 
-    def compile_with_cache(source: str, options: tuple, *args: Any, **kwargs: Any) -> Any:
+    def compile_with_cache(
+        source: str, options: tuple, arch: Any, extra: Any = None, backend: str = "nvrtc", cooperative: bool = False,
+        name_expressions: Any = None, *args: Any, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        instances = tuple(name_expressions or ())
         module = function.Module()
-        module.load(f"{_library(source, tuple(options))}\0".encode())
+        module.load(f"{_library(source, tuple(options), instances)}\0".encode())
+        module._set_mapping({instance: instance for instance in instances})
         return module
 
     compiler._compile_with_cache_cuda = compile_with_cache
 
 
-def _library(source: str, options: tuple[str, ...]) -> Path:
-    """Return a library for the stand-in driver, compiled from CUDA source."""
+def _library(source: str, options: tuple[str, ...], instances: tuple[str, ...]) -> Path:
+    """Return a library for the stand-in driver, compiled from CUDA source; ``instances``: of its templates."""
     import emulator
 
-    kernels = emulator._parameters(source)
+    kernels = emulator._parameters(source) | {instance: ("", []) for instance in instances}
     ours = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
     if ours:
         return emulator._compile(emulator._translation_unit(source, options, ours[1], kernels), ours[1])

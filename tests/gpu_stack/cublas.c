@@ -5,7 +5,6 @@
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 15 };
 enum { FLOAT32 = 0, FLOAT64 = 1 };  // cudaDataType_t
-enum { COMPUTE_FLOAT64 = 70, COMPUTE_FLOAT64_PEDANTIC = 71 };  // cublasComputeType_t
 
 static int pointer_mode;
 int cublasCreate_v2(void** handle) { return *handle = &pointer_mode, SUCCESS; }
@@ -53,12 +52,37 @@ int cublasSgemmEx(void* handle, int ta, int tb, int m, int n, int k, const float
     if (type_a != type_c || type_b != type_c) return NOT_SUPPORTED;
     return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, type_c);
 }
+int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a,
+                               int type_a, int lda, long long step_a, const void* b, int type_b, int ldb,
+                               long long step_b, const void* beta, void* c, int type_c, int ldc, long long step_c,
+                               int batch, int compute, int algorithm) {
+    size_t size = type_c == FLOAT64 ? 8 : 4;
+    if (type_a != type_c || type_b != type_c) return NOT_SUPPORTED;
+    for (int i = 0; i < batch; ++i) {
+        int status = gemm(ta, tb, m, n, k, at(alpha, type_c, 0), (const char*)a + i * step_a * size, lda,
+                          (const char*)b + i * step_b * size, ldb, at(beta, type_c, 0), (char*)c + i * step_c * size,
+                          ldc, type_c);
+        if (status) return status;
+    }
+    return SUCCESS;
+}
+int cublasDgemmBatched(void* handle, int ta, int tb, int m, int n, int k, const double* alpha, const double* const* a,
+                       int lda, const double* const* b, int ldb, const double* beta, double* const* c, int ldc,
+                       int batch) {
+    for (int i = 0; i < batch; ++i) gemm(ta, tb, m, n, k, *alpha, a[i], lda, b[i], ldb, *beta, c[i], ldc, FLOAT64);
+    return SUCCESS;
+}
+int cublasSgemmBatched(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* const* a,
+                       int lda, const float* const* b, int ldb, const float* beta, float* const* c, int ldc,
+                       int batch) {
+    for (int i = 0; i < batch; ++i) gemm(ta, tb, m, n, k, *alpha, a[i], lda, b[i], ldb, *beta, c[i], ldc, FLOAT32);
+    return SUCCESS;
+}
 int cublasGemmEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a,
                  int lda, const void* b, int type_b, int ldb, const void* beta, void* c, int type_c, int ldc,
                  int compute, int algorithm) {
-    int factors = compute == COMPUTE_FLOAT64 || compute == COMPUTE_FLOAT64_PEDANTIC ? FLOAT64 : FLOAT32;
-    if (type_a != type_c || type_b != type_c) return NOT_SUPPORTED;
-    return gemm(ta, tb, m, n, k, at(alpha, factors, 0), a, lda, b, ldb, at(beta, factors, 0), c, ldc, type_c);
+    return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb, 0, beta, c,
+                                      type_c, ldc, 0, 1, compute, algorithm);
 }
 int cublasDgemv_v2(void* handle, int transposed, int m, int n, const double* alpha, const double* a, int lda,
                    const double* x, int step_x, const double* beta, double* y, int step_y) {
