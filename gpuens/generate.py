@@ -198,14 +198,12 @@ def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
     """
     pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
     given = checks.shown(n_clusters)
-    if len(pair) != 2:
+    if len(pair) != 2 or any(isinstance(end, str) and end != "sqrt" for end in pair):
         raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {given}.")
     bounds = []
     for end in pair:
-        if isinstance(end, str):
-            checks.check_choice(end, "n_clusters", ["sqrt"])
-            end = math.isqrt(n_objects)
-        bounds.append(checks.check_integer(end, "n_clusters", minimum=1))
+        k = math.isqrt(n_objects) if end == "sqrt" else end
+        bounds.append(checks.check_integer(k, "n_clusters", minimum=1))
     low, high = bounds
     if low > high:
         raise ValueError(

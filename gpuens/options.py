@@ -41,6 +41,11 @@ class Option(NamedTuple):
         """What it can be, in words: "a whole number or none"."""
         return " or ".join(words for _, words in self._readers()) or "given in Python"
 
+    @property
+    def written_default(self) -> str:
+        """The default as a text that `read` takes."""
+        return ":".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
+
     def _readers(self) -> list[tuple[Callable[[str], Any], str]]:
         """Return what reads the kinds that the annotation names: the narrow ones first."""
         union = typing.get_origin(self.kind) in (typing.Union, types.UnionType)
@@ -67,6 +72,11 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
+def _pair(text: str) -> tuple[int | str, int | str]:
+    first, second = (int(end) if end.isdecimal() else end for end in text.split(":"))
+    return first, second
+
+
 def _anything(text: str) -> Any:
     for reader in (_none, int, float, _numbers):
         try:
@@ -83,6 +93,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "float": (float, "a number"),
     "Sequence": (_numbers, "numbers with commas between them"),
     "ndarray": (_numbers, "numbers with commas between them"),
+    "tuple": (_pair, "two values with a colon between them"),
     "NoneType": (_none, "none"),
     "Literal": (str, "a word"),  # which one, the class itself checks
     "str": (str, "a word"),

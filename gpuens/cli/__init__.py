@@ -1,8 +1,8 @@
 """The command line: ``gpuens run``, ``generate``, ``score``, ``methods``, ``info`` and ``demo``.
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
-refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Modules that take long to
-import are imported by the commands.
+refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Commands import modules that
+take long to load when they need them.
 """
 
 import argparse
@@ -16,7 +16,15 @@ from typing import Any
 from gpuens import __version__
 from gpuens.cli import demo, generate, info, methods, run, score
 from gpuens.cli.arguments import Parser
-from gpuens.cli.process import REFUSED, complain, one_line_warnings, orderly_stops, progress_bars, sentence, signal_of
+from gpuens.cli.process import (
+    REFUSED,
+    clean_stops,
+    describe_error,
+    one_line_warnings,
+    print_error,
+    progress_bars,
+    signal_of,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The command line after the name of the program; that of the process without it, which then also stops in order
-        when a signal tells it to.
+        The words after the program's name. By default those of this process, which then also cleans up when a signal
+        ends it.
 
     Examples
     --------
@@ -34,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     2
     """
     if argv is None:
-        with orderly_stops():
+        with clean_stops():
             return main(sys.argv[1:])
     argv = list(argv)
     with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
@@ -46,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             args.command(args)
             sys.stdout.flush()
         return 0
-    except BrokenPipeError:  # whoever reads our output has seen enough: `gpuens info | head`
+    except BrokenPipeError:  # the reader of our output has seen enough: `gpuens info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in argv:
             traceback.print_exception(error)
-        complain(sentence(error))
+        print_error(describe_error(error))
         if isinstance(error, KeyboardInterrupt):
             return 128 + signal_of(error)
         return 2 if isinstance(error, REFUSED) else 1
@@ -63,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gpuens {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     common = Parser(add_help=False)
-    common.add_argument("--quiet", action="store_true", help="no progress bars, and no summary of files written")
-    common.add_argument("--debug", action="store_true", help="show where in the program an error came up")
+    common.add_argument("--quiet", action="store_true", help="no progress bars and no summary")
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     def command(name: str, function: Any, description: str, **more: Any) -> argparse.ArgumentParser:
         sub = commands.add_parser(

@@ -1,7 +1,7 @@
-"""What several commands can be told: which part of files to read, and how."""
+"""The parser of commands, and the options that several of them have: which part of a file to read, and how."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
@@ -10,13 +10,20 @@ from gpuens.cli.options import OfMethod, explain, unknown
 class Parser(argparse.ArgumentParser):
     """A parser that refuses in one sentence, like everything else here.
 
-    With ``of_method`` among its defaults it takes any option, for which method has it is found out later: see
-    `gpuens.cli.options`.
+    ``later`` adds options whose modules take long to import; it is called when the command line names this command.
+    With ``of_method`` among its defaults the parser accepts any option and leaves it to the method (`cli.options`).
     """
 
     _taken: Sequence[str] = ()  # options that are left to the method
 
+    def __init__(self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._later = later
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._later is not None:
+            self._later(self)
+            self._later = None
         if self.get_default("of_method") is not None:
             if {"-h", "--help"} & set(args):
                 self._explain_method(args)
@@ -42,13 +49,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
-    """Add the options that say which part of a file to read."""
+    """Add the options that select a part of a file."""
     whose = f" of {suffix[1:].upper()}" if suffix else ""
     parser.add_argument(
         f"--columns{suffix}",
         type=_listed,
         metavar="NAMES",
-        help=f"columns{whose} to read: names, patterns such as 'leiden_*' or numbers from 0 on, with commas",
+        help=f"columns{whose} to read: names, patterns such as 'leiden_*', or numbers from 0, separated by commas",
     )
     parser.add_argument(f"--key{suffix}", help=f"array of an npz file{whose}, or of an h5ad file with features")
 
@@ -56,24 +63,24 @@ def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how to read a file."""
     parser.add_argument("--exclude", type=_listed, metavar="NAMES", help="columns to leave out, as in --columns")
-    parser.add_argument("--sep", type=_separator, help="what separates the fields of csv and tsv (told from the file)")
+    parser.add_argument("--sep", type=_separator, help="separator of fields in csv and tsv (default: detected)")
     first = parser.add_mutually_exclusive_group()
-    first.add_argument("--header", action="store_true", default=None, help="the first line of csv and tsv holds names")
-    first.add_argument("--no-header", dest="header", action="store_false", help="it does not (told from the file)")
+    first.add_argument("--header", action="store_true", default=None, help="the first line of csv and tsv has names")
+    first.add_argument("--no-header", dest="header", action="store_false", help="it has none (default: detected)")
     parser.add_argument(
         "--missing",
         type=_listed,
         metavar="WORDS",
-        help="what stands for missing beside empty fields, with commas: '?,unknown'",
+        help="words for missing labels besides empty fields, separated by commas: '?,unknown'",
     )
-    parser.add_argument("--id-column", metavar="NAME", help="the column that names the objects, for the output")
+    parser.add_argument("--id-column", metavar="NAME", help="column with the names of the objects, kept in the output")
 
 
-READING = ("exclude", "id_column", "missing", "sep", "header")  # options of the parameters of `io.read_labels`
+READING = ("exclude", "id_column", "missing", "sep", "header")  # parameters of `io.read_labels` that are options
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
-    """Return how to read a file, as `gpuens.io` calls it, with the columns that options with this suffix name."""
+    """Return the arguments for `gpuens.io` readers; ``suffix`` selects the options of one of several files."""
     found = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
     return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
 
@@ -83,5 +90,5 @@ def _listed(text: str) -> list[str]:
 
 
 def _separator(text: str) -> str:
-    """Read a separator, of which a shell can hardly be told some."""
+    """Return a separator; some have names, because they are hard to type in a shell."""
     return {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Say what the command takes."""
+    """Add the command and its options."""
     parser = command("demo", demo, "Show a consensus of real data: a table of scores and a picture.")
     parser.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
     parser.add_argument("--output-dir", default=".", metavar="DIR", help="where the picture goes (.)")

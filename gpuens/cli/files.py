@@ -8,7 +8,7 @@ from gpuens.record import Clock, peak_memory, surroundings
 
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
-    """Refuse files that are not there, before anything that takes long to import."""
+    """Refuse missing files before modules that take long to load are imported."""
     from gpuens import checks
 
     for path in paths:
@@ -25,11 +25,11 @@ def check_output(output: str, *sources: str) -> None:
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
-    """Return what a record says: what was done, how and with what."""
+    """Return the contents of a record: the command, versions, what was done, and what it took."""
     return {"command": args.argv, **surroundings(), **what, **clock.spent()}
 
 
-def say_written(clock: Clock, output: str, where: str = "") -> None:
+def print_written(clock: Clock, output: str, where: str = "") -> None:
     from gpuens.checks import human_bytes
 
     spent = clock.seconds_so_far()

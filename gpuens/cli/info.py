@@ -1,4 +1,4 @@
-"""``gpuens info``: what is installed, on what it runs, and which methods there are."""
+"""``gpuens info``: the installed packages, the devices and the methods."""
 
 import argparse
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from gpuens.record import extras, surroundings
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Say what the command takes."""
-    parser = command("info", info, "Say what is installed, on what it runs, and which methods there are.")
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    """Add the command and its options."""
+    parser = command("info", info, "Show the installed packages, the devices and the methods.")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def info(args: argparse.Namespace) -> None:

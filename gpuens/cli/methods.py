@@ -1,4 +1,4 @@
-"""``gpuens methods``: the methods, similarities and partitioners that there are, and the options of each."""
+"""``gpuens methods``: a list of methods, similarities and partitioners, and the options of each."""
 
 import argparse
 import inspect
@@ -11,12 +11,12 @@ from gpuens.cli.options import explain, flags
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Say what the command takes."""
+    """Add the command and its options."""
     parser = command(
-        "methods", methods, "List the methods, similarities and partitioners, or tell what the options of some mean."
+        "methods", methods, "List the methods, similarities and partitioners, or explain the options of some."
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="those to tell about")
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="methods, similarities or partitioners to explain")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def methods(args: argparse.Namespace) -> None:

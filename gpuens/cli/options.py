@@ -1,43 +1,64 @@
-"""The options of `gpuens run` that are a method's parameters: what its signature has, as its docstring explains it."""
+"""Options that are the parameters of a method or function: its signature has them and its docstring explains them."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from gpuens.options import NEEDED, Option, options
 
-# parameters that options of another name stand for
+# parameters whose options have other names
 SPELLED = {"n_clusters": "-k", "random_state": "--seed", "reduction": "--reduce"}
 
 
 class OfMethod(argparse.Action):
-    """Keeps what an option says until the method is known: {option: text} in ``of_method``."""
+    """Keeps the text of an option until the method is known: {option: text} in ``of_method``."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         namespace.of_method = {**namespace.of_method, option_string: values}
 
 
-def flags(kind: type) -> dict[str, Option]:
-    """Return the parameters of a method by the options that stand for them."""
+def flags(kind: Callable) -> dict[str, Option]:
+    """Return the parameters of a method or function by the options that stand for them."""
     return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in options(kind).items()}
 
 
 def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:
-    """Return the options among the words of a command that the command itself does not have."""
+    """Return the options among the words of a command line that its parser does not know."""
     found = dict.fromkeys(word.partition("=")[0] for word in words if word[:2] == "--" and len(word) > 2)
     return [flag for flag in found if flag not in parser._option_string_actions]
 
 
 def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option: bool = True) -> None:
-    """Add the options of a method to the help of a command, which may have some of them itself.
+    """Add the options of a method to the help of a command, except those that the command has itself.
 
-    The parameters of similarities and partitioners, which are no options of their own, follow their names.
+    With ``as_option=False`` parameters are listed as NAME=VALUE: those of similarities and partitioners are no options.
     """
     group = parser.add_argument_group(f"options of {name}" if as_option else f"{name}:…, with commas between them")
     for flag, option in flags(kind).items():
-        default = "" if option.default in (None, NEEDED) else f"; {option.default} if not given"
-        words = f"{option.meaning} ({option.said or option.kinds}{default})".strip().replace("%", "%%")
         if not as_option:
-            group.add_argument(option.name, help=words, metavar=f"{option.name}=VALUE")
+            group.add_argument(option.name, help=_help(option), metavar=f"{option.name}=VALUE")
         elif flag not in parser._option_string_actions:
-            group.add_argument(flag, help=words, metavar="VALUE")
+            group.add_argument(flag, help=_help(option), metavar="VALUE")
+
+
+def add_parameters(parser: argparse.ArgumentParser, function: Callable, leave_out: Container[str]) -> None:
+    """Add the parameters of a function to the options of a command; `read_parameters` reads them."""
+    for flag, option in flags(function).items():
+        if option.name not in leave_out:
+            spellings = dict.fromkeys([flag, f"--{option.name.replace('_', '-')}"])
+            parser.add_argument(*spellings, dest=option.name, help=_help(option), metavar="VALUE")
+
+
+def read_parameters(args: argparse.Namespace, function: Callable, leave_out: Container[str]) -> dict[str, Any]:
+    """Return the arguments of a function from a parsed command line, with the function's defaults for the others."""
+    found = {}
+    for flag, option in flags(function).items():
+        if option.name not in leave_out:
+            text = getattr(args, option.name)
+            found[option.name] = option.default if text is None else option.read(text, flag)
+    return found
+
+
+def _help(option: Option) -> str:
+    default = "" if option.default in (None, NEEDED) else f"; {option.written_default} if not given"
+    return f"{option.meaning} ({option.said or option.kinds}{default})".strip().replace("%", "%%")

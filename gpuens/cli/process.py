@@ -1,4 +1,4 @@
-"""How the command line lives with its process: signals, and one line each on stderr for what goes wrong."""
+"""Signals, and errors and warnings as one line each on stderr."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ REFUSED = (ValueError, TypeError, ImportError, FileNotFoundError, IsADirectoryEr
 
 
 class _Stopped(KeyboardInterrupt):
-    """A signal that told the process to end: everything on the way out treats it as Ctrl-C."""
+    """A signal that ends the process, handled like Ctrl-C."""
 
 
 def signal_of(error: KeyboardInterrupt) -> signal.Signals:
@@ -20,10 +20,10 @@ def signal_of(error: KeyboardInterrupt) -> signal.Signals:
 
 
 @contextlib.contextmanager
-def orderly_stops() -> Iterator[None]:
-    """Let the signals that end a process end its work first, once: the second one ends the process where it is.
+def clean_stops() -> Iterator[None]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into an exception, so that the work cleans up; a second one kills.
 
-    Signals that are ignored, as nohup and shells arrange it for work in the background, stay so.
+    Signals that are ignored (nohup, shells with background work) stay ignored.
     """
     ours = [
         number
@@ -32,12 +32,12 @@ def orderly_stops() -> Iterator[None]:
         and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
     ]
 
-    def let_go() -> None:
+    def restore() -> None:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
 
     def stop(number: int, frame: Any) -> None:
-        let_go()
+        restore()
         raise _Stopped(signal.Signals(number))
 
     for number in ours:
@@ -45,17 +45,17 @@ def orderly_stops() -> Iterator[None]:
     try:
         yield
     finally:
-        let_go()
+        restore()
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):  # a terminal that has been closed
             print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
 
 
-def sentence(error: BaseException) -> str:
-    """Return what went wrong, on one line; errors that nobody foresaw say what they are."""
+def describe_error(error: BaseException) -> str:
+    """Return the message of an error on one line, with its type if it was not foreseen."""
     text = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         number = signal_of(error)
@@ -67,7 +67,7 @@ def sentence(error: BaseException) -> str:
         return text or "out of memory; take fewer objects or clusterings, or a machine with more."
     if isinstance(error, (*REFUSED, OSError)) and text:
         return text
-    return f"{type(error).__name__}: {text or 'no more is known'} (--debug shows where)."
+    return f"{type(error).__name__}: {text or 'no details'} (--debug shows where)."
 
 
 @contextlib.contextmanager
@@ -79,7 +79,7 @@ def one_line_warnings() -> Iterator[None]:
         text = " ".join(str(message).split())
         if text not in shown:
             shown.add(text)
-            complain(f"warning: {text}")
+            print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)  # what gpuens says on purpose
@@ -89,7 +89,7 @@ def one_line_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bars(allowed: bool) -> Iterator[None]:
-    """Leave progress bars to the terminal, or show none."""
+    """Show progress bars where the terminal can, or none."""
     before = os.environ.get("GPUENS_PROGRESS")
     if not allowed:
         os.environ["GPUENS_PROGRESS"] = "0"

@@ -3,31 +3,33 @@
 import argparse
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, check_output, facts, say_written
+from gpuens.cli.files import check_inputs, check_output, facts, print_written
 from gpuens.cli.options import flags
 from gpuens.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Say what the command takes."""
+    """Add the command and its options."""
     parser = command(
         "run",
         run,
         "Find the consensus of the base clusterings in a file.",
-        epilog="The options of each method, such as --theta, are told by `gpuens methods NAME`. A record of the run is "
-        "written beside the output: OUTPUT.json.",
+        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. A record of the run is written "
+        "to OUTPUT.json.",
     )
     parser.add_argument(
-        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: a column a clustering"
+        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: one column per clustering"
     )
     add_selection(parser)
-    parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="clusters wanted; linkage methods can choose")
+    parser.add_argument(
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters; linkage methods can choose"
+    )
     parser.add_argument(
         "--method",
-        help="one of those that `gpuens methods` lists (lwea); or any pair of --similarity and --partitioner, such as "
+        help="a method of those that `gpuens methods` lists (lwea); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
     )
     add_reading(parser)
@@ -44,116 +46,106 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="draw what there is to see, into OUTPUT.report: each clustering's correspondence (scec), the dendrogram "
-        "(linkage methods)",
+        help="write pictures to OUTPUT.report: the dendrogram (linkage methods), the correspondence of each clustering "
+        "(scec)",
     )
     parser.add_argument(
         "--features",
         metavar="FILE",
-        help="features of the objects, as `generate` takes them, for ecrmc, which needs them",
+        help="features of the objects, which ecrmc needs: a file or data set as for `generate`",
     )
     parser.add_argument(
         "--scheduler",
         metavar="WHERE",
-        help="work in chunks on a Dask cluster: its address, local (--workers processes) or cuda (all GPUs here); "
-        "threads: in chunks without a cluster. LABELS is then npy, zarr or parquet",
+        help="work in chunks, for npy, zarr or parquet: on a Dask cluster (its address), local (--workers processes), "
+        "cuda (all GPUs of this machine) or threads (of this process)",
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
-    parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects of a chunk (1,000,000)")
-    parser.add_argument("--seed", type=int, help="seed of what is drawn at random (any method takes it)")
+    parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects per chunk (1,000,000)")
+    parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
     parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
     parser.add_argument("--device", help="where to work: auto, cpu or cuda (auto)")
     parser.set_defaults(of_method={})
 
 
+class Done(NamedTuple):
+    """What a run has worked on and found."""
+
+    ensemble: Any  # of the labels; in chunks that of their core groups
+    sizes: list[int]  # objects of each cluster of the consensus
+    n_unlabelled: int = 0  # objects left out
+
+
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import datasets, io
+    from gpuens import device as devices
     from gpuens.io import atomic
 
+    kinds = _kinds_of_input(args)
+    check_inputs(args.labels, kinds=kinds)
+    estimator = _estimator(args)
+    device = devices.resolve(estimator.device)
+    output = _default_output(args.labels, args.method, kinds) if args.output is None else args.output
+    check_output(output, args.labels, *([args.features] if args.features else []))
+    if args.report:
+        _check_report(output, args.method, estimator)
+    work = _run_in_chunks if args.scheduler else _run_in_memory
+    with atomic.recorded(output) as record:
+        done = work(args, estimator, output, clock)
+        record |= facts(args, clock, device=device, output=output, **_record_of(args, estimator, done))
+    pictures = []
+    if args.report:
+        from gpuens.report import write_report
+
+        with clock.phase("report"):
+            pictures = write_report(estimator, f"{output}.report")
+        atomic.write_record(output, {**record, "report": pictures, **clock.spent()})
+    if not args.quiet:
+        _print_summary(args, estimator, done)
+        if pictures:
+            print(f"report: {len(pictures)} picture{'s' * (len(pictures) > 1)} in {output}.report")
+        print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
+
+
+def _kinds_of_input(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the kinds of files that can be read, in one piece or in chunks; refuse options of the other way."""
+    from gpuens import io
+
     if args.scheduler is None and args.labels.lower().endswith(".zarr"):
-        args.scheduler = "threads"  # it is in chunks already
+        args.scheduler = "threads"  # a zarr array is in chunks already
     if args.workers is not None and args.scheduler not in ("local", "cuda"):
         raise ValueError(
             f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "
             "out."
         )
-    if args.scheduler is not None:
-        if args.key is not None:
-            raise ValueError(f"--key={args.key} is for npz files, which are not read in chunks; leave --scheduler out.")
-        _check_reading_in_chunks(args)
-    kinds = io.IN_CHUNKS if args.scheduler else io.INPUTS
-    check_inputs(args.labels, kinds=kinds)
-    from gpuens import device as devices
-
-    estimator = _estimator(args)
-    device = devices.resolve(estimator.device)
-    output = _beside(args.labels, args.method, kinds) if args.output is None else args.output
-    check_output(output, args.labels, *([args.features] if args.features else []))
-    if args.report:
-        _check_report(output, args.method, estimator)
-    n_unlabelled = 0
-    with atomic.recorded(output) as record:
-        if args.scheduler is None:
-            with clock.phase("read"):
-                read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
-                ensemble = read.ensemble
-                features = {} if args.features is None else {"features": datasets.load(args.features).X}
-            with clock.phase("fit"):
-                estimator.fit(ensemble, **features)
-            with clock.phase("write"):
-                io.write_labels(output, _of_all(estimator.labels_, read.labelled), ids=read.ids)
-            sizes = [int(size) for size in _counts(estimator.labels_)]
-            n_unlabelled = 0 if read.labelled is None else len(read.labelled) - ensemble.n_objects
-        else:
-            ensemble, sizes = _run_in_chunks(args, estimator, output, clock)
-        named = [name for name in ensemble.names if isinstance(name, str)]
-        groups = estimator.reduction_.n_representatives
-        exact = estimator.reduction in (None, "core-groups")
-        record |= facts(
-            args,
-            clock,
-            method=args.method,
-            parameters=estimator.get_params(),
-            device=device,
-            input=args.labels,
-            **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
-            output=output,
-            n_objects=sum(sizes),
-            **({"n_unlabelled": n_unlabelled} if n_unlabelled else {}),
-            n_clusterings=ensemble.n_clusterings,
-            **({"columns": named} if named else {}),
-            n_base_clusters=ensemble.n_clusters,
-            **{"n_core_groups" if exact else "n_rows": groups},
-            n_clusters=estimator.n_clusters_,
-            cluster_sizes=sizes,
-            **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
-        )
-    drawn = []
-    if args.report:
-        from gpuens.report import write_report
-
-        with clock.phase("report"):
-            drawn = write_report(estimator, f"{output}.report")
-        atomic.write_record(output, {**record, "report": drawn, **clock.spent()})
-    if not args.quiet:
-        largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + (" …" if len(sizes) > 8 else "")
-        print(
-            f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with "
-            f"{ensemble.n_clusters:,} clusters, {groups:,} {'distinct label rows' if exact else 'rows worked on'}"
-        )
-        if named:
-            print(f"columns: {', '.join(named[:20])}{' …' * (len(named) > 20)}")
-        if n_unlabelled:
-            print(f"unlabelled: {n_unlabelled:,} objects, left out and -1 in the output")
-        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
-        if drawn:
-            print(f"report: {len(drawn)} picture{'s' * (len(drawn) > 1)} in {output}.report")
-        say_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
+    if args.scheduler is None:
+        return io.INPUTS
+    if args.key is not None:
+        raise ValueError(f"--key={args.key} is for npz files, which are not read in chunks; leave --scheduler out.")
+    for name in ("id_column", "drop_unlabelled", "sep", "header"):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
+    return io.IN_CHUNKS
 
 
-def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> tuple[Any, list[int]]:
-    """Fit and write on a Dask cluster; return the core groups' ensemble and the sizes of the clusters."""
+def _run_in_memory(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> Done:
+    """Read, fit and write in this process."""
+    from gpuens import datasets, io
+
+    with clock.phase("read"):
+        read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
+        features = {} if args.features is None else {"features": datasets.load(args.features).X}
+    with clock.phase("fit"):
+        estimator.fit(read.ensemble, **features)
+    with clock.phase("write"):
+        io.write_labels(output, _with_unlabelled(estimator.labels_, read.labelled), ids=read.ids)
+    n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
+    return Done(read.ensemble, _sizes(estimator.labels_), n_unlabelled)
+
+
+def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> Done:
+    """Read, fit and write on a Dask cluster."""
     from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
 
     scheduler = None if args.scheduler == "threads" else args.scheduler
@@ -175,19 +167,55 @@ def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock:
             fit(estimator, labels, client=client)
         with clock.phase("write"):
             counts = write_labels(output, estimator.labels_, client=client)
-    return estimator.reduction_.ensemble, [int(size) for size in counts]
+    return Done(estimator.reduction_.ensemble, [int(size) for size in counts])
 
 
-def _check_reading_in_chunks(args: argparse.Namespace) -> None:
-    """Refuse options of reading that labels in chunks do not have."""
-    for name in ("id_column", "drop_unlabelled", "sep", "header"):
-        if getattr(args, name) not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
+def _record_of(args: argparse.Namespace, estimator: Any, done: Done) -> dict[str, Any]:
+    """Return what the record says of a run beside where it ran and what it took."""
+    ensemble, columns = done.ensemble, _columns(done.ensemble)
+    n_rows = "n_core_groups" if _is_exact(estimator) else "n_rows"
+    return {
+        "method": args.method,
+        "parameters": estimator.get_params(),
+        "input": args.labels,
+        **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
+        "n_objects": sum(done.sizes),
+        **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
+        "n_clusterings": ensemble.n_clusterings,
+        **({"columns": columns} if columns else {}),
+        "n_base_clusters": ensemble.n_clusters,
+        n_rows: estimator.reduction_.n_representatives,
+        "n_clusters": estimator.n_clusters_,
+        "cluster_sizes": done.sizes,
+        **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+    }
 
 
-def _of_all(labels: Any, labelled: Any) -> Any:
-    """Return the labels of all objects of a file, -1 where they were left out for want of any label."""
+def _print_summary(args: argparse.Namespace, estimator: Any, done: Done) -> None:
+    ensemble, sizes, columns = done.ensemble, done.sizes, _columns(done.ensemble)
+    print(
+        f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
+        f"clusters, {estimator.reduction_.n_representatives:,} "
+        f"{'distinct label rows' if _is_exact(estimator) else 'rows worked on'}"
+    )
+    if columns:
+        print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
+    if done.n_unlabelled:
+        print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
+    largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
+    print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+
+
+def _columns(ensemble: Any) -> list[str]:
+    return [name for name in ensemble.names if isinstance(name, str)]
+
+
+def _is_exact(estimator: Any) -> bool:
+    return estimator.reduction in (None, "core-groups")
+
+
+def _with_unlabelled(labels: Any, labelled: Any) -> Any:
+    """Return the labels of all objects of a file, -1 for those that were left out as unlabelled."""
     import numpy as np
 
     if labelled is None:
@@ -198,7 +226,7 @@ def _of_all(labels: Any, labelled: Any) -> Any:
 
 
 def _estimator(args: argparse.Namespace) -> Any:
-    """Return the estimator that the options describe, or refuse them, before anything takes long."""
+    """Return the estimator that the options describe, or refuse them before any work."""
     from gpuens import checks
     from gpuens.methods import REGISTRY
 
@@ -218,7 +246,7 @@ def _estimator(args: argparse.Namespace) -> Any:
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
-    if "--seed" not in own:  # such a method draws nothing: any seed gives the same
+    if "--seed" not in own:  # a method without randomness takes any valid seed
         checks.make_generator(given.pop("--seed", None))
     for flag in (*given, *args.of_method):
         if flag not in own:
@@ -247,8 +275,8 @@ def _estimator(args: argparse.Namespace) -> Any:
     return estimator
 
 
-def _beside(labels: str, method: str, kinds: tuple[str, ...]) -> str:
-    """Return where the consensus goes when nobody says: s.csv → s.csv.lwea.npy, which s.tsv does not go to."""
+def _default_output(labels: str, method: str, kinds: tuple[str, ...]) -> str:
+    """Return the default output: s.csv → s.csv.lwea.npy, which differs from that of s.tsv."""
     from gpuens.checks import file_kind
 
     file_kind(labels, kinds)
@@ -271,9 +299,10 @@ def _check_report(output: str, method: str, estimator: Any) -> None:
     atomic.check_folder(f"{output}.report", "report")
 
 
-def _counts(labels: Any) -> Any:
+def _sizes(labels: Any) -> list[int]:
     import numpy as np
 
     from gpuens.device import to_host
 
-    return np.bincount(to_host(labels))
+    sizes: list[int] = np.bincount(to_host(labels)).tolist()
+    return sizes

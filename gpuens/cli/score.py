@@ -8,14 +8,14 @@ from gpuens.cli.files import check_inputs, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Say what the command takes."""
+    """Add the command and its options."""
     parser = command("score", score, "Compare the labels in one file with those in another.")
     parser.add_argument("a", metavar="A", help="label file; of several columns each is compared with B")
     parser.add_argument("b", metavar="B", help="label file with one column")
     for side in "ab":
         add_selection(parser, f"-{side}")
     add_reading(parser)
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def score(args: argparse.Namespace) -> None:
