@@ -27,7 +27,7 @@ class Rows:
     labels : Ensemble, or anything that Ensemble takes
         G rows.
     counts : array (G,), integers ≥ 1, optional
-        How many objects each row stands for; one if not given.
+        How many objects each row stands for; 1 by default.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -40,7 +40,7 @@ class Rows:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for what Ensemble refuses and for counts that are not G whole numbers from 1 on.
+        For what Ensemble refuses and for counts that are not G whole numbers from 1 on.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class SoftEnsemble:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for what Ensemble refuses, and for memberships that are negative, not finite, or do not sum to
+        For what Ensemble refuses, and for memberships that are negative, not finite, or do not sum to
         1.
 
     Examples

@@ -230,7 +230,9 @@ def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
 
 def test_a_floor_of_eci_that_shows_is_warned_of():
     labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
-    with pytest.warns(UserWarning, match=r"^theta=0.001 is so small that \d+ of \d+ clusters weigh 1e-100 each, .*\.$"):
+    with pytest.warns(
+        UserWarning, match=r"^theta=0.001 is so small that \d+ of \d+ clusters have the smallest ECI, 1e-100, .*\.$"
+    ):
         weights = eci(labels, 0.001)
     assert weights.min() == 1e-100
     np.testing.assert_allclose(eci(labels, 0.01), oracles.eci(labels, 0.01), rtol=1e-10)

@@ -518,7 +518,7 @@ def raising(error):
         (MemoryError(), "out of memory; take fewer objects or clusterings, or a machine with more."),
         (OSError(28, "No space left on device", "disk"), "disk: No space left on device."),
         (RuntimeError("the roof is\non fire"), "RuntimeError: the roof is on fire (--debug shows where)."),
-        (AssertionError(), "AssertionError: no more is known (--debug shows where)."),
+        (AssertionError(), "AssertionError: no details (--debug shows where)."),
     ],
 )
 def test_failures_are_one_sentence_and_exit_code_1(folder, call, monkeypatch, error, sentence):

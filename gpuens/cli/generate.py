@@ -17,7 +17,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "generate",
         generate,
         "Make base clusterings: k-means on features, many times.",
-        epilog="A record of the run is written to OUTPUT.json.",
+        epilog="OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
     parser.add_argument("X", help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set")

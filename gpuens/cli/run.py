@@ -17,8 +17,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "run",
         run,
         "Find the consensus of the base clusterings in a file.",
-        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. A record of the run is written "
-        "to OUTPUT.json.",
+        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. OUTPUT.json is a record of the "
+        "run.",
     )
     parser.add_argument(
         "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: one column per clustering"
@@ -29,7 +29,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--method",
-        help="a method of those that `gpuens methods` lists (lwea); or give any --similarity and --partitioner, such as "
+        help="a method, see `gpuens methods` (lwea); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
     )
     add_reading(parser)
@@ -256,7 +256,7 @@ def _estimator(args: argparse.Namespace) -> Any:
     estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
     if args.features is not None and not estimator.needs_features:
         raise ValueError(
-            f"--features is no option of method {args.method!r}, which goes by the labels alone; leave it out."
+            f"--features is no option of method {args.method!r}, which uses the labels alone; leave it out."
         )
     if estimator.needs_features and args.features is None:
         raise ValueError(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpuens.partition import Partitioner
     from gpuens.similarity import Measure
 
-# what `consensus` and the command line call a method -> its estimator
+# name of a method, as `consensus` and the command line take it -> its estimator
 _METHODS = {
     "cgc": "CgC",
     "crc-c": "CrCC",
@@ -54,8 +54,8 @@ def __dir__() -> list[str]:
 def methods() -> "dict[str, type[Consensus]]":
     """Return the estimators by the names that `consensus` and the command line take.
 
-    They are gpuens's own, those that `register` has added, and those of installed packages that have entry points of
-    the group "gpuens.methods":
+    They are gpuens's own, those added by `register`, and those of installed packages with entry points in the group
+    "gpuens.methods":
 
         [project.entry-points."gpuens.methods"]
         cspa = "your_package.cspa:CSPA"
@@ -68,19 +68,19 @@ def methods() -> "dict[str, type[Consensus]]":
 
 
 def register(name: str, estimator: "type[Consensus]") -> None:
-    """Add a method to those that `methods` lists, for `consensus` and, in a process that imports it, the command line.
+    """Add a method to `methods`, and so to `consensus` and to the command line of a process that registers it.
 
     Parameters
     ----------
     name : str
-        Of small letters, digits and dashes; none that is taken.
+        Small letters, digits and dashes; not the name of another method.
     estimator : class
         Derived from `gpuens.methods.base.Consensus`.
 
     Raises
     ------
     ValueError, TypeError
-        For names that are taken or cannot be written in a command, and for what is no such class.
+        For names that are taken or malformed, and for classes not derived from Consensus.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def register(name: str, estimator: "type[Consensus]") -> None:
 
 
 def similarities() -> "dict[str, type[Measure]]":
-    """Return how similarity can be learned, by the names that `gpuens.Consensus` and the command line take.
+    """Return the similarities by the names that `gpuens.Consensus` and the command line take.
 
     >>> import gpuens as ge
     >>> sorted(ge.similarities())
@@ -107,7 +107,7 @@ def similarities() -> "dict[str, type[Measure]]":
 
 
 def partitioners() -> "dict[str, type[Partitioner]]":
-    """Return what makes clusters of it, by the names that `gpuens.Consensus` and the command line take.
+    """Return the partitioners by the names that `gpuens.Consensus` and the command line take.
 
     >>> import gpuens as ge
     >>> sorted(ge.partitioners())  # doctest: +NORMALIZE_WHITESPACE
@@ -128,7 +128,7 @@ def consensus(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings); -1, NaN and None mean missing.
     n_clusters : int, optional
-        How many clusters are wanted. The linkage methods choose for themselves without it (longest lifetime).
+        The number of clusters. Without it the linkage methods choose one (longest lifetime).
     method : str
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional

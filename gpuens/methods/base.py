@@ -1,6 +1,6 @@
-"""What all estimators share: labels in, a reduction, a similarity, a partition of its rows, labels of all objects out.
+"""The base of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
 
-`Consensus` joins any similarity with any partitioner; a named method is a subclass that says which two, in ``_parts``.
+`Consensus` joins any similarity with any partitioner; a named method is a subclass whose ``_parts`` returns its two.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from gpuens.similarity.base import Features, Measure, Similarity, Sums
 
 
 class Parts(NamedTuple):
-    """What a consensus is made of, checked."""
+    """The checked parts of a consensus."""
 
-    similarity: Measure | None  # of methods that go by labels alone
+    similarity: Measure | None  # None: the partitioner works on labels
     partitioner: Partitioner
     reduction: Any  # None is core groups
 
@@ -47,12 +47,12 @@ class Consensus(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, optional
-        Clusters wanted, at most the number of distinct label rows. Linkages choose for themselves without it.
+        Number of clusters, at most the number of distinct label rows. Without it linkages choose one.
     similarity : str or measure
-        How similar objects are: a name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object
-        such as ``gpuens.similarity.LWCA(theta=0.2)``.
+        A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
+        ``gpuens.similarity.LWCA(theta=0.2)``.
     partitioner : str or partitioner
-        What makes clusters of it: a name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
+        A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
         An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -63,23 +63,24 @@ class Consensus(ClusterMixin, BaseEstimator):
         On the device that the labels came from.
     n_clusters_ : int
     reduction_ : Reduction
-        The rows that were worked on; core groups unless told otherwise.
+        The rows that were clustered, core groups by default.
     similarity_ : Similarity
-        What was learned of the rows: tiles, products and sums of similarities.
+        The fitted similarity: tiles, products and sums.
     membership_ : array (n_objects, n_clusters), float64
-        Of partitioners that know how sure each cluster is of an object: rows sum to 1. It is where `labels_` are.
+        Only of partitioners with soft results: the shares of each object in the clusters, rows sum to 1. In the memory
+        of `labels_`.
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
-        Of linkages: scikit-learn's merge list of all objects, never falling; distance = 1 - similarity. Made when first
-        asked for.
+        Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
+        Computed on first access.
     dendrogram_, lifetimes_, work_
-        Of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters, the longest
-        of which decides where nothing else does; and label comparisons, searches and rounds that it took.
+        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters, the
+        longest of which decides without `n_clusters`; and the label comparisons, searches and rounds of the run.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        In one sentence: among others for pairs that have no meaning, before any work.
+        For pairs without a meaning, before any work, and for whatever labels and parameters cannot be.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     >>> ge.Consensus(2, similarity="coupled", partitioner="average").fit_predict(labels).tolist()
     [0, 0, 0, 1, 1, 1]
 
-    Objects that were not there get the cluster that they are most similar to:
+    New objects get the cluster that they are most similar to:
 
     >>> est.predict([[0, 1], [0, 2], [0, 1]]).tolist()
     [0, 1]
@@ -125,7 +126,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.device = device
 
     def _parts(self) -> tuple[Measure | None, Partitioner]:
-        """Return the similarity and the partitioner; their parameters are checked as they are made."""
+        """Return the similarity and the partitioner, whose constructors check their parameters."""
         return (
             _made(self.similarity, SIMILARITIES, "similarity", Measure),
             _made(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
@@ -134,8 +135,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "Consensus":
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
-        ``features`` (n_objects, n_features) are those of the same objects, for similarities that need them; nothing is
-        scaled. A Dask array of labels is worked on in its chunks, see `gpuens.distributed`, and so are `labels_`.
+        ``features`` (n_objects, n_features) of the same objects are for similarities that need them; they are not
+        scaled. A Dask array of labels is processed in its chunks, see `gpuens.distributed`, and `labels_` are chunks
+        too.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
@@ -160,17 +162,19 @@ class Consensus(ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
-        An object with a label row that was there at fit gets the label that it had, every other one that of the cluster
-        that it is most similar to. Labels that were not there at fit count as missing.
+        A label row known from fit keeps its label; any other gets the cluster that it is most similar to. Label values
+        unknown at fit count as missing.
 
         Raises
         ------
         ValueError
-            For another number of clusterings, and for objects none of whose labels was there at fit.
+            For another number of clusterings, and for objects without a label known from fit.
         """
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
-            raise TypeError("predict takes labels, but the base clusterings were soft; membership_ has those of fit.")
+            raise TypeError(
+                "predict takes labels, but fit was given soft clusterings; membership_ has their memberships."
+            )
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -187,7 +191,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
-        """Return the labels of rows that are numbered as those at fit."""
+        """Return the labels of rows in the cluster numbering of fit."""
         if self._row_labels is None:
             return self._rule()(rows)
         found = self.reduction_.find(rows)
@@ -198,14 +202,14 @@ class Consensus(ClusterMixin, BaseEstimator):
         return labels
 
     def _checked(self) -> Parts:
-        """Return what the consensus is made of, or refuse parameters that no labels could make right."""
+        """Return the checked parts; refuse parameters that are wrong for any labels."""
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
         elif not partitioner.chooses_n_clusters:
             checks.check_n_clusters(None, 0)
         if similarity is not None:
-            _refuse_strangers(similarity, partitioner)
+            _refuse_mismatch(similarity, partitioner)
         partitioner.check(self.n_clusters, any_sign=similarity is not None and similarity.any_sign)
         reduction = None if self.reduction is None else reducer(self.reduction)
         return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
@@ -213,7 +217,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _fit(
         self, parts: Parts, ensemble: Any, reduce: Callable[[str], Reduction], features: Any = None
     ) -> "Consensus":
-        """Find the consensus of a reduction, made where the work is done; ``ensemble`` says what there is to label."""
+        """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``."""
         device = devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
@@ -233,7 +237,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self
 
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
-        """Return the partition of rows, in memory or in pieces, and note what was found on the way."""
+        """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
         for name in self.__dict__.pop("_found", ()):  # by an earlier fit
             self.__dict__.pop(name, None)
         k = None
@@ -246,7 +250,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             found, self.similarity_ = dict(similarity.found), similarity
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
-            similarity.let_go()
+            similarity.free_memory()
         found |= self._partition.found
         self._found = tuple(f"{name}_" for name in found)
         self.__dict__ |= dict(zip(self._found, found.values(), strict=True))
@@ -255,7 +259,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._partition
 
     def _rule(self) -> Rule:
-        """Return what labels rows that were not there at fit."""
+        """Return the rule that labels rows unknown at fit."""
         if self._partition.rule is not None:
             return self._partition.rule
         if self._most_similar is None:
@@ -265,7 +269,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._most_similar
 
     def _note_names(self, ensemble: Ensemble) -> None:
-        """Remember the clusterings as scikit-learn remembers features."""
+        """Store the clusterings' number and names in scikit-learn's attributes for features."""
         self.n_features_in_ = ensemble.n_clusterings
         if all(isinstance(name, str) for name in ensemble.names):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
@@ -274,7 +278,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def _k(self) -> int | None:
-        """How many clusters are wanted, whatever kind of whole number says so: sums in int8 would overflow."""
+        """`n_clusters` as a Python integer: sums in a caller's int8 would overflow."""
         return None if self.n_clusters is None else int(self.n_clusters)
 
     @property
@@ -287,7 +291,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         """Whether the number of clusters can be left open."""
         return self._parts()[1].chooses_n_clusters
 
-    # --- what some partitions have ------------------------------------------------------------------------------------
+    # --- attributes of some partitions --------------------------------------------------------------------------------
 
     @property
     def membership_(self) -> Any:
@@ -321,9 +325,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
 
-        It is the literal dendrogram, in which objects with equal rows merge at 1 - (their similarity). With unequal
-        cluster weights that can lie above a cut, so that ``scipy.cluster.hierarchy.fcluster`` may split such objects;
-        ``labels_`` keeps them together.
+        Objects with equal rows merge at 1 - (their similarity). With unequal cluster weights that distance can lie
+        above a cut, so that ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them
+        together.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
 
@@ -337,7 +341,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class MostSimilar:
-    """A rule: each row goes to the cluster that it is most similar to; the largest of those that tie."""
+    """A rule: each row goes to the cluster that it is most similar to, of equally similar ones to the largest."""
 
     sums: Sums
     members: np.ndarray  # objects in each cluster (k,)
@@ -357,7 +361,7 @@ class MostSimilar:
 
 
 def _made(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
-    """Return a part that is given by its name, or itself."""
+    """Return a part given by its name or as an object."""
     if isinstance(value, str):
         return named(value, kinds, what)
     if not isinstance(value, base):
@@ -369,18 +373,18 @@ def _made(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
 
 
 def refuse_features(parts: Parts, features: Any, name: str) -> None:
-    """Refuse to leave out the features that a similarity needs, and features that none needs."""
+    """Refuse missing features where the similarity needs them, and given ones where it does not."""
     if parts.needs_features and features is None:
         raise TypeError(
             f"features are not given, and {name} finds the neighbours of objects in them: pass fit(labels, "
             "features=features)."
         )
     if features is not None and not parts.needs_features:
-        raise TypeError(f"features were given, but {name} goes by the labels alone; leave them out.")
+        raise TypeError(f"features were given, but {name} uses the labels alone; leave them out.")
 
 
-def _refuse_strangers(similarity: Measure, partitioner: Partitioner) -> None:
-    """Refuse pairs that have no meaning, and name those that do."""
+def _refuse_mismatch(similarity: Measure, partitioner: Partitioner) -> None:
+    """Refuse a partitioner that cannot take the similarity, and name those that can."""
     if _can_take(partitioner, similarity):
         return
     its_name = type(similarity).__name__
@@ -389,7 +393,7 @@ def _refuse_strangers(similarity: Measure, partitioner: Partitioner) -> None:
     else:
         why = "takes no negative similarities"
     could = ", ".join(sorted(name for name, kind in PARTITIONERS.items() if _can_take(kind, similarity)))
-    raise ValueError(f"{type(partitioner).__name__} {why}, which {its_name} does not give; of it {could} can be made.")
+    raise ValueError(f"{type(partitioner).__name__} {why}, which {its_name} does not give; take one of {could}.")
 
 
 def _can_take(partitioner: Any, similarity: Measure) -> bool:

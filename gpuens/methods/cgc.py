@@ -8,19 +8,19 @@ from gpuens.similarity import Coupled, Measure
 
 
 class CgC(Consensus):
-    """Clustering-based coupling: k-means on how similar each object's clusters are to all clusters (eqs 17-20).
+    """Clustering-based coupling: k-means on the coupled similarity of each object's clusters to all others (eqs 17-20).
 
-    An object's features are, for each clustering, the row of CCSC that belongs to its cluster, less the mean over the
-    clustering's clusters; a missing label has zeros. They are looked up and never built: an iteration costs O(G M k).
+    An object's features are, for each clustering, the row of CCSC of its cluster, minus the mean over the clusters of
+    that clustering; zeros for a missing label. They are looked up and never built: an iteration costs O(G M k).
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int
-        Restarts of k-means, and its iterations at most.
+        Starts of k-means, and the most iterations of each.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional

@@ -1,4 +1,4 @@
-"""CrC-C: meta-clusters of the clusters, by the mean number of neighbours that their objects have in common."""
+"""CrC-C: meta-clusters by the mean common neighbours of the clusters' objects."""
 
 from typing import Any
 
@@ -8,21 +8,22 @@ from gpuens.similarity import CommonNeighbors, Measure
 
 
 class CrCC(Consensus):
-    """Coupled cluster-based coupling: clusters are as similar as their objects' mean CCOSO (eq 24).
+    """Coupled cluster-based coupling: the similarity of clusters is the mean CCOSO of their objects (eq 24).
 
-    METIS makes meta-clusters of them, and each object goes to the one that it is most associated with, as in MCLA. The
-    neighbourhoods of all distinct rows are gone through a piece at a time, O(G² M) similarities in O(G) memory.
+    METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
+    Neighbourhoods of distinct rows are computed in pieces: O(G² M) similarities in O(G) memory.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     threshold : float in [0, 1], optional
-        From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
+        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional

@@ -1,4 +1,4 @@
-"""CrC-Ia: meta-clusters of the clusters, by the mean coupled similarity of their objects."""
+"""CrC-Ia: meta-clusters by the mean coupled similarity of the clusters' objects."""
 
 from typing import Any
 
@@ -8,19 +8,20 @@ from gpuens.similarity import Coupled, Measure
 
 
 class CrCIa(Consensus):
-    """Intra-coupled cluster-based coupling: clusters are as similar as their objects' mean IaOSO (eq 24).
+    """Intra-coupled cluster-based coupling: the similarity of clusters is the mean IaOSO of their objects (eq 24).
 
-    METIS makes meta-clusters of them, and each object goes to the one that it is most associated with, as in MCLA. No
-    pair of objects is visited: the mean is p_cᵀ S p_d, with p_c the shares of cluster c in all clusters.
+    METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
+    No pair of objects is visited: the mean is p_cᵀ S p_d, with p_c the shares of cluster c in all clusters.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional

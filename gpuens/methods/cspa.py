@@ -8,22 +8,22 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class CSPA(Consensus):
-    """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of like weight.
+    """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
-    It holds all pairs of distinct rows, 28 bytes each: beyond some ten thousand rows pass ``reduction=Sample(…)``.
+    The graph holds all pairs of distinct rows, 28 bytes each: above ten thousand rows pass ``reduction=Sample(…)``.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     imbalance : float > 0
-        By how much of the average METIS may make a part heavier.
+        How much heavier than the average a part may be: 0.03 is 3 %.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction, device
-        Those of `gpuens.Consensus`, as are the attributes.
+        As in `gpuens.Consensus`, like the attributes.
 
     References
     ----------

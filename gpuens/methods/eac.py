@@ -11,22 +11,22 @@ from gpuens.similarity import Coassociation, Measure
 class EAC(Consensus):
     """Evidence accumulation: S = I / M, cut by average, single or complete linkage.
 
-    The similarity of two objects is the share of the clusterings that put them together; exact, for any number of
-    objects, without the N × N matrix (complete linkage excepted).
+    The similarity of two objects is the share of the clusterings that put them together. Exact for any number of
+    objects, without the N × N matrix (except complete linkage).
 
     Parameters
     ----------
     n_clusters : int, optional
-        Clusters wanted, at most the number of distinct label rows. None: cut where it is `distance_threshold`, else
-        where the number of clusters has the longest lifetime (`lifetimes_`; as many clusters as distinct rows only if
-        they outlast all fewer clusters together).
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
+        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
+        that outlasts all fewer clusters together).
     linkage : {"average", "single", "complete"}
-        Complete linkage holds all pairs of distinct rows, and usually leaves dozens of clusters with nothing but zero
-        similarity between them: cuts below that number are arbitrary, and warned of.
+        Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
+        cuts below that number are arbitrary and cause a warning.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     distance_threshold : float > 0, optional
-        Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
+        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -38,8 +38,8 @@ class EAC(Consensus):
 
     Notes
     -----
-    Ties are everywhere when similarities are shares of M. They are decided by a fixed hash of the tied rows' places in
-    the sorted list of distinct rows, so that neither the order of the objects nor the device changes the answer.
+    Similarities are multiples of 1 / M, so ties are frequent. A fixed hash of the tied rows' positions in the sorted
+    list of distinct rows decides them, so that neither the order of the objects nor the device changes the answer.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""ECRMC: average linkage on the co-association revised by how clusters correlate in the features' neighbourhoods."""
+"""ECRMC: average linkage on the co-association revised by correlations of clusters in feature neighbourhoods."""
 
 from typing import Any
 
@@ -10,37 +10,38 @@ from gpuens.similarity import Mapping, Measure
 class ECRMC(Consensus):
     """Ensemble clustering by reconstructed mapping coefficients, which needs the features of the objects.
 
-    An object belongs to a cluster by the share of its neighbours in the features that are in it (eqs 6-11), clusters
-    are as similar as those shares correlate (S, Spearman, eq 15), and objects as similar as all pairs of their
-    clusters, B S Bᵀ / M (eq 17). Average linkage cuts that (eq 21), exactly, without the N × N matrix.
+    The coefficient of an object and a cluster is the weighted share of the object's nearest neighbours in that cluster
+    (eqs 6-11). S is the Spearman correlation of the clusters' coefficients (eq 15), and objects are as similar as all
+    pairs of their clusters, B S Bᵀ / M (eq 17). Average linkage is exact (eq 21), without the N × N matrix.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Clusters wanted, at most the number of distinct label rows. None: cut where it is `distance_threshold`, else
-        where the number of clusters has the longest lifetime (`lifetimes_`).
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
+        one where the number of clusters has the longest lifetime (`lifetimes_`).
     n_neighbors : int, optional
-        T, the neighbours of an object that have a say, from 1 to n_objects - 1. None: a tenth of the objects in a class
-        of average size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth, and
-        finds that it matters little. k is `n_clusters`, else the fewest clusters of any base clustering.
+        T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
+        class size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth and finds that
+        it matters little. k is `n_clusters`, or by default the fewest clusters of any base clustering.
     weights : array (n_clusterings,), optional
-        λ: S counts λ_m λ_m' times for clusters of the clusterings m and m', scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
+        Equal by default.
     distance_threshold : float, optional
-        Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
+        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact. Of G distinct rows linkage takes
-        8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand: beyond, pass ``CATree(…)`` or
-        ``Sample(…)``. Coefficients and S are those of all objects, whatever the reduction.
+        An object with ``reduce(rows)``; None is core groups, which is exact. Linkage of G distinct rows takes
+        8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass ``CATree(…)`` or
+        ``Sample(…)``. Coefficients and S are always computed from all objects.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
     mapping_ : scipy.sparse.csr_array (n_objects, N_c), float64, in host memory
-        P^r, the share of each cluster in the neighbours of each object, see `gpuens.similarity.mapping_coefficients`.
+        P^r, see `gpuens.similarity.mapping_coefficients`.
     cluster_similarity_ : ndarray (N_c, N_c), float64
         S, the rank correlation of the columns of P^r.
     n_neighbors_ : int
-        T as it was.
+        T as used.
     labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
@@ -49,17 +50,18 @@ class ECRMC(Consensus):
     TypeError
         Without features, and for labels in chunks.
     MemoryError
-        Before linkage starts, for more rows than the memory budget holds.
+        Before linkage starts, if the rows do not fit the memory budget.
 
     Notes
     -----
-    Similarities are those of the paper: up to M for objects that agree everywhere where all clusters correlate, and
-    negative for many. So distances, 1 - similarity, can be negative too. Objects with equal label rows stay together.
+    As in the paper, similarities range up to M, and many are negative; so distances, 1 - similarity, can be negative
+    too. Objects with equal label rows stay together.
 
-    Measured on the paper's eleven sets: T from 5 to 20 % of N / k moves the mean NMI of a set by .015 on average.
-    Whether an object is in its own reference set (the paper leaves it open; here it is not) changes nothing, nor does
-    it, on average, to leave the reconstructed coefficients out and correlate clusters by their own objects. For 581,012
-    objects all but linkage (T = 50) takes 72 s on two cores, and linkage of their 49,153 distinct rows 42 s.
+    Measured on the paper's eleven sets: T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
+    paper leaves open whether an object is in its own reference set; here it is not, and it makes no difference. On
+    average the reconstruction makes none either: correlating clusters by their own objects gives the same NMI. For
+    581,012 objects everything before linkage (T = 50) takes 72 s on two cores, and linkage of their 49,153 distinct
+    rows 42 s.
 
     References
     ----------

@@ -8,16 +8,16 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HBGF(Consensus):
-    """Hybrid bipartite graph formulation: objects and clusters in one graph, all edges alike, cut by transfer cut.
+    """Hybrid bipartite graph formulation: transfer cut of the graph of objects and clusters, all edges of weight 1.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     n_init : int
-        Restarts of the final k-means.
+        Starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional

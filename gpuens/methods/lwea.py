@@ -11,24 +11,25 @@ from gpuens.similarity import LWCA, Measure
 class LWEA(Consensus):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
-    Each cluster that two objects share counts by how little the other clusterings disagree on it (ECI, eq 10). Exact,
-    for any number of objects, without the N × N matrix.
+    A cluster that two objects share is weighted by its ECI (eq 10): 1 if no other clustering splits it, less the more
+    they do. Exact for any number of objects, without the N × N matrix.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Clusters wanted, at most the number of distinct label rows. None: cut where it is `distance_threshold`, else
-        where the number of clusters has the longest lifetime (`lifetimes_`; as many clusters as distinct rows only if
-        they outlast all fewer clusters together).
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
+        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
+        that outlasts all fewer clusters together).
     theta : float > 0
-        How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
+        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
+        uses 0.4.
     linkage : {"average", "single", "complete"}
-        Complete linkage holds all pairs of distinct rows, and usually leaves dozens of clusters with nothing but zero
-        similarity between them: cuts below that number are arbitrary, and warned of.
+        Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
+        cuts below that number are arbitrary and cause a warning.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     distance_threshold : float > 0, optional
-        Merges at a distance (1 - similarity) below this are made; instead of `n_clusters`.
+        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -42,9 +43,9 @@ class LWEA(Consensus):
 
     Notes
     -----
-    Objects with equal label rows stay together. Their own similarity is Σ ECI / M < 1, which can lie below the
-    similarity at which a cut is made; a literal run on the N × N matrix would then split them. No other object is
-    closer to either of them, so nothing is lost but that split.
+    Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can lie below the cut; linkage
+    of the literal N × N matrix would then split them. No other object is closer to either of them, so nothing else
+    changes.
 
     References
     ----------

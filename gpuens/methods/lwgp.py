@@ -1,4 +1,4 @@
-"""LWGP: transfer cut of the bipartite graph whose edges weigh ECI."""
+"""LWGP: transfer cut of the bipartite graph with ECI as edge weights."""
 
 from typing import Any
 
@@ -8,20 +8,21 @@ from gpuens.similarity import LWCA, Measure
 
 
 class LWGP(Consensus):
-    """Locally weighted graph partitioning: objects and clusters in one graph, cut by transfer cut.
+    """Locally weighted graph partitioning: transfer cut of the graph of objects and clusters.
 
-    The edge between an object and its cluster weighs the cluster's ECI (eq 10).
+    The weight of an edge between an object and its cluster is the cluster's ECI (eq 10).
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     theta : float > 0
-        How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
+        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
+        uses 0.4.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     n_init : int
-        Restarts of the final k-means.
+        Starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional

@@ -8,40 +8,40 @@ from gpuens.similarity import CommonNeighbors, Measure
 
 
 class OCH(Consensus):
-    """Hierarchical object-based coupling: clusters merge by the common neighbours of their objects (eqs 22-23).
+    """Hierarchical object-based coupling: ROCK merges clusters by their objects' common neighbours (eqs 22-23).
 
-    From the distinct label rows on, the two clusters with the largest
+    It starts with the distinct label rows and merges the two clusters with the largest goodness
 
         link(A, B) / ((n_A + n_B)^(1 + 2f) - n_A^(1 + 2f) - n_B^(1 + 2f)),   f = (1 - θ) / (1 + θ)
 
-    merge, where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of
-    distinct rows are held: beyond some twenty thousand rows pass ``reduction=Sample(…)``. Where clusters are not well
-    apart it tends to one large cluster and a few small ones, as the goodness has it.
+    where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of distinct
+    rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Where clusters overlap, this goodness tends
+    to one large cluster and a few small ones.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     threshold : float from 0 to .999999, optional
-        From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
+        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
-        Where common neighbours are counted; merging is on the host.
+        Where common neighbours are counted; merging runs on the host.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_, coupling_, threshold_
         See `gpuens.Consensus`.
     merges_ : gpuens.partition.Rock
-        Which rows' clusters merged, in order, and how good that was.
+        The merges in order, with the goodness of each.
 
     Raises
     ------
     MemoryError
-        Before it starts, where the links do not fit the memory budget.
+        Before work starts, if the links do not fit the memory budget.
 
     References
     ----------

@@ -10,17 +10,18 @@ from gpuens.similarity import Coupled, Measure
 class OCIa(Consensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
-    METIS makes parts of like size, which costs accuracy where classes are unequal. It holds all pairs of distinct rows,
-    28 bytes each (44 of fewer than 40 rows a cluster): beyond some ten thousand rows pass ``reduction=Sample(…)``.
+    METIS makes parts of similar size, which costs accuracy where classes are unequal. The graph holds all pairs of
+    distinct rows, 28 bytes each (44 below 40 rows per cluster): above ten thousand rows pass ``reduction=Sample(…)``.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -36,7 +37,7 @@ class OCIa(Consensus):
     Raises
     ------
     MemoryError
-        Before it starts, where the graph does not fit the memory budget.
+        Before work starts, if the graph does not fit the memory budget.
 
     References
     ----------

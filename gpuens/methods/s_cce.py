@@ -1,4 +1,4 @@
-"""S-CCE: coupled similarity and common neighbours together, weighed by how consistent the base clusterings are."""
+"""S-CCE: coupled similarity and common neighbours, mixed by the consistency of the base clusterings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,24 +15,25 @@ from gpuens.similarity.neighborhood import Neighborhoods
 
 
 class SCCE(Consensus):
-    """Soft coupled clustering ensemble: objects are as similar as μ IaOSO + (1 - μ) CCOSO (§7).
+    """Soft coupled clustering ensemble: the similarity of objects is μ IaOSO + (1 - μ) CCOSO (§7).
 
-    Where the base clusterings agree (μ near 1) common neighbours matter little. Clusters are as similar as their
-    objects on average, METIS makes meta-clusters of them, and each object goes to the one that it is most associated
-    with: CrC-Ia for μ = 1, CrC-C for μ = 0.
+    Where the base clusterings agree (μ near 1), common neighbours matter little. The similarity of clusters is the mean
+    similarity of their objects; METIS groups the clusters into meta-clusters, and each object goes to the one with most
+    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted, at most the number of distinct label rows.
+        Number of clusters, at most the number of distinct label rows.
     mu : float in [0, 1], optional
-        None is the consistency of the base clusterings: the mean adjusted Rand index of two of them, 0 if negative.
+        None is the consistency of the base clusterings: their mean pairwise adjusted Rand index, 0 if negative.
     threshold : float in [0, 1], optional
-        From which IaOSO on two objects are neighbours; None is the mean over all pairs of objects.
+        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling, such as its quality where that is known; equal if not given.
+        λ: the weight of each clustering in the coupling, such as its quality if that is known; equal by default.
     imbalance : float > 0
-        By how much of the average METIS may make a part heavier. Equal parts cost accuracy where classes are unequal.
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
@@ -93,7 +94,7 @@ class CoupledAndNear(Measure):
 
 
 def consistency(rows: Rows) -> float:
-    """Return the mean adjusted Rand index of two different clusterings, at least 0; pairs without objects left out."""
+    """Return the mean pairwise adjusted Rand index of the clusterings, at least 0, without empty pairs."""
     scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
     known = pairs[~np.isnan(pairs)]

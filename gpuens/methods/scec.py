@@ -13,41 +13,41 @@ from gpuens.soft_ensemble import SoftEnsemble, is_soft
 
 
 class SCEC(Consensus):
-    """Soft correspondence ensemble clustering: how sure each object is of each cluster, and what became of yours.
+    """Soft correspondence ensemble clustering: memberships, and how the clusters of each clustering correspond to them.
 
-    Each base clustering h corresponds to the consensus M (N, k) by a matrix S_h (k_h, k) that says how much each of
-    its clusters corresponds to each of the k. Both are found by taking turns (eqs 6 and 10), so that the objective
+    M (N, k) holds the memberships of the objects in the k clusters of the consensus, S_h (k_h, k) how much each cluster
+    of base clustering h corresponds to each of the k. They are updated in turns (eqs 6 and 10), and the objective
 
         Σ_h |M - A_h S_h|² - α N/k_h |S_h - 1 1ᵀ S_h / k_h|² + β N/k_h |S_h 1 1ᵀ - 1 1ᵀ|²        (eq 3)
 
-    never rises; A_h (N, k_h) are the memberships of clustering h, one-hot for labels, and 1 / k_h throughout where an
-    object is missing. α and β are taken times N / k_h, the mean size of a cluster, so that they weigh the same for any
-    number of objects. An iteration costs O(G M k) on G distinct label rows, and O(N k Σ k_h) on soft clusterings.
+    never rises. A_h (N, k_h) are the memberships of clustering h: one-hot for labels, 1 / k_h in all entries for a
+    missing object. α and β are multiplied by N / k_h, the mean size of a cluster, so that they have the same effect for
+    any number of objects. An iteration costs O(G M k) on G distinct label rows, and O(N k Σ k_h) on soft clusterings.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters wanted at most: fewer come out where the ensemble does not support as many, the more so for small α.
-    alpha : float
-        From 0 on: how much it is worth that few clusters of a clustering correspond to each one of the consensus. With
-        0 clusters of the consensus run together.
+        The largest number of clusters: fewer come out if the ensemble does not support as many, above all for small α.
+    alpha : float ≥ 0
+        Weight of sharp correspondence: few clusters of a clustering for each one of the consensus. With 0 clusters of
+        the consensus become alike.
     beta : float
-        How much it is worth that rows of S_h sum to 1 on the way; in the end they are scaled to do so. More of it takes
-        more iterations. α < β · n_clusters.
+        Weight of rows of S_h that sum to 1 during the iterations; at the end they are scaled to do so. Larger values
+        take more iterations. α < β · n_clusters.
     init : {"kmeans", "clustering", "random"} or list of M arrays (k_h, k)
-        Where starts begin: with k-means in label space, a base clustering drawn at random (as in the paper), or
-        correspondences drawn at random. Arrays, which must be positive, are the only start.
+        The start: k-means in label space, a base clustering drawn at random (as in the paper), or random
+        correspondences. Given arrays must be positive and are the only start.
     n_init : int
-        Starts, of which the one with the smallest objective is kept.
+        Number of starts; the one with the smallest objective is kept.
     max_iter : int
-        Iterations of each start at most.
+        The most iterations of each start.
     tol : float
-        They end when no membership changes by more than this.
+        Iterations end when no membership changes by more than this.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Labels
-        outside a sample are those of one more look-up (eq 6), not of similarity.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        outside a sample are labelled by eq 6, not by similarity.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -55,14 +55,14 @@ class SCEC(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`. An object's label is its largest membership.
     membership_ : array (n_objects, n_clusters), float64
-        M: rows sum to 1, and the largest entry says how sure a label is. It is where `labels_` are, and looked up when
-        asked for. Clusters that no object is surest of come last.
+        M: rows sum to 1, and the largest entry is the confidence of the label. In the memory of `labels_`, computed on
+        access. Clusters without objects come last.
     correspondence_ : list of M ndarrays (k_h, n_clusters), float64
         S_h: rows, which sum to 1, are the clusters of clustering h in the order of their label values
-        (``reduction_.ensemble.categories[h]``). By them memberships are looked up; they are no shares of objects.
+        (``reduction_.ensemble.categories[h]``). Memberships are computed from them; they are not shares of objects.
     shares_ : list of M ndarrays (k_h, n_clusters), float64
-        The share of the objects of each own cluster that has each label; of those in the sample, if there is one.
-        Worked out when asked for. `gpuens.plotting.correspondence` draws both.
+        For each cluster of clustering h, the shares of its objects with each label (objects of the sample, if there is
+        one). Computed on access. `gpuens.plotting.correspondence` draws both.
     objective_ : ndarray (n_iter_,), float64
         Eq 3 after each iteration of the start that was kept, before the rows of S_h are scaled; it never rises.
     n_iter_ : int
@@ -71,13 +71,12 @@ class SCEC(Consensus):
     Notes
     -----
     ``fit`` also takes soft base clusterings: a list whose elements are memberships (n_objects, k_h), with rows that sum
-    to 1 (NaN throughout where an object is missing), or labels (n_objects,). They are held as they are, object by
-    object, without core groups.
+    to 1 (all NaN for a missing object), or labels (n_objects,). They are kept object by object, without core groups.
 
     The defaults were chosen by experiment (`bench/results/scec.md`): on iris, pen digits and spoken letters with three
-    kinds of ensembles the mean NMI is .59 for α = 0, .73 for .25, .745 to .748 from .5 to 1.5, and more of the clusters
-    asked for come out for larger α (.57, .68, .82 to .95 of them); β from 1.1 to 10 makes no difference. One start has
-    .745, five have .748, twenty .750.
+    kinds of ensembles the mean NMI is .59 for α = 0, .73 for .25, and .745 to .748 from .5 to 1.5; a larger α also
+    gives more of the requested clusters (.57, .68, .82 to .95 of them). β from 1.1 to 10 makes no difference. The NMI
+    is .745 with one start, .748 with five and .750 with twenty.
 
     References
     ----------
@@ -85,8 +84,8 @@ class SCEC(Consensus):
 
     Examples
     --------
-    Three owners of data have labels for some objects each (-1: not theirs), and give nothing else. Each gets the
-    consensus, and what it calls that owner's clusters:
+    Three owners share only labels, each for some of the objects (-1 or None: not theirs). Each gets the consensus, and
+    the cluster of the consensus that corresponds to each of its own:
 
     >>> import numpy as np
     >>> import gpuens as ge
@@ -100,7 +99,7 @@ class SCEC(Consensus):
     >>> [dict(zip(own.tolist(), s.argmax(axis=1).tolist())) for own, s in zip(names, est.correspondence_)]
     [{'bad': 0, 'good': 1}, {3: 0, 7: 1}, {0: 1, 1: 0}]
 
-    One of them may be unsure:
+    One of the clusterings may be soft:
 
     >>> unsure = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.2, 0.8], [0.1, 0.9], [0.4, 0.6]])
     >>> ge.SCEC(n_clusters=2).fit([unsure, [0, 0, 0, 1, 1, 1], ["x", "x", "y", "y", "y", None]]).labels_.tolist()
@@ -125,8 +124,8 @@ class SCEC(Consensus):
         refuse_features(parts, features, "SCEC")
         if parts.reduction is not None:
             raise ValueError(
-                f"reduction={checks.shown(parts.reduction)} works on rows of labels, and soft clusterings have none; "
-                "leave it None, or pass the argmax of the memberships as labels."
+                f"reduction={checks.shown(parts.reduction)} works on rows of labels, which soft clusterings do not "
+                "have; leave it None, or pass the argmax of the memberships as labels."
             )
         ensemble = SoftEnsemble(X)
 

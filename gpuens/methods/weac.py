@@ -18,8 +18,8 @@ class WEAC(Consensus):
     Parameters
     ----------
     beta : float from 0 to 9
-        How much agreement is worth.
-    linkage, distance_threshold : those of `gpuens.EAC`, as are the attributes; ``weights_`` (n_clusterings,) is w
+        Exponent of the agreement.
+    linkage, distance_threshold : as in `gpuens.EAC`, like the attributes; ``weights_`` (n_clusterings,) is w
 
     >>> import gpuens as ge
     >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()

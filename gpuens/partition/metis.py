@@ -70,7 +70,7 @@ def metis(
     MemoryError
         Before it starts, when a complete graph of n vertices does not fit the memory budget.
     ValueError, TypeError
-        In one sentence, for similarities or weights that METIS cannot take.
+        For similarities or weights that METIS cannot take.
 
     Warns
     -----

@@ -1,7 +1,6 @@
-"""Fewer rows for the same answer: reductions replace N objects by representatives with counts.
+"""Reductions replace N objects by fewer rows with counts.
 
-A reduction is any object with ``reduce(rows) -> Reduction``. Core groups are exact and are what every estimator uses
-when it is told nothing else.
+A reduction is any object with ``reduce(rows) -> Reduction``. The default, core groups, is exact.
 """
 
 from typing import Any
@@ -19,7 +18,7 @@ _BY_NAME: dict[str, Any] = {"catree": CATree, "core-groups": CoreGroups, "sample
 
 
 def reducer(value: Any) -> Any:
-    """Return what reduces an ensemble: ``value`` itself, or what a text such as "sample:5000,by=sum" names.
+    """Return the reduction that ``value`` is or names, such as "sample:5000,by=sum".
 
     >>> from gpuens.reduction import reducer
     >>> reducer("sample:size=5000,by=sum")
@@ -27,7 +26,7 @@ def reducer(value: Any) -> Any:
     """
     if isinstance(value, str):
         return named(value, _BY_NAME, "reduction")
-    # classes have the method too, but no rows can be given to it; NumPy's functions have another of that name
+    # a class has the method too, but is no instance; NumPy's functions have another method of that name
     if callable(value) or not callable(getattr(value, "reduce", None)):
         raise TypeError(
             "reduction must be None, have a method reduce(rows) as CoreGroups() has, or be a name with parameters such "

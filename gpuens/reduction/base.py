@@ -1,4 +1,4 @@
-"""What every reduction returns."""
+"""The result of every reduction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ class Reduction:
     Attributes
     ----------
     rows : Rows
-        The representatives' label rows, with the cluster numbering of the full ensemble, and how many objects each
-        stands for.
+        The representatives' label rows, in the cluster numbering of the full ensemble, with counts.
     row_of : array (n_objects,), int64
-        The row of each object, where the work was done: its representative, or from ``len(rows)`` on one of `others`.
+        The row of each object, on the device of the rows: its representative, or ``len(rows) + i`` for row i of
+        `others`.
     others : Rows or None
-        Rows that no representative stands for: a method labels them when it has labelled the representatives.
+        Rows without a representative, labelled after the representatives.
     label_by : {"mean", "sum"}
-        Which similarity to a cluster's members counts in that.
+        The similarity to a cluster's members that labels them.
     distinct : Ensemble or None
-        The distinct label rows of the objects in lexicographic order, where `rows` are not these.
+        The distinct label rows of the objects in lexicographic order; None if they are `rows`.
     row_of_distinct : ndarray or None
-        The row of each.
+        The row of each distinct label row.
     """
 
     rows: Rows
@@ -60,13 +60,13 @@ class Reduction:
 
     @property
     def n_rows(self) -> int:
-        """Representatives and others together."""
+        """The number of representatives and others together."""
         return len(self.rows) + (0 if self.others is None else len(self.others))
 
     def expand(self, labels: Any, rule: Rule | None = None) -> Any:
-        """Return the label of each object, where `row_of` is.
+        """Return the label of each object, in the memory of `row_of`.
 
-        ``labels`` are those of the representatives, and of the others too unless a ``rule`` labels these.
+        ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
         """
         labels = devices.native(labels)
         if self.others is not None and rule is not None:
@@ -75,16 +75,16 @@ class Reduction:
         return self.look_up(labels)
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Any:
-        """Return what a function gives for the row of each object, worked out once for each row."""
+        """Return the value of a function at the row of each object; it is computed once per row."""
         parts = [function(self.rows)] + ([] if self.others is None else [function(self.others)])
         return self.look_up(np.concatenate(parts))
 
     def look_up(self, values: Any) -> Any:
-        """Return ``values[row_of]``: what belongs to the row of each object, where `row_of` is."""
+        """Return ``values[row_of]``, the value of each object's row, in the memory of `row_of`."""
         return devices.move(values, devices.kind_of(self.row_of))[self.row_of]
 
     def find(self, rows: Rows) -> np.ndarray:
-        """Return the row that objects with such label rows had (G,), int64; -1 where no object had them."""
+        """Return the row of each of other label rows (G,), int64, -1 for rows that no object had."""
         known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
         places = last_not_after(rows.ensemble.codes, known.codes)
         found = places if row_of is None else row_of[places]
@@ -93,7 +93,7 @@ class Reduction:
 
 
 def check_reduced(found: Any, reduction: Any) -> Reduction:
-    """Return what a reduction gave, or refuse it if it is no `Reduction`."""
+    """Return the result of a reduction; refuse anything but a `Reduction`."""
     if not isinstance(found, Reduction):
         raise TypeError(
             f"reduction {checks.shown(reduction)} gave {checks.shown(found)}, but reduce(rows) must return a "
@@ -103,7 +103,7 @@ def check_reduced(found: Any, reduction: Any) -> Reduction:
 
 
 def last_not_after(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the last of other rows, which are in lexicographic order, that does not come after each row; 0 if none."""
+    """Return for each row the index of the last of ``others`` (in lexicographic order) not after it, 0 if none."""
     places = np.empty(len(rows), dtype=np.int64)
     rows, others = np.ascontiguousarray(rows), np.ascontiguousarray(others)
     devices.over_ranges(lambda a, b: _search(rows[a:b], others, places[a:b]), len(rows), grain=4096)

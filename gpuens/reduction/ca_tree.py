@@ -1,9 +1,9 @@
-"""The CA-tree (Wang 2011): similar label rows in one node, and a cut through the tree instead of all rows.
+"""The CA-tree (Wang 2011): nodes hold similar label rows, and the nodes of a cut replace the rows.
 
-The clusterings refine the tree one after the other: a node that a clustering splits has a child for each of its
-clusters there. In the lexicographic order of the rows a node is a run that shares a prefix, so the whole tree follows
-from how many labels each row has in common with the one before. A node's radius bounds the Hamming distance of its
-representative to all its rows (eqs 8-11); those of a level do not depend on each other.
+Each clustering splits the nodes of the tree in turn: a node gets a child for each cluster that its rows have there. In
+the lexicographic order of the rows a node is a run with a common prefix, so the tree follows from the number of labels
+that each row shares with the one before. A node's radius bounds the Hamming distance of its representative to all its
+rows (eqs 8-11); radii within a level are independent of each other.
 
 Wang, "CA-tree: a hierarchical structure for efficient and scalable coassociation-based cluster ensembles", IEEE
 Transactions on Systems, Man, and Cybernetics B 41 (2011) 686-698.
@@ -23,36 +23,36 @@ from gpuens.rows import Rows, as_rows
 
 
 class CATree:
-    """Work on nodes of the CA-tree: far fewer rows than core groups, each standing for similar ones.
+    """Reduce to nodes of the CA-tree: far fewer rows than core groups, each for many similar ones.
 
     Parameters
     ----------
     tau : float in [0, 1]
-        A node is taken if its radius is at most tau·M clusterings and that of its parents is above (eq 15); 0 is core
-        groups. The paper takes .4 with ``gamma=1``, and .2 with ``gamma=0.9``.
+        The cut takes the topmost nodes with a radius of at most tau·M clusterings (eq 15); 0 is core groups. The paper
+        uses .4 with ``gamma=1``, and .2 with ``gamma=0.9``.
     gamma : float in (0, 1]
-        Only the largest nodes are kept, until they hold this share of the objects; each other node descends the tree
-        by Hamming distance and gets the label of the kept node where it ends (§III-D).
+        Keep only the largest nodes that hold this share of the objects; any other node descends the tree by Hamming
+        distance to a kept node and gets its label (§III-D).
     n_des : int or None
-        A radius is estimated from at least so many descendants, where there are so many; None is exact, at a cost
-        quadratic in the rows of a node.
+        Estimate a radius from at least this many descendants, if there are so many; None is exact, at a cost quadratic
+        in the rows of a node.
     order : {"given", "coarse", "fine"}
-        The order in which the clusterings refine the tree: as they are, those of few clusters first, or of many.
+        The order in which the clusterings split the tree: as given, fewest clusters first, or most clusters first.
     counts : {"size", "unit"}
-        What a node counts for: its objects, or 1 as in the paper.
+        The count of a node: its objects, or 1 as in the paper.
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for settings out of range.
+        For settings out of range.
 
     Notes
     -----
-    Measured on the paper's six data sets (100 ensembles each, EAC): counting each node as 1 loses .03 of the accuracy
-    at τ = .4, γ = 1 (.05 and .11 on digits) and nothing at τ = .2, γ = .9. Coarse clusterings first gain .01 at the
-    former, all of it on rings, and nothing at the latter; fine ones first gain at most .01 and take a fifth more nodes.
-    At equal numbers of nodes the orders are within .01 of each other on average. Rings ask for more nodes than digits:
-    look at `Tree.kept_share` before leaving nodes out.
+    Measured on the paper's six data sets (100 ensembles each, EAC): ``counts="unit"`` loses .03 of the accuracy at
+    τ = .4, γ = 1 (.05 and .11 on digits) and nothing at τ = .2, γ = .9. ``order="coarse"`` gains .01 at the former,
+    only on rings, and nothing at the latter; "fine" gains at most .01 and takes a fifth more nodes. At equal numbers of
+    nodes the orders differ by less than .01 on average. Rings need more nodes than digits: see `Tree.kept_share` before
+    dropping nodes.
 
     Examples
     --------
@@ -81,11 +81,11 @@ class CATree:
         self.counts = checks.check_choice(counts, "counts", ("size", "unit"))
 
     def grow(self, labels: Any) -> "Tree":
-        """Return the whole tree of ``labels`` (Rows, or what Ensemble takes), measured; cutting it is cheap."""
+        """Return the whole tree of ``labels`` (Rows, or what Ensemble takes), with radii; cutting it is cheap."""
         return grow(as_rows(labels), self.n_des, self.order)
 
     def reduce(self, labels: Any) -> Reduction:
-        """Return the representatives of the nodes kept, what they count for, and where each object belongs."""
+        """Return the representatives of the kept nodes with their counts, and the row of each object."""
         return self.grow(labels).reduce(self.tau, self.gamma, counts=self.counts)
 
     def __repr__(self) -> str:
@@ -96,27 +96,27 @@ class CATree:
 
 
 class Tree:
-    """A measured CA-tree, for cutting and for looking at.
+    """A CA-tree with the radii of its nodes, to cut and to inspect.
 
-    Nodes 0 … G - 1 are the leaves, one a distinct label row, in the lexicographic order of the rows; inner nodes
-    follow, the deepest first, so that children come before their parents and the root is the last.
+    Nodes 0 … G - 1 are the leaves, one per distinct label row, in the lexicographic order of the rows. Inner nodes
+    follow, deepest first, so that children come before their parents and the root is last.
 
     Attributes
     ----------
     parents : ndarray (n_nodes,), int64
         -1 for the root.
     splits : ndarray (n_nodes,), int64
-        In how many clusterings, from the first, the rows of a node agree: the next one splits it. M for leaves.
+        The number of clusterings, from the first, in which the rows of a node agree; the next splits it. M for leaves.
     first, last : ndarray (n_nodes,), int64
         The leaves below a node.
     counts : ndarray (n_nodes,), int64
-        The objects of a node.
+        The number of objects of a node.
     radii : ndarray (n_nodes,), int64
         D'_r: no row of the node differs from its representative in more clusterings.
     representatives : ndarray (n_nodes,), int64
         The leaf whose row represents a node.
     clusterings : ndarray (M,), int64
-        The clusterings in the order in which they refine the tree.
+        The clusterings in the order in which they split the tree.
     """
 
     def __init__(
@@ -145,14 +145,14 @@ class Tree:
     def cut(self, tau: float) -> np.ndarray:
         """Return the topmost nodes of radius tau·M at most, in the order of their leaves (eq 15).
 
-        An estimated radius can be larger than the parent's; nodes below one that is taken are not.
+        Estimated radii can exceed the parent's; descendants of a taken node are never taken.
         """
         limit = checks.check_between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
         taken = np.flatnonzero(_topmost(self.parents, self.radii <= limit))
         return taken[np.argsort(self.first[taken])]
 
     def kept(self, tau: float, gamma: float = 1.0) -> np.ndarray:
-        """Return the largest nodes of a cut, as many as hold a share of the objects, in the order of their leaves."""
+        """Return a cut's largest nodes, which hold a share ``gamma`` of the objects, in the order of their leaves."""
         return self._largest(self.cut(tau), gamma)
 
     def _largest(self, nodes: np.ndarray, gamma: float) -> np.ndarray:
@@ -163,16 +163,16 @@ class Tree:
         return nodes[np.sort(largest[:n_kept])]
 
     def kept_share(self, tau: float, gamma: float = 0.9) -> float:
-        """Return N_Z(τ) / N*_Z(τ): how many nodes of a cut are needed for a share ``gamma`` of the objects.
+        """Return N_Z(τ) / N*_Z(τ): the share of a cut's nodes that hold a share ``gamma`` of the objects.
 
-        The paper reads it as the shape of the clusters: compact ones leave small nodes between them, which are left
-        out (.19 and .27 on digits), elongated ones do not (.56 and .67 on rings). Over all τ its minimum counts.
+        The paper reads the shape of the clusters from its minimum over τ: it is small for compact clusters, between
+        which are many small nodes to drop (.19 and .27 on digits), and large for elongated ones (.56 and .67 on rings).
         """
         nodes = self.cut(tau)
         return len(self._largest(nodes, gamma)) / len(nodes)
 
     def reduce(self, tau: float, gamma: float = 1.0, *, counts: str = "size") -> Reduction:
-        """Return the representatives of the nodes kept as rows, in the lexicographic order of the ensemble's rows."""
+        """Return the representatives of the kept nodes as rows, in the lexicographic order of the ensemble's rows."""
         checks.check_choice(counts, "counts", ("size", "unit"))
         nodes = self.cut(tau)
         kept = self._largest(nodes, gamma)
@@ -199,7 +199,7 @@ class Tree:
         )
 
     def _ends(self, nodes: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Return the kept node where each of some other nodes ends on its way down from the root."""
+        """Return for each node the kept node at the end of its way down from the root."""
         marks = np.zeros(len(self), dtype=np.uint8)
         marks[kept] = 2
         _mark_ancestors(self.parents, marks)
@@ -210,7 +210,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class NodesOfTree(Reduction):
-    """The nodes that a cut keeps; ``cut_tree`` is the tree, τ and γ, for `gpuens.plotting.ca_tree` to look at."""
+    """The kept nodes of a cut; ``cut_tree`` is (tree, τ, γ), for `gpuens.plotting.ca_tree`."""
 
     cut_tree: tuple[Tree, float, float] | None = None
 
@@ -238,7 +238,7 @@ def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
 
 
 class _Shape:
-    """Nodes, parents and children, from the prefixes that neighbouring rows have in common."""
+    """Nodes, parents and children, from the common prefixes of adjacent rows."""
 
     def __init__(self, prefixes: np.ndarray, n_clusterings: int) -> None:
         n_leaves = len(prefixes)
@@ -296,7 +296,7 @@ def _inner_nodes(prefixes):
 
 @njit(cache=True)
 def _topmost(parents, within):
-    """Return which nodes are within a limit while none of their ancestors is."""
+    """Return the mask of the nodes within a limit that have no ancestor within it."""
     taken = np.zeros(len(parents), dtype=np.bool_)
     covered = np.zeros(len(parents), dtype=np.bool_)  # by the node or one above it
     for z in range(len(parents) - 1, -1, -1):
@@ -358,9 +358,10 @@ def descend(
     marks: np.ndarray,
     nodes: np.ndarray,
 ) -> np.ndarray:
-    """Return the node marked 2 where each of some nodes ends on its way from the root, always to the nearest child.
+    """Return for each of some nodes the node of mark 2 that it reaches from the root, going to the nearest child.
 
-    Marks are 0, which no way leads to, 1 for what has a 2 below it, and 2. Of equally near children the first is taken.
+    Marks are 2 for ends, 1 for ancestors of ends, and 0 for nodes never visited. Of equally near children the first is
+    taken.
     """
     ends = np.empty(len(nodes), dtype=np.int64)
     devices.over_ranges(

@@ -1,8 +1,8 @@
-"""Core groups: objects with the same label row are interchangeable, so the distinct rows with their counts suffice.
+"""Core groups: objects with the same label row are interchangeable, so distinct rows with counts suffice.
 
-Rows are packed, as digits of a mixed-radix number, into as few 64-bit words as hold them, and the words are sorted.
-Groups come out in the lexicographic order of their rows (a missing label after every label), so that neither the
-order of the objects nor the device can change how groups are numbered, nor any tie that is decided by their numbers.
+Rows are packed as digits of a mixed-radix number into as few 64-bit words as possible, and the words are sorted. Groups
+are numbered in the lexicographic order of their rows (missing labels last), so that neither the order of the objects
+nor the device changes the numbering, or a tie that it decides.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ class CoreGroups:
     """
 
     def reduce(self, labels: Any) -> Reduction:
-        """Return the distinct rows in lexicographic order, their counts, and the one of each row of ``labels``.
+        """Return the distinct rows in lexicographic order, their counts, and the group of each row of ``labels``.
 
         ``labels``: Rows, or anything that Ensemble takes.
         """
@@ -36,7 +36,7 @@ class CoreGroups:
 
 
 def core_groups(rows: Rows) -> Reduction:
-    """Return the core groups of rows: O(N M) to pack, O(N log N) a word to sort."""
+    """Return the core groups of rows: O(N M) to pack, O(N log N) per word to sort."""
     xp, n_rows = rows.xp, len(rows)
     words = pack_rows(rows.codes, np.diff(rows.offsets) + 1, device=rows.device)
     order = xp.lexsort(words[::-1])
@@ -58,9 +58,9 @@ def core_groups(rows: Rows) -> Reduction:
 
 @kernels.primitive
 def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
-    """Return (n_words, N) uint64: rows compare as their words do, the first word first.
+    """Return the words (n_words, N), uint64, of rows: they sort like the rows, the first word first.
 
-    Column m contributes a digit 0 … radices[m] - 1, the last of which stands for "missing".
+    Column m is a digit 0 … radices[m] - 1, of which the last stands for "missing".
     """
     missing = np.iinfo(codes.dtype).max
     word_of = _words_of(radices)

@@ -1,4 +1,4 @@
-"""The similarities of the field, as cluster-level matrices S: objects are as similar as B S Bᵀ says."""
+"""The similarities of the field as matrices S of clusters: the similarity of objects is B S Bᵀ / M."""
 
 from gpuens.contingency import entropy
 from gpuens.similarity.base import Measure, Similarity

@@ -1,9 +1,9 @@
-"""What a similarity of objects is: S, one number for two clusters, or numbers of pairs of rows that no S has.
+"""Similarities of objects: most follow from a matrix S of clusters, some are defined on pairs of rows only.
 
-Objects are as similar as B S Bᵀ / M says, B (N, N_c) being the incidence of objects and clusters, and S (N_c, N_c) what
-it is worth to be in two clusters. A diagonal S counts shared clusters, blocks compare the clusters of one clustering,
-a full S all of them: `Diagonal`, `Blocks` and `Full` hold no more than that, and give products and tiles. All that
-partitioners ask for follows from those two; B S Bᵀ is never built.
+The similarity of objects is B S Bᵀ / M, where B (N, N_c) is the incidence of objects and clusters and S (N_c, N_c) is
+the similarity of clusters. A diagonal S counts shared clusters, blocks compare the clusters of one clustering, a full
+S all clusters: `Diagonal`, `Blocks` and `Full` store just that and compute products and tiles, from which everything
+follows that partitioners need. B S Bᵀ is never built.
 """
 
 import math
@@ -24,10 +24,10 @@ Sums = Callable[[Rows], np.ndarray]
 
 
 class Measure:
-    """How similarity is learned of rows; called with them, it returns a `Similarity`.
+    """A way to compute similarity: called with rows, it returns their `Similarity`.
 
-    A subclass is a frozen dataclass of its parameters, which it checks when it is made, and says beforehand what the
-    similarity will be, so that pairs with a partitioner that cannot be are refused before any work.
+    A subclass is a frozen dataclass that checks its parameters on construction. Its attributes describe the similarity
+    beforehand, so that a partitioner that cannot take it is refused before any work.
 
     Attributes
     ----------
@@ -50,24 +50,24 @@ class Measure:
 
 
 class Features(NamedTuple):
-    """Features of the objects, and the labels of the same objects, all of them whatever the rows are."""
+    """Features and labels of all objects, independent of any reduction."""
 
     values: Any  # (N, D)
     ensemble: Ensemble
-    n_clusters: int | None  # that are wanted
+    n_clusters: int | None  # as the caller asked
 
 
 class Similarity:
-    """Similarity of any two rows of a numbering.
+    """Similarity of any two label rows in one numbering of clusters.
 
     Attributes
     ----------
     kind : {"diagonal", "blocks", "full", "pairs"}
-        What it is held as, by which partitioners tell whether they can take it.
+        How it is stored; partitioners list the kinds that they take.
     scale : float
-        By how much `sums` are too large; it is the same for all.
+        `sums` are this many times too large, the same for all rows.
     found : dict
-        What was learned on the way, by the name of an estimator's attribute without its underscore.
+        Results for the estimator, by the name of its attribute without the final underscore.
     """
 
     kind: ClassVar[str]
@@ -76,15 +76,15 @@ class Similarity:
     whole = False  # whether similarities are whole numbers of 1 / scale
 
     def most(self) -> float:
-        """Return what no two objects are more similar than."""
+        """Return an upper bound on the similarity of two objects."""
         raise NotImplementedError
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        """Return how similar two objects with rows start … stop - 1 and first … are, float64, host."""
+        """Return the similarity of objects with rows start … stop - 1 to those with rows first …, float64, host."""
         raise NotImplementedError
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        """Return how similar each row is to another object with the same row (G,), host."""
+        """Return the similarity of two different objects that share a row, for each row (G,), host."""
         raise NotImplementedError
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
@@ -92,14 +92,14 @@ class Similarity:
         raise NotImplementedError
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a function from any rows to ``scale`` times their summed similarity to each of some clusters (G, k).
+        """Return a function that maps rows to ``scale`` times their summed similarity to each cluster (G, k).
 
-        ``labels`` (G,) are those of the ``rows`` that the clusters consist of. The function can be pickled.
+        The clusters are given by the ``labels`` (G,) of ``rows``. The function can be pickled.
         """
         raise NotImplementedError
 
     def pair_sums(self, rows: Rows) -> Callable[[int, int], np.ndarray]:
-        """Return a function (start, stop) → sums of similarities over the objects of rows start … stop - 1 and all."""
+        """Return a function (start, stop) → similarities of rows start … stop - 1 to all, summed over their objects."""
         counts = rows.counts
 
         def of(start: int, stop: int) -> np.ndarray:
@@ -110,14 +110,14 @@ class Similarity:
 
         return of
 
-    def let_go(self) -> None:
-        """Let go of what only a partitioner needed."""
+    def free_memory(self) -> None:
+        """Free what only a partitioner needs."""
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return a function (start, stop) → summed similarity of rows start … stop - 1 and start …, int64, and a unit.
+        """Return a function (start, stop) → summed similarity of rows start … stop - 1 to start …, int64, and its unit.
 
-        The sums are multiples of the unit, so small that they have some 50 binary places, or whole numbers of 1 /
-        `scale` where that is what similarities are; all of them together are below 2⁶².
+        Sums are multiples of the unit: fine enough for some 50 binary places, or 1 / `scale` if similarities are whole
+        multiples of that. The total of all sums is below 2⁶².
         """
         counts = rows.counts
         room = math.ceil(math.log2(max(self.most() * self.scale, 1e-300)) + 2 * math.log2(rows.n_objects)) - 61
@@ -139,12 +139,12 @@ class Similarity:
 
 
 class ClusterSimilarity(Similarity):
-    """S. A subclass gives `diagonal`, `times` and `across`; the rest follows.
+    """A similarity that a matrix S of clusters defines. A subclass gives `diagonal`, `times` and `across`.
 
     Attributes
     ----------
     offsets : ndarray (M + 1,), int64
-        How the clusters are numbered.
+        The first cluster of each clustering.
     """
 
     offsets: np.ndarray
@@ -164,7 +164,7 @@ class ClusterSimilarity(Similarity):
         return found
 
     def across(self, rows: Rows, cols: Rows) -> Any:
-        """Return the similarities (R, C) of two objects with such rows, float64, where the device works."""
+        """Return the similarities (R, C) of objects with ``rows`` to those with ``cols``, float64, on the device."""
         raise NotImplementedError
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
@@ -190,15 +190,16 @@ class ClusterSimilarity(Similarity):
         return devices.to_host(sums) / self.n_clusterings
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a look-up of S H, where H[c, t] of the members of t are in cluster c: no member is visited."""
+        """Return a look-up of S H, where H[c, t] counts the members of t in cluster c: no member is visited."""
         given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
         held = label_histograms(*given, int(labels.max()) + 1, device=rows.device)
         return LookedUp(self.times(devices.to_host(held).astype(np.float64)))
 
     def mean(self, rows: Rows) -> float:
-        """Return the mean similarity of two different objects, 0 if there is but one.
+        """Return the mean similarity of two different objects, 0 for a single object.
 
-        Closed form: nᵀ S n, with n the sizes of the clusters, counts every ordered pair and the objects themselves.
+        Closed form: nᵀ S n, with n the sizes of the clusters, sums over all ordered pairs, each object with itself
+        included.
         """
         n_objects = rows.n_objects
         if n_objects < 2:
@@ -208,12 +209,12 @@ class ClusterSimilarity(Similarity):
         return total / self.n_clusterings / n_objects / (n_objects - 1)
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        """Return p_cᵀ S p_d / M, p_c being the shares of cluster c in all clusters: no pair of objects is visited."""
+        """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters: no pair of objects is visited."""
         _all_clusters_fit(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
-        """Return what `between_clusters` does, of dense cluster intersections counted before."""
+        """Return the result of `between_clusters` from dense cluster intersections."""
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
         similarities: np.ndarray = self.transposed_times(shares) @ shares.T
         similarities /= self.n_clusterings
@@ -224,7 +225,7 @@ class ClusterSimilarity(Similarity):
         return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
 
     def operator(self, rows: Rows) -> Any:
-        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G): a product is a look-up a label and back."""
+        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G) of cost O(G M) a product, beside that with S."""
         from scipy.sparse.linalg import LinearOperator
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -238,7 +239,7 @@ class ClusterSimilarity(Similarity):
 
 @dataclass(frozen=True)
 class LookedUp:
-    """A function from rows to the sums (G, k) of a table's rows (N_c, k), one a label."""
+    """A function that maps rows to sums (G, k) over their labels of the rows of a table (N_c, k)."""
 
     table: np.ndarray
 
@@ -293,7 +294,7 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
 
 
 def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
-    """Return what the clustering of each cluster counts for (N_c,), 1 on average over the clusterings."""
+    """Return the weight of each cluster's clustering (N_c,), scaled to a mean of 1 over the clusterings."""
     of_clusterings = checks.check_weights(weights, rows.n_clusterings)
     assert of_clusterings is not None
     scaled = of_clusterings / of_clusterings.mean()

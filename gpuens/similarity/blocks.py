@@ -1,4 +1,4 @@
-"""S = blockdiag(S_1 … S_M): objects are as similar as their clusters are, clustering by clustering."""
+"""S = blockdiag(S_1 … S_M): the similarity of objects sums that of their clusters, clustering by clustering."""
 
 from typing import Any, NamedTuple
 
@@ -13,9 +13,9 @@ from gpuens.similarity.base import ClusterSimilarity
 
 
 class Blocks(ClusterSimilarity):
-    """S from matrices (k_m, k_m), one a clustering, symmetric.
+    """S from one symmetric matrix (k_m, k_m) per clustering.
 
-    They are in one array: block m is ``values[starts[m] : starts[m + 1]]``, row after row.
+    They share one array: block m is ``values[starts[m] : starts[m + 1]]``, row after row.
     """
 
     kind = "blocks"
@@ -53,7 +53,7 @@ class Blocks(ClusterSimilarity):
         return coupled_tile(rows.codes, cols.codes, self.offsets, self.on(rows.device), device=rows.device)
 
     def on(self, device: str) -> "OnDevice":
-        """Return the blocks where a device works."""
+        """Return the blocks in the memory of a device."""
         if device == "cpu":
             return OnDevice(self.starts, self.values)
         xp = devices.namespace(device)
@@ -99,7 +99,7 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, *, device:
 
 @njit(cache=True, nogil=True)
 def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
-    """Add to a tile of zeros what `coupled_tile` returns; columns of ``col_codes`` are contiguous."""
+    """Fill a tile of zeros with the result of `coupled_tile`; columns of ``col_codes`` are contiguous."""
     n_clusterings = row_codes.shape[1]
     missing = row_codes.dtype.type(-1)
     for i in range(tile.shape[0]):

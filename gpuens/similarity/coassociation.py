@@ -25,7 +25,7 @@ class Coassociation(Measure):
     Parameters
     ----------
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
 
     Examples
     --------
@@ -47,14 +47,15 @@ class Coassociation(Measure):
 
 @dataclass(frozen=True, eq=False)
 class LWCA(Measure):
-    """Locally weighted co-association: each shared cluster counts by its ECI, S = diag(ECI) / M (eq 15).
+    """Locally weighted co-association: shared clusters weighted by ECI, S = diag(ECI) / M (eq 15).
 
     Parameters
     ----------
     theta : float > 0
-        How mildly a cluster's uncertainty is punished; the paper recommends [0.2, 1] and uses 0.4.
+        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
+        uses 0.4.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for, scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
 
     Examples
     --------
@@ -85,9 +86,9 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     theta : float > 0
-        How mildly uncertainty is punished; the paper recommends [0.2, 1].
+        Temperature: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1.
     weights : array (n_objects,), optional
-        What each object counts for.
+        Weights of the objects.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
@@ -98,7 +99,7 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     Warns
     -----
     UserWarning
-        Where a tiny theta gives less than 1e-100, so that clusters of unlike uncertainty count alike.
+        If a tiny theta gives less than 1e-100, so that clusters of different uncertainty weigh the same.
 
     Examples
     --------
@@ -112,14 +113,14 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
-    """Return ECI for entropies already computed, floored so that tiny θ cannot make S vanish; warn where it shows."""
+    """Return ECI from entropies, at least 1e-100 so that a tiny θ cannot make S vanish; warn if that happens."""
     theta = checks.check_real(theta, "theta", above=0.0)
-    with np.errstate(over="ignore"):  # infinitely punished: the floor
+    with np.errstate(over="ignore"):  # becomes the smallest ECI
         found = np.exp(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
         checks.warn(
-            f"theta={theta} is so small that {n_alike} of {len(h)} clusters weigh {LEAST_ECI} each, the least that ECI "
-            "can be, and count alike; the paper recommends a theta from 0.2 to 1."
+            f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {LEAST_ECI}, and so "
+            "the same weight; the paper recommends a theta from 0.2 to 1."
         )
     return np.maximum(found, LEAST_ECI)
 
@@ -131,12 +132,12 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
-        Which block; None is all objects. The whole N × N matrix is for small N.
+        The block; None is all objects. The whole N × N matrix is for small N.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    array (n_rows, n_cols), float64, where the labels came from
+    array (n_rows, n_cols), float64, in the memory of the labels
         A missing label matches nothing, and the denominator stays M.
 
     Raises
@@ -154,7 +155,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
-    """Return the locally weighted co-association (eq 15), each shared cluster counting by its ECI, as a dense block.
+    """Return the locally weighted co-association (eq 15), shared clusters weighted by ECI, as a dense block.
 
     Parameters, returns and errors are those of `coassociation`; ``theta`` is that of `eci`.
 

@@ -1,7 +1,8 @@
-"""Coupled similarities: of clusters within each clustering (CCSC), and of objects through their clusters (IaOSO).
+"""Coupled similarities: CCSC of clusters within each clustering, and IaOSO of objects through their clusters.
 
-With M_j the coupled similarities of the clusters of clustering j, objects are as similar as B S Bᵀ says for
-S = blockdiag(M_1 … M_M) / M. All follows from cluster intersections, one clustering against the others at a time.
+With CCSC_j the coupled similarities of the clusters of clustering j, IaOSO is B S Bᵀ for
+S = blockdiag(CCSC_1 … CCSC_M) / M. All of it follows from cluster intersections, one clustering against the others at a
+time.
 
 Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
 Knowledge Discovery from Data 12 (2018).
@@ -22,7 +23,7 @@ from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
 
-SHARE_OF_BUDGET = 0.25  # that the intersections of all clusters may take
+SHARE_OF_BUDGET = 0.25  # of the memory budget, for the intersections of all clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Coupled(Measure):
     Parameters
     ----------
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
 
     Examples
     --------
@@ -65,19 +66,19 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for when the clusters of others are compared; equal if not given. They are
-        scaled to sum to 1 over the clusterings k ≠ j.
+        λ: the weight of each clustering where clusters of other clusterings are compared; equal by default. For
+        clustering j they are scaled to sum to 1 over k ≠ j.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
     list of M ndarrays (k_m, k_m), float64, symmetric, in host memory
-        0 in rows and columns of clusters without objects. A cluster is not always the most similar to itself.
+        0 in rows and columns of clusters without objects. A cluster need not be most similar to itself.
 
     Raises
     ------
     ValueError
-        For a single clustering, and for weights that are not M numbers from 0 on, at least two of them positive.
+        For a single clustering, and for weights that are not M numbers ≥ 0, at least two of them positive.
 
     Examples
     --------
@@ -91,8 +92,8 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 def coupling(rows: Rows, weights: Any) -> Blocks:
     """Return the CCSC of all clusterings as blocks.
 
-    Where N_c × N_c is more than a quarter of the memory budget, each clustering is counted against all others on its
-    own, which takes twice as long.
+    If N_c × N_c exceeds a quarter of the memory budget, each clustering is intersected with all others separately,
+    which takes twice as long.
     """
     shares_of = _coupling_fits(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
@@ -118,7 +119,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 def coupling_of(
     shared: contingency.Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu"
 ) -> Blocks:
-    """Return what `coupling` does, of cluster intersections counted before and the λ of the clusterings."""
+    """Return the result of `coupling` from cluster intersections and the λ of the clusterings."""
     sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
@@ -136,7 +137,7 @@ def _coupled(
     shares_of: np.ndarray,
     relative: Callable[[np.ndarray, np.ndarray, np.ndarray], Any],
 ) -> np.ndarray:
-    """Return the CCSC (k_j, k_j) of clustering j from the objects that its clusters share with all, (N_c, k_j)."""
+    """Return the CCSC (k_j, k_j) of clustering j from its intersections (N_c, k_j) with all clusters."""
     own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
     spread = np.ascontiguousarray(table / np.maximum(own, 1))
     others = shares_of.copy()
@@ -149,7 +150,7 @@ def _coupled(
 
 
 def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
-    """Return λ, one finite weight from 0 on a clustering (float64, ones if not given), two of them positive."""
+    """Return λ (M,), float64, ones by default; refuse weights that are not finite and ≥ 0, two of them positive."""
     if n_clusterings < 2:
         raise ValueError(
             "labels hold a single base clustering (1 feature(s)), and coupled similarities compare the clusters of at "
@@ -157,7 +158,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
         )
     if values is None:
         return np.ones(n_clusterings)
-    must = f"weights must be {n_clusterings} numbers, one a clustering"
+    must = f"weights must be {n_clusterings} numbers, one per clustering"
     array = checks.host_array(values, must)
     if array.shape != (n_clusterings,) or array.dtype.kind not in "iuf":
         raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
@@ -169,7 +170,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
 
 
 def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
-    """Return λ, or refuse it, or clusterings whose coupling does not fit."""
+    """Return the checked λ; refuse clusterings whose coupling does not fit in memory."""
     shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)
     checks.check_memory(
@@ -185,8 +186,8 @@ def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
 def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return Σ_m weights[m] Σ_{u in m} min(spread[u, v], spread[u, v']) for all v, v' (k, k).
 
-    ``spread`` (N_c, k) holds P(u|v); clusterings of weight 0 are passed over. Sums run over the clusters u of each
-    clustering in their order, and then over the clusterings.
+    ``spread`` (N_c, k) holds P(u|v); clusterings of weight 0 are skipped. Sums run over the clusters u of each
+    clustering in order, then over the clusterings.
     """
     return _relative(spread, offsets, weights, devices.over_ranges)
 
@@ -194,7 +195,7 @@ def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.n
 def _relative(
     spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable | None = None
 ) -> np.ndarray:
-    """Return `relative_similarities`, in threads if given what spreads the work over them."""
+    """Return `relative_similarities`, in threads if given `over_ranges`."""
     k = spread.shape[1]
     similarities = np.zeros((k, k))
     if over_ranges is None:
@@ -242,21 +243,21 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
 
 
 def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: Any = None, device: str = "auto") -> Any:
-    """Return IaOSO, the mean over the clusterings of the CCSC of two objects' clusters (eq 6), as a dense block.
+    """Return IaOSO, the mean CCSC of two objects' clusters over the clusterings (eq 6), as a dense block.
 
     Parameters
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
-        Which block; None is all objects. The whole N × N matrix is for small N.
+        The block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
         λ, see `coupled_clusters`.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    array (n_rows, n_cols), float64, where the labels came from
-        An object whose label is missing is similar to none in that clustering, and the denominator stays M.
+    array (n_rows, n_cols), float64, in the memory of the labels
+        A missing label adds 0, and the denominator stays M.
 
     Raises
     ------
@@ -277,7 +278,7 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
 
 
 def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> Any:
-    """Return IaOSO of all objects as an operator: products with the N × N matrix B S Bᵀ, which is never built.
+    """Return IaOSO of all objects as an operator: products with the N × N matrix, which is never built.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> 
     Returns
     -------
     scipy.sparse.linalg.LinearOperator (n_objects, n_objects), float64, symmetric
-        A product with a vector (host memory) is a look-up per label and back, O(N M + Σ k_m²).
+        A product with a vector (host memory) costs O(N M + Σ k_m²).
 
     Examples
     --------

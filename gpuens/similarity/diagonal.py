@@ -1,4 +1,4 @@
-"""S = diag(w): objects are as similar as the clusters are worth that they share."""
+"""S = diag(w): the similarity of objects is the total weight of the clusters that they share."""
 
 from typing import Any
 

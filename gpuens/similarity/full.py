@@ -1,7 +1,7 @@
-"""S in full: objects are similar through all pairs of their clusters, for any symmetric S.
+"""A full S: the similarity of objects sums over all pairs of their clusters, for any symmetric S.
 
-Nothing N × N or N × N_c is built but for blocks: with V = B S, a look-up a label, entry (i, j) is Σ_m V[i, cluster of j
-in m] / M.
+Only blocks of N × N or N × N_c are built: with V = B S, one look-up per label, entry (i, j) is
+Σ_m V[i, cluster of j in m] / M.
 """
 
 from typing import Any
@@ -57,7 +57,7 @@ class Full(ClusterSimilarity):
         return np.concatenate(found) / self.n_clusterings
 
     def _spread(self, rows: Rows, width: int) -> Any:
-        """Yield slices of rows, with room for ``width`` more numbers a row, and B S of them."""
+        """Yield slices of rows and their B S, sized to leave room for ``width`` more numbers per row."""
         step = max(1, devices.scratch(rows.device) // (16 * (len(self.matrix) + width)))
         for start in range(0, len(rows), step):
             piece = slice(start, start + step)

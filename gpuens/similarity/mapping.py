@@ -1,4 +1,4 @@
-"""Mapping coefficients: how much an object belongs to each cluster, as its reference set has it (ECRMC's P^r).
+"""Mapping coefficients: the weighted share of each cluster in an object's reference set (ECRMC's P^r).
 
 Cao, Chang & Zhao, "A new ensemble clustering algorithm using a reconstructed mapping coefficient", KSII Transactions on
 Internet and Information Systems 14 (2020) 2957-2980.
@@ -21,41 +21,40 @@ from gpuens.similarity.full import Full
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 
-MOST_NEIGHBORS = 50  # that are taken without being asked for
-AT_ONCE = 2**22  # coefficients at most that are worked out together on the CPU
+MOST_NEIGHBORS = 50  # the largest default of n_neighbors
+AT_ONCE = 2**22  # the most coefficients computed together on the CPU
 
 
 def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> Any:
     """Return P^r: the share of each cluster in the reference set of each object, within each clustering (eqs 6-11).
 
-    The reference set of an object is its T nearest others; the nearer, the more one counts: λ_j = 1 - d_j / Σ d.
-    (Eq 10 of the paper sums p_il where it means p_jl.)
+    The reference set of an object is its T nearest other objects, weighted by λ_j = 1 - d_j / Σ d.
+    (In the paper's eq 10 p_il should read p_jl.)
 
     Parameters
     ----------
     ens : Ensemble, or anything that Ensemble takes
     features : array or DataFrame (n_objects, n_features)
-        Features of the objects, as they are: nothing is scaled. Distances are Euclidean.
+        Features of the objects; they are not scaled. Distances are Euclidean.
     n_neighbors : int
-        T, from 1 to n_objects - 1. Of objects equally far the first ones are taken.
+        T, from 1 to n_objects - 1. Of equally distant objects the first ones are taken.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
     scipy.sparse.csr_array (n_objects, n_clusters), float64, in host memory
-        At most T non-zeros for each object and clustering, which sum to 1; none where no reference has a label there.
+        At most T non-zeros per object and clustering, which sum to 1; none if no reference has a label there.
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence, for features that are not those of these objects and T out of range.
+        For features of other objects and for T out of range.
     MemoryError
-        Where the coefficients do not fit the memory budget.
+        If the coefficients do not fit the memory budget.
 
     Notes
     -----
-    A reference that alone counts, and those that all lie on the object itself, weigh 1 each, where eq 6 has 0 / 0 or
-    nothing but 0.
+    For a single reference, or references that all coincide with the object, eq 6 gives 0 or 0 / 0; they weigh 1 each.
 
     References
     ----------
@@ -78,20 +77,21 @@ def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: s
 
 @dataclass(frozen=True, eq=False)
 class Mapping(Measure):
-    """B S Bᵀ / M, S being the rank correlation of clusters in the features' neighbourhoods (eqs 15, 17).
+    """B S Bᵀ / M, where S is the rank correlation of the clusters' mapping coefficients (eqs 15, 17).
 
     Parameters
     ----------
     n_neighbors : int, optional
-        T, the neighbours of an object that have a say, from 1 to n_objects - 1. None: a tenth of the objects in a class
-        of average size, N / (10 k), but at least 2 and at most 50. k is the number of clusters wanted, else the fewest
-        clusters of any base clustering.
+        T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
+        class size, N / (10 k), but at least 2 and at most 50. k is `n_clusters`, or by default the fewest clusters of
+        any base clustering.
     weights : array (n_clusterings,), optional
-        λ: S counts λ_m λ_m' times for clusters of the clusterings m and m', scaled to a mean of 1; equal if not given.
+        λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
+        Equal by default.
 
     Notes
     -----
-    Coefficients and S are those of all objects, whatever the reduction; similarities may be negative.
+    Coefficients and S are computed from all objects, whatever the reduction; similarities may be negative.
     """
 
     n_neighbors: int | None = None
@@ -108,7 +108,7 @@ class Mapping(Measure):
         assert features is not None  # refused before
         ensemble, device = features.ensemble, rows.device
         points = points_of(features.values, ensemble.n_objects, device)
-        n_neighbors = self._how_many(ensemble, features.n_clusters)
+        n_neighbors = self._n_neighbors(ensemble, features.n_clusters)
         mapping = map_objects(ensemble, reference_sets(points, n_neighbors, device=device), device=device)
         similarity = matrix = rank_correlation(mapping, device=device)
         if self.weights is not None:
@@ -117,7 +117,7 @@ class Mapping(Measure):
         found = {"mapping": mapping, "cluster_similarity": similarity, "n_neighbors": n_neighbors}
         return Full(matrix, rows.offsets, **found)
 
-    def _how_many(self, ensemble: Ensemble, n_clusters: int | None) -> int:
+    def _n_neighbors(self, ensemble: Ensemble, n_clusters: int | None) -> int:
         n_objects = ensemble.n_objects
         if self.n_neighbors is not None:
             return _check_n_neighbors(self.n_neighbors, n_objects)
@@ -126,14 +126,14 @@ class Mapping(Measure):
 
 
 def _check_n_neighbors(value: Any, n_objects: int) -> int:
-    """Return the number of neighbours wanted, or refuse more than there are others."""
+    """Return the checked number of neighbours; refuse more than there are other objects."""
     if n_objects < 2:
         raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
     return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
 
 
 def points_of(features: Any, n_objects: int, device: str) -> Any:
-    """Return the features of so many objects as float64 (N, D) where a device works, or refuse them."""
+    """Return the checked features of ``n_objects`` objects as float64 (N, D) on a device."""
     points = as_features(features, device, name="features")
     if hasattr(points, "tocsr"):
         raise TypeError("features are a sparse matrix, but reference sets take dense ones: pass features.toarray().")
@@ -146,20 +146,20 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
     largest = float(abs(points).max()) if points.size else 0.0
     if not math.isfinite(4.0 * points.shape[1] * largest * largest):  # as squared distances may be
         raise ValueError(
-            f"features have a value of size {largest:.3g}, whose square is beyond float64; scale the features, or take "
-            "out what stands for missing."
+            f"features have a value of size {largest:.3g}, whose square overflows float64; scale the features, or "
+            "remove values that stand for missing."
         )
     return points
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
-    """Return `mapping_coefficients` from what `reference_sets` gave; T = 0 maps nothing."""
+    """Return `mapping_coefficients` from the result of `reference_sets`; all zeros for T = 0."""
     from scipy.sparse import csr_array
 
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
     if n_neighbors == 0:
         return csr_array(shape)
-    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # coefficients of an object in each clustering at most
+    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # most coefficients of an object in each clustering
     room_each = int(room.sum())
     step = devices.scratch(device) // 32
     step = min(AT_ONCE, step // 2) if device == "cpu" else step
@@ -175,7 +175,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
             clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
             found.append(_without_gaps(clusters, values, counts, room, device))
             n_found += len(found[-1][0])
-            # as many for the other objects as for those so far, twice while the parts become one
+            # extrapolated to all objects, and twice for the time that the parts are joined
             checks.check_memory(
                 24 * n_found * ens.n_objects // stop,
                 budget,
@@ -188,7 +188,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
 
 
 def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple:
-    """Return the clusters and coefficients in use, one object after the other, and how many each has (host)."""
+    """Return the clusters and coefficients in use, object by object, and the number of each object (host)."""
     xp = devices.namespace(device)
     clustering = np.repeat(np.arange(len(room)), room)
     place = np.arange(len(clustering)) - (np.cumsum(room) - room)[clustering]
@@ -202,9 +202,9 @@ def coefficients(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
 
-    Clustering m has min(T, k_m) places side by side: ``clusters`` int32 and ``values`` float64 (R, places), of which
-    the first ``counts`` (R, M) int32 are in use, clusters ascending, and the others 0. Sums run over the references,
-    nearest first, and those of eq 11 over the clusters.
+    Clustering m has min(T, k_m) adjacent places in ``clusters`` (R, places), int32, and ``values`` (R, places), float64.
+    The first ``counts`` (R, M), int32, are in use, in ascending order of clusters; the others are 0. Sums run over the
+    references, nearest first; those of eq 11 over the clusters.
     """
     firsts, shape = _places(offsets, *ids.shape)
     clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)

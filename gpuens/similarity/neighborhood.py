@@ -1,11 +1,11 @@
-"""Neighbourhoods of objects, and their overlaps: CCOSO, the share of all objects that neighbour both of two (eq 10).
+"""Common neighbours of objects: CCOSO, the share of all objects that are neighbours of both (eq 10).
 
-Objects x and y are θ-neighbours if IaOSO(x, y) ≥ θ; no object is its own neighbour. Neighbourhoods are rows of bits,
-made a piece of rows at a time, so that nothing of N × N floats is held: overlaps are AND and popcount, and the
-neighbours that an object has in each cluster are counted from the bits.
+Objects x and y are θ-neighbours if IaOSO(x, y) ≥ θ; no object is its own neighbour. Neighbourhoods are stored as bits
+and computed in pieces of rows, so that no N × N matrix of floats is held: common neighbours are AND and popcount, and
+the neighbours of an object in each cluster are counted from the bits.
 
-Rows may stand for several objects each. With n_q objects in row q and A = [IaOSO ≥ θ], diagonal included, two different
-objects of rows g and h have Σ_q n_q A_gq A_hq - A_gh (A_gg + A_hh) common neighbours: all less the two themselves.
+A row may stand for several objects. With n_q objects in row q and A = [IaOSO ≥ θ], diagonal included, two different
+objects of rows g and h have Σ_q n_q A_gq A_hq - A_gh (A_gg + A_hh) common neighbours: all except the two themselves.
 
 Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
 Knowledge Discovery from Data 12 (2018), §4.2.
@@ -31,14 +31,14 @@ WORD = 64
 
 @dataclass(frozen=True, eq=False)
 class CommonNeighbors(Measure):
-    """CCOSO: the share of all objects that are neighbours of both of two, by their coupled similarity (eq 10).
+    """CCOSO: the share of all objects that are neighbours of both objects (eq 10).
 
     Parameters
     ----------
     threshold : float in [0, 1], optional
-        From which coupled similarity (IaOSO) on two objects are neighbours; None is the mean over all pairs.
+        Two objects are neighbours if their coupled similarity IaOSO is at least this; None is its mean over all pairs.
     weights : array (n_clusterings,), optional
-        λ: what each clustering counts for in the coupling; equal if not given.
+        λ: the weight of each clustering in the coupling; equal by default.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class CommonNeighbors(Measure):
 
 
 class Neighborhoods(Similarity):
-    """The θ-neighbourhoods of weighted rows, and the similarity that they make: CCOSO.
+    """The θ-neighbourhoods of rows with counts, and their similarity CCOSO.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ class Neighborhoods(Similarity):
     blocks : Blocks
         The coupled similarities of the clusters.
     threshold : float, optional
-        From which similarity on two objects are neighbours; None is the mean over all pairs of objects, a hair lower,
-        so that a mean of equal numbers is not above them.
+        The smallest similarity of neighbours; None is the mean over all pairs of objects times 1 - 1e-12, so that
+        rounding cannot lift the mean of equal numbers above them.
 
     Attributes
     ----------
     threshold : float
     own : ndarray (G,), bool
-        Whether two objects of the same row are neighbours: it is not certain, as similarity is not highest there.
+        Whether two objects of the same row are neighbours: they need not be, equal rows are not the most similar.
     sizes : ndarray (N_c,), int64
         Objects in each cluster.
     """
@@ -105,8 +105,8 @@ class Neighborhoods(Similarity):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_all": None}
 
-    def let_go(self) -> None:
-        self._all = None  # G² bits, which are soon made again
+    def free_memory(self) -> None:
+        self._all = None  # G² bits, cheap to compute again
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         common = self.common_in(start, stop, first).astype(np.float64)
@@ -123,13 +123,13 @@ class Neighborhoods(Similarity):
         return 1.0
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return sums of common neighbours, exact up to two million objects, whose links int64 can add up; the unit."""
+        """Return sums of common neighbours and their unit; up to two million objects they are exact in int64."""
         counts = self.counts
         unit = 2.0 ** max(0, math.ceil(3 * math.log2(self.n_objects) - 1) - 62)
 
         def of(start: int, stop: int) -> np.ndarray:
             common = self.common_in(start, stop, start)
-            np.fill_diagonal(common, 0)  # which is nothing where a row has one object, and of no use
+            np.fill_diagonal(common, 0)  # links within a row are not used
             if unit > 1:
                 return np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
             common *= counts[start:stop, None]
@@ -139,7 +139,7 @@ class Neighborhoods(Similarity):
         return of, unit
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        """Return how similar two objects with the same row are: their neighbours, less the two themselves."""
+        """Return the similarity of two objects with the same row: their neighbours, without the two themselves."""
         of_rows = np.zeros((len(self.counts), 1), dtype=np.int64)
         of_rows[:, 0] = self.counts
         sums = [devices.to_host(self._sum_over(bits, of_rows))[:, 0] for _, bits in self.pieces()]
@@ -148,8 +148,8 @@ class Neighborhoods(Similarity):
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
 
-        With G[z, c] the neighbours of object z in cluster c it is (Gᵀ G)[c, d] / (N n_c n_d), so that no pair of
-        objects is visited; G is held a piece of rows at a time. The products are exact below 2⁵³.
+        With G[z, c] the number of neighbours of object z in cluster c, it is (Gᵀ G)[c, d] / (N n_c n_d): no pair of
+        objects is visited, and G is computed in pieces of rows. The products are exact below 2⁵³.
         """
         n_clusters = int(self.offsets[-1])
         checks.check_memory(
@@ -167,10 +167,10 @@ class Neighborhoods(Similarity):
         return devices.to_host(total) / np.maximum(products, 1)
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a function of any rows, whose neighbours are those among ``rows``.
+        """Return a function that maps rows to sums; neighbours are counted among ``rows``.
 
-        A member y and an object share those neighbours z of y that are the object's too, so the sum runs over the
-        object's neighbours z and the number of members that each neighbours.
+        The common neighbours of an object and all members of a cluster are summed over the object's neighbours z: each
+        adds the number of members that have z as a neighbour.
         """
         k = int(labels.max()) + 1
         codes = rows.xp.asarray(labels.astype(np.uint32))[:, None]
@@ -181,13 +181,13 @@ class Neighborhoods(Similarity):
         return _CommonSums(self, members)
 
     def bits(self, codes: Any) -> Any:
-        """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, with the rows themselves in."""
+        """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, own row included."""
         return neighborhood_bits(codes, self._columns, self.offsets, self._blocks, self.threshold, device=self.device)
 
     def pieces(self, codes: Any = None, bytes_each: int = 0) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield the numbers of a piece of label rows (R, M), the ensemble's own if not given, and their bits.
+        """Yield the indices and bits of label rows (R, M), by default the ensemble's own, in pieces.
 
-        ``bytes_each``: what the caller will hold for each row of a piece, beside the bits.
+        ``bytes_each``: the bytes that the caller holds for each row of a piece, in addition to the bits.
         """
         codes = self._codes if codes is None else codes
         room = devices.scratch(self.device) // (16 * len(self._words) + bytes_each + 64)
@@ -197,7 +197,7 @@ class Neighborhoods(Similarity):
             yield np.arange(start, start + len(some)), self.bits(some)
 
     def all_bits(self) -> tuple[Any, Any]:
-        """Return the bits of all rows, and their planes: G² / 8 bytes and, where rows count alike, as much again."""
+        """Return the bits of all rows and their planes: G² / 8 bytes, twice that if all counts are equal, else more."""
         if self._all is None:
             checks.check_memory(
                 8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
@@ -210,7 +210,7 @@ class Neighborhoods(Similarity):
         return self._all
 
     def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
-        """Return how many common neighbours two objects of rows × cols have, int64 (R, C), host."""
+        """Return the number of common neighbours of objects of rows × cols, int64 (R, C), host."""
         xp = devices.namespace(self.device)
         found = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
         place = self._place[cols]
@@ -219,19 +219,19 @@ class Neighborhoods(Similarity):
         found -= near & xp.asarray(self.own[rows])[:, None]
         found -= near & xp.asarray(self.own[cols])
         common = devices.to_host(found)
-        # of an object and itself: taken away twice, and it is only one
+        # an object and itself: subtracted twice above, but it is one object only
         common += (rows[:, None] == cols) & (self.own & (self.counts == 1))[rows][:, None]
         return common
 
     def planes(self, bits: Any) -> Any:
-        """Return bits as planes (R, P): those that count once, those that count twice, four times …"""
+        """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
         xp = devices.namespace(self.device)
         return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy would give columns side by side
 
     def counts_in(self, rows: np.ndarray, bits: Any, codes: Any = None, offsets: Any = None) -> Any:
-        """Return how many neighbours an object of each row has in each cluster, (R, N_c) int64; itself is none of them.
+        """Return the number of neighbours of an object of each row in each cluster, (R, N_c) int64, itself excluded.
 
-        ``codes`` (G, M') and ``offsets``: other clusterings of the rows than the ensemble's own.
+        ``codes`` (G, M') and ``offsets`` replace the ensemble's own clusterings.
         """
         xp = devices.namespace(self.device)
         if codes is None:
@@ -245,14 +245,14 @@ class Neighborhoods(Similarity):
         return found
 
     def _sum_over(self, bits: Any, values: np.ndarray) -> Any:
-        """Return the sum of ``values`` (G, K) int64 over the rows that have a bit, (R, K) int64."""
+        """Return the sum of ``values`` (G, K) int64 over the neighbouring rows, (R, K) int64."""
         return neighbor_sums(bits, values[self._order], device=self.device)
 
 
 @dataclass(frozen=True)
 class _CommonSums:
     near: Neighborhoods
-    members: np.ndarray  # (G, k) int64: of each row's objects, the members of each cluster that neighbour them
+    members: np.ndarray  # (G, k) int64: members of each cluster that are neighbours of the objects of each row
 
     def __call__(self, rows: Rows) -> np.ndarray:
         near = self.near
@@ -270,24 +270,24 @@ def common_neighbors(
     weights: Any = None,
     device: str = "auto",
 ) -> Any:
-    """Return CCOSO, the share of all objects that are θ-neighbours of both of two objects (eq 10), as a dense block.
+    """Return CCOSO, the share of all objects that are θ-neighbours of both objects (eq 10), as a dense block.
 
     Parameters
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     threshold : float in [0, 1], optional
-        From which IaOSO on two objects are neighbours; None is the mean over all pairs of different objects, a hair
-        lower (1e-12 of it), so that a mean of equal numbers is not above them.
+        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of different objects
+        times 1 - 1e-12, so that rounding cannot lift the mean of equal numbers above them.
     rows, cols : None, slice, mask or array of object indices
-        Which block; None is all objects. The whole N × N matrix is for small N.
+        The block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
         λ, see `coupled_clusters`.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    array (n_rows, n_cols), float64, where the labels came from
-        Of an object and itself: the share of all objects that are its neighbours. No object is its own neighbour.
+    array (n_rows, n_cols), float64, in the memory of the labels
+        On the diagonal the share of all objects that are neighbours of the object, itself excluded.
 
     Raises
     ------
@@ -361,10 +361,10 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
 
 
 def bit_planes(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words, masks and runs by which bits are counted with multiplicity, bit j counting counts[j] times.
+    """Return words, masks and runs for weighted popcounts, where bit j counts counts[j] times.
 
-    Plane p is ``bits[:, words[p]] & masks[p]``; a bit of it counts 2ᵇ times in run b, planes runs[b] … runs[b + 1] - 1.
-    Words of which no bit counts so much are left out.
+    Plane p is ``bits[:, words[p]] & masks[p]``; its bits count 2ᵇ times if p is in run b, planes runs[b] … runs[b + 1]
+    - 1. Words without such bits are omitted.
     """
     padded = np.zeros(-(-len(counts) // WORD) * WORD, dtype=np.int64)
     padded[: len(counts)] = counts
@@ -411,7 +411,7 @@ def _(rows: Any, cols: Any, runs: np.ndarray, *, device: str) -> Any:
 
 @njit(inline="always")
 def _popcount(x):
-    """The sum of a word's bits; compilers know this sequence and put one instruction in its place."""
+    """Return the number of bits set; compilers recognise this sequence and emit one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -426,7 +426,7 @@ def _overlaps(rows, cols, runs, found):
             for b in range(len(runs) - 1):
                 one, other = rows[i, runs[b] : runs[b + 1]], cols[j, runs[b] : runs[b + 1]]
                 once = np.uint64(0)
-                for p in range(len(one)):  # from 0 on: indices that might be negative would not be vectorised
+                for p in range(len(one)):  # from 0: loops whose indices may be negative are not vectorised
                     once += _popcount(one[p] & other[p])
                 total += once << np.uint64(b)
             found[i, j] = np.int64(total)

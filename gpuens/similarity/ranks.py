@@ -1,8 +1,8 @@
-"""Spearman's rank correlation of sparse columns, in whole numbers, without the zeros.
+"""Spearman's rank correlation of sparse columns, in integers.
 
-Of a column's average ranks only differences count, so that of the zeros, which all tie, is taken off: a sparse column
-stays sparse, and Σ (μ - μ̄)(ν - ν̄) = Σ μ ν - Σ μ Σ ν / n runs over the objects that are in both. Twice an average rank
-is a whole number, and so is everything up to the last division: the same on every device, whatever the order.
+Correlation depends only on differences of ranks, so the common rank of a column's zeros is subtracted: sparse columns
+stay sparse, and Σ (μ - μ̄)(ν - ν̄) = Σ μ ν - Σ μ Σ ν / n runs over the objects in both columns. Twice an average rank
+is an integer, and so is everything before the last division: results are the same on every device, in any order.
 """
 
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from gpuens.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
-STEPS = 2**43  # of coefficients from 0 to 1: what rounding alone parts (by less than 1e-13) has one rank
+STEPS = 2**43  # coefficients in [0, 1] are rounded to multiples of 1 / STEPS, so that rounding errors break no ties
 
 
 def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
@@ -24,26 +24,26 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     Parameters
     ----------
     coefficients : scipy.sparse array, or ndarray (n_objects, n_columns)
-        From 0 to 1, such as `gpuens.similarity.mapping_coefficients` gives. Those less than 1e-13 apart tie.
+        Values in [0, 1], such as `gpuens.similarity.mapping_coefficients`; those less than 1e-13 apart tie.
     counts : ndarray (n_objects,), int64, optional
-        How many objects each row stands for, 1 if not given.
+        The number of objects of each row, 1 by default.
     device : {"cpu", "cuda", "emulated"}
 
     Returns
     -------
     ndarray (n_columns, n_columns), float64, symmetric, from -1 to 1, in host memory
-        1 of each column and itself. A column that does not vary correlates with no other: 0.
+        1 on the diagonal. A constant column has correlation 0 with all others.
 
     Raises
     ------
     ValueError
-        For coefficients that are not from 0 to 1.
+        For coefficients outside [0, 1].
     MemoryError
-        Before it starts, for more pairs of columns than the memory budget holds.
+        Before work starts, for more pairs of columns than the memory budget holds.
 
     Notes
     -----
-    Exact up to a million objects; beyond, ranks are rounded to one in a million or so, so that 64 bits hold the sums.
+    Exact up to a million objects; for more, ranks are rounded to about one part in a million, so that sums fit 64 bits.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
 
 def _whole(columns: Any) -> Any:
-    """Return the columns with coefficients as whole steps, int64, without those of none."""
+    """Return the columns with coefficients as integer steps, int64, zeros removed."""
     whole = columns.astype(np.float64, copy=True)
     whole.sum_duplicates()
     whole.data = np.rint(whole.data * STEPS).astype(np.int64)
@@ -101,9 +101,10 @@ def _whole(columns: Any) -> Any:
 
 
 def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: int) -> np.ndarray:
-    """Return twice the average rank of each non-zero, less that of the zeros, of columns start … stop - 1.
+    """Return twice the average rank of each non-zero minus that of the zeros, for columns start … stop - 1.
 
-    Before a value come z zeros and b others, and t tie with it: 2 (z + b) + t + 1 is twice its rank, z + 1 the zeros'.
+    With z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of the
+    zeros is z + 1.
     """
     bounds = columns.indptr[start : stop + 1]
     values, objects = (array[bounds[0] : bounds[-1]] for array in (columns.data, columns.indices))
@@ -124,7 +125,7 @@ def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: i
 
 
 def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
-    """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), numerators exact: Python's whole numbers are of any size."""
+    """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators: Python's integers have any size."""
     exact = [int(total) for total in totals]
     variances = np.array([n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)], dtype=float)
     deviations = np.sqrt(variances)
@@ -142,7 +143,7 @@ def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarra
 def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
     """Return Σ counts[i] μ_ic μ_id of all pairs of columns, int64 (n_columns, n_columns), host.
 
-    ``columns`` and ``rows`` hold the same whole numbers μ in SciPy's way, by columns and by rows.
+    ``columns`` and ``rows`` hold the same integers μ as SciPy does, by columns (CSC) and by rows (CSR).
     """
     n_columns = len(columns[0]) - 1
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
@@ -151,11 +152,11 @@ def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.nda
         _products(start, stop, *columns, *rows, counts, products)
 
     devices.over_ranges(work, n_columns)
-    return _both_ways(products)
+    return _mirrored(products)
 
 
-def _both_ways(upper: np.ndarray) -> np.ndarray:
-    """Return a matrix whose lower triangle is the upper one's."""
+def _mirrored(upper: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix of an upper triangle."""
     lower = np.tril_indices(len(upper), -1)
     upper[lower] = upper.T[lower]
     return upper
@@ -187,4 +188,4 @@ def _(columns: Entries, rows: Entries, counts: np.ndarray, *, device: str) -> np
          np.int32(in_shared)),
         device=device, shared=8 * n_columns if in_shared else 0,
     )  # fmt: skip
-    return _both_ways(devices.to_host(products).view(np.int64))
+    return _mirrored(devices.to_host(products).view(np.int64))

@@ -1,9 +1,8 @@
-"""Reference sets: the nearest other objects of every object in the features, exactly, on every device.
+"""Reference sets: the nearest other objects of each object in feature space, exact and the same on every device.
 
-Distances are what decides, so they have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the order of the
-features. Nearest first, and of objects equally far the one that comes first. scikit-learn's trees and products find the
-candidates on the CPU, a few more than are wanted; where what they leave out could tie with what is taken, all objects
-are gone through.
+Distances have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the order of the features. The nearest come
+first, and of equally distant objects the one with the smallest index. On the CPU scikit-learn finds a few more
+candidates than needed; if an object outside them could tie with one inside, all objects are compared.
 """
 
 from typing import Any
@@ -15,12 +14,12 @@ from gpuens import kernels
 from gpuens.compiled import njit
 
 SPARE = 8  # candidates beyond those wanted
-TREE_FROM = 50_000  # objects from which on a k-d tree finds candidates in up to TREE_FEATURES features
+TREE_FROM = 50_000  # above so many objects a k-d tree finds the candidates, in up to TREE_FEATURES features
 TREE_FEATURES = 64
 
 
 class ReferenceSets:
-    """Finds the ``n_neighbors`` nearest others of objects at ``points`` (N, D), float64, C-contiguous."""
+    """The ``n_neighbors`` nearest other objects of each object, for ``points`` (N, D), float64, C-contiguous."""
 
     device = "cpu"
 
@@ -30,7 +29,7 @@ class ReferenceSets:
         n_objects, n_features = points.shape
         self.points, self.n_neighbors = points, n_neighbors
         tree = n_objects > TREE_FROM and n_features <= TREE_FEATURES
-        # about their mean, where products of large coordinates lose less
+        # centred, because products of large coordinates lose digits
         self._centred = points - points.mean(axis=0)
         self._squares = np.einsum("ij,ij->i", self._centred, self._centred)
         self._finder = NearestNeighbors(
@@ -40,9 +39,9 @@ class ReferenceSets:
         ).fit(self._centred)
 
     def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest others of objects start … stop - 1, int64, and their distances, (stop - start, T)."""
+        """Return the nearest others of objects start … stop - 1, int64, and their distances, both (stop - start, T)."""
         far, candidates = self._finder.kneighbors(self._centred[start:stop])
-        # below what its square can truly be, whatever the finder rounds
+        # a lower bound of the squared distances of all objects left out, whatever the rounding of the finder
         eps = np.finfo(np.float64).eps
         error = 16 * eps * (self.points.shape[1] + 8) * (self._squares[start:stop] + self._squares.max())
         beyond = far[:, -1] ** 2 - error
@@ -60,13 +59,13 @@ class ReferenceSets:
 
 @kernels.primitive
 def reference_sets(points: np.ndarray, n_neighbors: int) -> ReferenceSets:
-    """Return what finds the nearest others of objects; its parameters are those of `ReferenceSets`."""
+    """Return the `ReferenceSets` of points."""
     return ReferenceSets(points, n_neighbors)
 
 
 @njit(cache=True, nogil=True)
 def _nearest(first, last, start, points, candidates, beyond, ids, squares):
-    """Take the nearest of the candidates, or of all objects where one left out may come before the last one taken."""
+    """Take the nearest of the candidates, or of all objects if one left out may come before the last one taken."""
     n_objects, n_neighbors = len(points), ids.shape[1]
     for i in range(first, last):
         listed = 0
@@ -91,7 +90,7 @@ def _squared_distance(a, b):
 
 @njit(cache=True, nogil=True)
 def _offer(ids, squares, listed, new_id, square):
-    """Insert an object into a list kept nearest first, dropping its last entry when full; return those listed."""
+    """Insert an object into a list sorted by distance, dropping the last entry if full; return the list's length."""
     position = listed
     if listed == len(ids):
         position -= 1
@@ -112,7 +111,7 @@ def _offer(ids, squares, listed, new_id, square):
 
 
 class KernelReferenceSets:
-    """`ReferenceSets` where kernels run: all distances of some objects at a time, sorted."""
+    """`ReferenceSets` by kernels: all distances of some objects at a time, sorted."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)
@@ -130,7 +129,7 @@ class KernelReferenceSets:
                 "squared_distances", kernels.blocks(squares.size, 256), 256,
                 (self._by_feature, squares, first, last - first, n_objects, n_features), device=self.device,
             )  # fmt: skip
-            # equal ones by their number; the object itself comes first
+            # stable: ties by index, and the object itself comes first
             nearest = np.argsort(squares, axis=1, kind="stable")[:, 1 : 1 + self.n_neighbors]
             found.append((nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1))))
         ids, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -1,4 +1,4 @@
-"""Revised co-association: B S Bᵀ / M for any symmetric S that the caller has."""
+"""Revised co-association: B S Bᵀ / M for any symmetric S of the caller."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from gpuens.similarity.full import Full
 def revised_coassociation(
     ens: Any, similarity: Any, rows: Any = None, cols: Any = None, *, device: str = "auto"
 ) -> Any:
-    """Return B S Bᵀ / M (eq 17), S being the similarity of all clusters, as a dense block.
+    """Return B S Bᵀ / M (eq 17), where S is the similarity of all clusters, as a dense block.
 
-    (The second T(i, ·) of the paper's eq 17 is T(j, ·).)
+    (In the paper's eq 17 the second T(i, ·) should read T(j, ·).)
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ def revised_coassociation(
     similarity : array (n_clusters, n_clusters), symmetric
         S, such as `rank_correlation` gives; of any sign.
     rows, cols : None, slice, mask or array of object indices
-        Which block; None is all objects. The whole N × N matrix is for small N.
+        The block; None is all objects. The whole N × N matrix is for small N.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Returns
     -------
-    array (n_rows, n_cols), float64, where the labels came from
+    array (n_rows, n_cols), float64, in the memory of the labels
         A missing label adds nothing, and the denominator stays M.
 
     Raises
@@ -36,7 +36,7 @@ def revised_coassociation(
     MemoryError
         For a block larger than the memory budget, before it is allocated.
     ValueError
-        For what is no finite symmetric matrix of the clusters.
+        If S is not a finite symmetric matrix of the clusters.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def revised_operator(ens: Any, similarity: Any, *, device: str = "auto") -> Any:
     Returns
     -------
     scipy.sparse.linalg.LinearOperator (n_objects, n_objects), float64, symmetric
-        A product with a vector (host memory) is a look-up per label and back, O(N M + N_c²).
+        A product with a vector (host memory) costs O(N M + N_c²).
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _revised(ens: Any, similarity: Any, device: str) -> tuple[Full, Rows]:
 
 
 def _cluster_similarity(values: Any, n_clusters: int) -> np.ndarray:
-    """Return a similarity of all clusters as float64 (N_c, N_c), or refuse what is not symmetric and finite."""
+    """Return S as float64 (N_c, N_c); refuse matrices that are not symmetric and finite."""
     array = checks.host_array(values, "similarity must be a matrix of numbers")
     if array.shape != (n_clusters, n_clusters) or array.dtype.kind not in "iuf":
         raise ValueError(
