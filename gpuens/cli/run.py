@@ -17,8 +17,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "run",
         run,
         "Find the consensus of the base clusterings in a file.",
-        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. OUTPUT.json is a record of the "
-        "run.",
+        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. OUTPUT.json is a record of "
+        "the run.",
     )
     parser.add_argument(
         "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: one column per clustering"

@@ -1,4 +1,4 @@
-"""How a similarity becomes a partition. A partitioner receives S, never a method's name."""
+"""Partitioners: from a similarity to a partition of rows. They receive S, never a method's name."""
 
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean

@@ -1,7 +1,7 @@
-"""What a partitioner is: a similarity and rows go in, a partition of the rows comes out.
+"""Partitioners take a similarity and rows and return a partition of the rows.
 
-A partitioner knows no method and no similarity by name. It says what kinds of similarity it takes, and is called with
-one, the rows and the number of clusters wanted.
+A partitioner knows no method and no similarity by name. It lists the kinds of similarity that it takes, and is called
+with one of them, the rows and the number of clusters.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diago
 
 @dataclass
 class Partition:
-    """What a partitioner found.
+    """The result of a partitioner.
 
     Attributes
     ----------
     labels : ndarray (G,), int64, or None
-        Of the rows, 0 … n_clusters - 1 with none left out; None of rows in pieces.
+        The labels of the rows, each of 0 … n_clusters - 1 in use; None for rows in pieces.
     n_clusters : int
     rule : callable or None
-        From any rows to their labels. None: other rows go to the cluster that they are most similar to.
+        Maps any rows to their labels. None: other rows go to the cluster that they are most similar to.
     found : dict
-        What was learned on the way, by the name of an estimator's attribute without its underscore.
+        Results for the estimator, by the name of its attribute without the final underscore.
     membership : callable or None
-        From any rows to how sure each cluster is of them, (G, k).
+        Maps any rows to their shares in the clusters, (G, k).
     """
 
     labels: np.ndarray | None
@@ -40,7 +40,7 @@ class Partition:
 
     @classmethod
     def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":
-        """Return what `gpuens.rows.numbered` gives as a partition; the rule is needed where there are no labels."""
+        """Return the partition of a rule and labels from `gpuens.rows.numbered`."""
         return cls(labels, rule.n_labels, rule=rule if labels is None else None, found=found)
 
     @classmethod
@@ -49,20 +49,20 @@ class Partition:
 
 
 class Partitioner:
-    """Base of the partitioners, whose parameters are checked when they are made.
+    """Base of the partitioners, which check their parameters on construction.
 
     Attributes
     ----------
     takes : tuple of str
-        The kinds of similarity that it can take, see `gpuens.similarity.base.Similarity`.
+        The kinds of similarity that it takes, see `gpuens.similarity.base.Similarity`.
     any_sign : bool
         Whether similarities may be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
     chooses_n_clusters : bool
-        Whether it can do without a number of clusters.
+        Whether the number of clusters may be None.
     bytes_each_pair : int
-        That it holds for each ordered pair of rows.
+        Memory for each ordered pair of rows.
     """
 
     takes: ClassVar[tuple[str, ...]] = ANY
@@ -72,10 +72,10 @@ class Partitioner:
     bytes_each_pair: ClassVar[int] = 0
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
-        """Refuse parameters that do not go with a number of clusters, or with similarities of any sign."""
+        """Refuse parameters that do not fit the number of clusters, or negative similarities."""
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        """Refuse rows whose partition by a similarity of a kind does not fit the memory budget, before any work."""
+        """Refuse, before any work, rows whose partition does not fit the memory budget."""
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: Any) -> Partition:
         raise NotImplementedError

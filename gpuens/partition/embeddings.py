@@ -1,4 +1,4 @@
-"""Rows embedded by eigenvectors of clusters: the leading ones of a matrix, and points that a table of them gives."""
+"""Embedding of rows by eigenvectors of clusters."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gpuens.rows import Rows
 
 
 def leading_eigenvectors(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the n largest eigenvalues of a symmetric matrix, falling, and their vectors as columns."""
+    """Return the n largest eigenvalues of a symmetric matrix, in descending order, and their vectors as columns."""
     from scipy.linalg import LinAlgError, eigh
 
     size = len(matrix)
@@ -18,18 +18,18 @@ def leading_eigenvectors(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.nda
     except LinAlgError:
         vectors = np.empty((size, 0))
     if not _orthonormal(vectors, n):
-        # LAPACK's search for some eigenvectors drops those of eigenvalues that coincide; that for all does not
+        # LAPACK's driver for some eigenvectors can lose those of equal eigenvalues; the one for all does not
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
     return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
 
 
 def _orthonormal(vectors: np.ndarray, n: int) -> bool:
-    """Return whether the columns are n, of length 1 and orthogonal to each other."""
+    """Return whether there are n columns, orthogonal and of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
 
 
 def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
-    """Return the sum over each row's clusters of a table (N_c, d), scaled to length 1, and the lengths (G, 1)."""
+    """Return the sums (G, d) of a table (N_c, d) over each row's clusters, scaled to length 1, and the lengths."""
     points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     length = np.where(length > 0, length, 1.0)

@@ -1,16 +1,16 @@
-"""k-means in label space: the features of a row are looked up, clustering by clustering, by its labels.
+"""k-means in label space, where the features of a row are looked up by its labels.
 
-Row g has the features T_1[label of g in 1], …, T_M[label of g in M] side by side, T_m (k_m, d_m) being a table of any
-kind; a missing label has zeros. Neither these features nor the centroids are ever built. With P[c, k] the share of the
-objects of cluster k that the cluster c of the ensemble holds, the coordinates of centroid k in clustering m are
-T_mᵀ P_m[:, k], and the squared distance of a row to it is a sum over the row's labels:
+Row g has the features T_1[label of g in 1], …, T_M[label of g in M] side by side, where T_m (k_m, d_m) is any table of
+clustering m; a missing label has zeros. Neither these features nor the centroids are ever built. With P[c, k] the share
+of the objects of cluster k that are in cluster c of the ensemble, centroid k is T_mᵀ P_m[:, k] in clustering m, and the
+squared distance of a row to it is a sum over the row's labels:
 
     d(g, k) = const[k] + Σ_{m: g is labelled} cost[c, k],       c = cluster of g in m
     cost[c, k] = |T_m[c]|² - 2 T_m[c] · (T_mᵀ P_m[:, k]),       const[k] = Σ_m |T_mᵀ P_m[:, k]|²
 
-So an iteration is a histogram (N_c, K) of whole numbers, a *divergence* that makes cost and const of it on the host,
-and one pass over the labels. Another divergence is another method: centred unit tables make it QMI, tables of coupled
-similarities CgC. (KCC's utilities with logarithms are none: an empty share makes a cost infinite.)
+So an iteration is an integer histogram (N_c, K), a *divergence* that computes cost and const from it on the host, and
+one pass over the labels. Another divergence is another method: centred unit tables give QMI, tables of coupled
+similarities CgC. (KCC's utilities with logarithms do not fit: a share of 0 makes a cost infinite.)
 """
 
 from collections.abc import Callable, Sequence
@@ -28,19 +28,19 @@ from gpuens.rows import Rows, numbered
 
 Divergence: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-RESTARTS_ON = 20_000  # rows: of more, restarts see a sample of this size, and the best of them goes on with all rows
-ROUNDING = 1e-12  # of the largest terms: distances up to it are those of a row to its like
-BLOCK_SUMS = 2**12  # distances that a CPU thread works on at a time
+RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
+ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
+BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LabelKMeans(Partitioner):
-    """k-means on the similarities of each object's clusters to the other clusters of their clusterings, centred.
+    """k-means whose features are the centred similarities of each object's clusters to the others of their clusterings.
 
     Parameters
     ----------
     n_init, max_iter : int
-        Restarts of k-means, and its iterations at most.
+        Starts of k-means, and the most iterations of each.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     """
@@ -77,34 +77,34 @@ def label_kmeans(
     max_iter: int = 100,
     rng: np.random.Generator,
 ) -> Partition:
-    """Cut rows into clusters by k-means in label space: k-means++ and Lloyd's iterations, the best of some restarts.
+    """Cluster rows by k-means in label space: k-means++ and Lloyd's iterations, the best of ``n_init`` starts.
 
     Parameters
     ----------
     rows : Rows
-        The result is that of repeating each row as often as it counts. Of rows in pieces, restarts see 20,000 objects
-        drawn from all pieces, and every further iteration is a sum of whole numbers over the pieces: it does not matter
-        how the rows are divided among them, but for the draw.
+        A row with count c has the effect of c equal rows. With rows in pieces, starts use 20,000 objects drawn from
+        all pieces, and every further iteration is an integer sum over the pieces: apart from the draw, their division
+        does not matter.
     divergence : callable
-        P (N_c, K) → cost (N_c, K), const (K,), all float64 in host memory, as `squared_euclidean` makes them.
+        P (N_c, K) → cost (N_c, K), const (K,), all float64 in host memory, see `squared_euclidean`.
     n_clusters : int
-        Clusters wanted, at most G.
+        Number of clusters, at most G.
     n_init : int
-        Restarts. Beyond 20,000 rows they see that many objects, drawn with replacement, which is 3-5 times faster;
-        on 60,000 rows × 20 with 7, 25 and 100 clusters the objective was within 0.06 % of that of restarts on all.
+        Starts. Above 20,000 rows they use as many objects, drawn with replacement, which is 3-5 times faster; on
+        60,000 rows × 20 with 7, 25 and 100 clusters the objective was within 0.06 % of that of starts on all rows.
     max_iter : int
-        Passes over the rows of a start at most. They end earlier when the objective no longer falls; it never rises.
+        The most passes over the rows per start. A start ends when the objective no longer falls; it never rises.
     rng : numpy.random.Generator
-        All draws are made on the host: the same state gives the same labels on every device.
+        Used on the host only: the same state gives the same labels on every device.
 
     Returns
     -------
     Partition
         ``found``: the ``objective``, the sum of the distances of all objects to the centroids of their clusters,
         ``n_iter``, passes over all rows, and whether it ``converged``. No cluster is empty: one that loses its rows
-        begins again at the row that is farthest from all centroids (of equal ones the first), together with the rows of
-        the same features. Those are never told apart, so there are fewer clusters than wanted where there are fewer
-        different features; whoever calls may have to say so.
+        restarts at the row farthest from all centroids (the first of equal ones), with all rows of the same features.
+        Rows with the same features stay together, so there are fewer clusters than ``n_clusters`` if there are fewer
+        different features; the caller may want to warn.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def label_kmeans(
     """
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
+    with threadpool_limits(1, user_api="blas"):  # sums of several threads could differ
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
         search = _Search(some, divergence)
@@ -132,7 +132,7 @@ def label_kmeans(
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
-    """Return the divergence of squared Euclidean distances between rows of tables T_m (k_m, d_m), one a clustering.
+    """Return the divergence of squared Euclidean distances between rows of tables T_m (k_m, d_m), one per clustering.
 
     >>> import numpy as np
     >>> from gpuens.partition import squared_euclidean
@@ -161,10 +161,10 @@ def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
 
 
 def centred_indicators(offsets: np.ndarray) -> Divergence:
-    """Return the divergence of squared Euclidean distances between labels, one-hot and centred, of k_m clusters each.
+    """Return the divergence of squared Euclidean distances between one-hot, centred labels.
 
-    It is that of the tables I - 1/k_m, which are not built: they are projections, so that T_mᵀ P_m, and T_m times that
-    too, are P_m less the mean of its rows.
+    Its tables are T_m = I - 1/k_m, which need not be built: they are projections, so that T_mᵀ P_m and T_m T_mᵀ P_m are
+    both P_m minus the mean of its rows.
 
     >>> import numpy as np
     >>> from gpuens.partition.label_kmeans import centred_indicators
@@ -201,11 +201,11 @@ class _Clusters(NamedTuple):
 def _lloyd(
     search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int
 ) -> tuple[_Clusters, int, bool]:
-    """Return the clusters that iterations from given centroids lead to, how many there were, and whether they ended."""
+    """Return the clusters after iterations from given centroids, their number, and whether they converged."""
     found = search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
         then = search.clusters(found.cost, found.const, n_clusters)
-        if not then.objective < found.objective:  # as when no label changes
+        if not then.objective < found.objective:  # so it is when no label changes
             return found, n_iter, True
         found = then
     return found, max_iter, False
@@ -213,18 +213,18 @@ def _lloyd(
 
 @dataclass(frozen=True)
 class _Nearest:
-    """A rule: each row goes to its nearest centroid, but for rows with the features of one that is set apart."""
+    """A rule: each row goes to its nearest centroid, except rows with the features of a row that is set apart."""
 
     cost: np.ndarray
     const: np.ndarray
     number: np.ndarray  # of each centroid
-    apart: tuple = ()  # (cost, const, what is nothing but rounding, label) of each row set apart; the last counts
+    apart: tuple = ()  # (cost, const, rounding tolerance, label) of each row set apart; the last one decides
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        return devices.to_host(self.where_rows_are(rows))
+        return devices.to_host(self.on_device(rows))
 
-    def where_rows_are(self, rows: Rows) -> Any:
-        """Return the labels (G,) where the device works."""
+    def on_device(self, rows: Rows) -> Any:
+        """Return the labels (G,) on the device of the rows."""
         nearest, _ = nearest_centroids(rows.codes, rows.offsets, self.cost, self.const, device=rows.device)
         labels = rows.xp.asarray(self.number)[nearest]
         for cost, const, rounding, label in self.apart:
@@ -234,15 +234,15 @@ class _Nearest:
 
 
 class _Search:
-    """Rows, and how far they are from what; labels are known by the rule that gives them."""
+    """Rows and their distances to centroids; a rule stands for the labels of a partition."""
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:
         self.rows, self.divergence = rows, divergence
 
     def plus_plus(self, n_clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows as centroids (Arthur & Vassilvitskii 2007): the best of some, drawn by distance, again and again.
+        """Return cost and const of k-means++ centroids (Arthur & Vassilvitskii 2007): rows drawn by distance, greedily.
 
-        There are fewer centroids than asked for where fewer rows are different.
+        There are fewer centroids than ``n_clusters`` if there are fewer different rows.
         """
         n_trials, counts = 2 + int(np.log(n_clusters)), self.rows.counts
         chosen = [int(_drawn(counts, rng.random(1))[0])]
@@ -256,7 +256,7 @@ class _Search:
         return self.divergence(self.shares_of(self.codes_at(chosen)))
 
     def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
-        """Return the clusters of the rows nearest to each of some centroids, with new ones in place of empty ones."""
+        """Return the clusters of the rows nearest to each centroid; empty clusters are replaced by new ones."""
         rule = _Nearest(cost, const, np.arange(len(const)))
         counted, n_objects = self.count(rule, len(const))
         held = np.flatnonzero(n_objects)
@@ -271,30 +271,30 @@ class _Search:
             row, distance = self.farthest(found.cost, found.const)
             if distance <= self.rounding(found.cost, found.const):
                 return found
-            # no cluster loses all its rows to the new one: the mean of such rows alone would be at distance 0
+            # no cluster loses all its rows to the new one: rows of equal features alone have distance 0 to their mean
             alone = self.divergence(self.shares_of(row[None]))
             rule = replace(rule, apart=(*rule.apart, (*alone, self.rounding(*alone), k)))
             counted, n_objects = self.count(rule, k + 1)
 
     def of(self, rule: _Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
-        """Return the clusters that a rule makes, with their centroids and the sum of the distances to them."""
+        """Return the clusters of a rule with their centroids and the sum of the distances to them."""
         cost, const = self.divergence(counted / n_objects)
         objective = float((n_objects * const).sum() + (counted * cost).sum())
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
     def count(self, rule: _Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many objects of each label each cluster of the ensemble holds, and all."""
+        """Return the numbers of objects of each label in each cluster of the ensemble (N_c, k), and in total (k,)."""
         counted = self.rows.sum(_count, rule, k)
         return counted[:-1], counted[-1].astype(np.float64)
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the row that is farthest from its nearest centroid, of equal ones the first, and how far it is."""
+        """Return the row farthest from its nearest centroid (the first of equal ones) and its distance."""
         found = self.rows.each(_farthest, cost, const)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
     def distances_to(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 to those that are alike."""
+        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 between rows of equal features."""
         cost, const = self.divergence(self.shares_of(chosen))
         rows = self.rows
         distances = devices.to_host(row_lookups(rows.codes, rows.offsets, cost, device=rows.device)) + const
@@ -320,7 +320,7 @@ class _Search:
 
 def _count(rows: Rows, rule: _Nearest, k: int) -> np.ndarray:
     """Return how many objects of each label each cluster holds (N_c, k), and in a row more all."""
-    labels, counts = rule.where_rows_are(rows), rows.xp.asarray(rows.counts)
+    labels, counts = rule.on_device(rows), rows.xp.asarray(rows.counts)
     counted = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
     n_objects = np.bincount(labels, weights=counts, minlength=k).astype(np.int64)
     return devices.to_host(np.concatenate([counted, n_objects[None]]))

@@ -1,4 +1,4 @@
-"""k-means of weighted points: scikit-learn's restarts, and Lloyd's iterations wherever the points are."""
+"""k-means of weighted points: scikit-learn for the starts, Lloyd's iterations on the device of the points."""
 
 import warnings
 from collections.abc import Callable
@@ -9,14 +9,14 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 
-RESTARTS_ON = 10_000  # rows: k-means restarts see a sample of this size, and the best of them goes on with all rows
+RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 MOST_ITERATIONS = 100
 
 
 def kmeans(points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
-    """Return the labels of points (G, d), of which each counts ``counts`` times, in k clusters; host.
+    """Return the labels (G,), host, of points (G, d) with weights ``counts`` in k clusters.
 
-    Restarts see 10,000 points at most; of more, the best restart goes on with all of them.
+    Starts use at most 10,000 points; the best one continues on all of them.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -43,10 +43,10 @@ def restarts(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: 
 
 
 def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None]) -> Any:
-    """Return the centers that Lloyd's iterations lead to, ended by scikit-learn's rules.
+    """Return the centers after Lloyd's iterations, which end by scikit-learn's rules.
 
-    ``sums_of(centers)`` gives the sum of the points nearest to each center (k, d) and their number (k, 1), or None
-    where no point has changed its center. A cluster left empty keeps its center.
+    ``sums_of(centers)`` returns the sum of the points nearest to each center (k, d) and their number (k, 1), or None
+    if no point has changed its center. An empty cluster keeps its center.
     """
     for _ in range(MOST_ITERATIONS):
         found = sums_of(centers)
@@ -63,7 +63,7 @@ def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any
 
 @kernels.primitive
 def lloyd(points: np.ndarray, counts: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the labels (G,) of k-means begun at ``centers`` (k, d), row g of ``points`` (G, d) counting counts[g]."""
+    """Return the labels (G,) of k-means from ``centers`` (k, d); row g of ``points`` (G, d) weighs counts[g]."""
     from sklearn.cluster import KMeans
 
     onwards = KMeans(len(centers), init=centers, n_init=1, max_iter=MOST_ITERATIONS, copy_x=False)

@@ -1,8 +1,8 @@
-"""METIS: k parts of like weight with as little similarity as possible between them (Karypis & Kumar 1998).
+"""METIS: k parts of similar weight with the least similarity between them (Karypis & Kumar 1998).
 
-The only module that names pymetis. METIS trusts what it is given: weights that are not positive integers, or whose sums
-overflow, end the interpreter, and of a graph that is not symmetric it makes nonsense. So the graph is checked and its
-edges are scaled to integers first.
+The only module that names pymetis. METIS does not check its input: weights that are not positive integers, or whose
+sums overflow, crash the interpreter, and an asymmetric graph gives wrong parts. So the graph is checked, and its edges
+are scaled to integers.
 """
 
 import os
@@ -22,11 +22,11 @@ from gpuens.partition.base import Partition, Partitioner
 from gpuens.rows import Rows, by_first_row
 
 BLOCK = 512  # rows of the similarity computed at a time
-BYTES_PER_PAIR = 28  # of ordered vertices: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
-MANY_PARTS = 40  # vertices a part, below which METIS bisects the whole graph and no coarser one, for 43 bytes a pair
-LEVELS = 2**20  # that edge weights are scaled to; the cut of graphs of .55 … .8 no longer changes from 10⁶ on
+BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
+MANY_PARTS = 40  # vertices per part, below which METIS bisects the whole graph, for 43 bytes per pair
+LEVELS = 2**20  # of integer edge weights; from 10⁶ levels on the cut of graphs with edges in .55 … .8 is the same
 N_CUTS = 5  # attempts, the best of which is kept
-SYMMETRIC_WITHIN = 1e-9  # share of the larger of the two: what rounding does
+SYMMETRIC_WITHIN = 1e-9  # relative difference by rounding
 
 
 def metis(
@@ -39,25 +39,24 @@ def metis(
 ) -> np.ndarray:
     """Return the part of each vertex, 0 … n_parts - 1 in the order of the parts' first vertices, none of them empty.
 
-    The objective is min Σ s_ij over pairs in different parts, where no part may weigh more than (1 + imbalance) Σ w /
-    n_parts, as far as METIS's multilevel heuristic finds such parts. It is its k-way scheme, the best of 5 attempts: on
-    complete graphs of 1,000 to 3,000 vertices and similarities in .55 … .8 it cuts less than recursive bisection and
-    comes closer to the classes. Recursive bisection steps in where the k-way scheme leaves parts empty, which it does
-    when there are hardly more vertices than parts. Parts that both leave empty are given, one after the other, the
-    vertex that is least similar to the rest of the heaviest part.
+    METIS's multilevel heuristic minimises Σ s_ij over pairs in different parts, where no part may weigh more than
+    (1 + imbalance) Σ w / n_parts. We use its k-way scheme, the best of 5 attempts: on complete graphs of 1,000 to 3,000
+    vertices and similarities in .55 … .8 it cuts less than recursive bisection and comes closer to the classes. If the
+    k-way scheme leaves parts empty, which happens with hardly more vertices than parts, recursive bisection is tried.
+    Parts that both leave empty get, one after the other, the vertex least similar to the rest of the heaviest part.
 
     Parameters
     ----------
     similarities : ndarray (n, n), or callable
-        Symmetric, finite and ≥ 0; 0 is no edge, nor is the diagonal. A callable
-        ``similarities_of(start, stop)`` gives rows start … stop - 1, (stop - start, n), so that the whole matrix need
-        not exist. Where vertices stand for several objects, s_ij is the sum over pairs of their objects.
+        Symmetric, finite and ≥ 0; 0 is no edge, and the diagonal is ignored. A callable
+        ``similarities_of(start, stop)`` returns rows start … stop - 1, (stop - start, n), so that the whole matrix need
+        not exist. If vertices stand for several objects, s_ij is the sum over pairs of their objects.
         Edges become integers 1 … 2²⁰ in proportion to s (fewer levels where METIS is built with 32-bit integers).
     weights : ndarray (n,), integers ≥ 1
-        What the vertices weigh. One that weighs more than a part should counts as one that fills a part.
+        Weights of the vertices. A vertex heavier than a part should be counts as one that fills a part.
     n_parts : int, at most n
     imbalance : float > 0
-        By how much of the average a part may be heavier; it is a multiple of .001 to METIS.
+        How much heavier than the average a part may be, rounded to multiples of .001.
     random_state : int, Generator or None
         Equal seeds give equal parts on one platform; METIS draws from the C library's generator.
 
@@ -68,14 +67,14 @@ def metis(
     Raises
     ------
     MemoryError
-        Before it starts, when a complete graph of n vertices does not fit the memory budget.
+        Before work starts, if a complete graph of n vertices does not fit the memory budget.
     ValueError, TypeError
-        For similarities or weights that METIS cannot take.
+        For similarities or weights out of range.
 
     Warns
     -----
     UserWarning
-        When no two vertices are similar: any parts of like weight are as good.
+        If no two vertices are similar, so that any parts of similar weight are equally good.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def metis(
         )
     starts, columns, edges = _edges(_rows_of(similarities, n), n)
     if not len(edges):
-        checks.warn("similarities are all 0 between different vertices: which of them share a part is arbitrary.")
+        checks.warn("similarities between different vertices are all 0: which of them share a part is arbitrary.")
     edges = _scaled(edges, integer)
     graph = pymetis.CSRAdjacency(starts.astype(integer, copy=False), columns.astype(integer, copy=False))
     options = pymetis.Options(
@@ -129,14 +128,15 @@ def metis(
 
 @dataclass(frozen=True, eq=False)
 class METIS(Partitioner):
-    """The complete graph of the rows, cut by METIS into parts of like weight; an edge is the sum over their objects.
+    """METIS cuts the complete graph of the rows, whose edges are sums over their objects, into parts of similar weight.
 
-    It holds all pairs of rows, 28 bytes each (44 of fewer than 40 rows a cluster).
+    The graph takes 28 bytes per pair of rows (44 below 40 rows per cluster).
 
     Parameters
     ----------
     imbalance : float > 0
-        By how much of the average a part may be heavier. Equal parts cost accuracy where classes are unequal.
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     """
@@ -161,7 +161,7 @@ class METIS(Partitioner):
 
 
 def graph_fits(n: int, n_parts: int) -> None:
-    """Refuse a complete graph of n vertices that does not fit, which methods do before they work out its edges."""
+    """Refuse a complete graph of n vertices that does not fit in memory; called before any edge is computed."""
     checks.check_memory(
         (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n,
         devices.memory_budget(),
@@ -178,7 +178,7 @@ def _rows_of(similarities, n):
 
 
 def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
-    """Refuse similarities, or rows of them, that are not those of the vertices that have weights."""
+    """Refuse similarities whose shape does not match the weights."""
     if tuple(shape) != expected:
         raise ValueError(
             f"similarities must have shape {expected} to go with the weights, but have shape {tuple(shape)}."
@@ -186,9 +186,9 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
 
 
 def _edges(similarities_of, n):
-    """Return the graph's rows as starts (n + 1,), columns and similarities (edges,): each edge is there both ways."""
+    """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
-    columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is taken as it is written to
+    columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is committed when it is written to
     edges = np.empty(n * (n - 1))
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
@@ -225,16 +225,16 @@ def _append(start, rows, starts, columns, edges):
 
 @njit(cache=True, nogil=True)
 def _mirror(starts, columns, edges, within):
-    """Give both directions of each edge the value of i < j; return the first that differ by more than rounding.
+    """Set both directions of each edge to the value of i < j; return the first pair that differs beyond rounding.
 
-    Rows are gone through in their order, so the mirror images of row j come in the order in which row j lists them.
+    Rows are visited in order, so that the mirror images of row j come in the order in which row j lists them.
     """
     n = len(starts) - 1
-    mirrored = starts[:n].copy()  # how far each row's entries left of the diagonal have been met
+    mirrored = starts[:n].copy()  # the next entry of each row left of the diagonal whose mirror image is due
     for i in range(n):
         for e in range(mirrored[i], starts[i + 1]):
             j = columns[e]
-            if j < i:  # nobody met it
+            if j < i:  # it has no mirror image
                 return j, i, 0.0, edges[e]
             back = mirrored[j]
             if back == starts[j + 1] or columns[back] != i:
@@ -250,7 +250,7 @@ def _mirror(starts, columns, edges, within):
 
 
 def _scaled(edges, integer):
-    """Return similarities in proportion as integers ≥ 1 whose sum is at most half of what such an integer holds."""
+    """Return similarities scaled to integers ≥ 1 whose sum is at most half of the largest integer."""
     if len(edges) == 0:
         return edges.astype(integer)
     edges /= edges.max()
@@ -266,11 +266,11 @@ _one_call = Lock()
 
 
 def _calling(part_graph: Callable, *graph: Any, **options: Any) -> Any:
-    """Return what METIS makes of a graph, or say in one sentence why it gave up.
+    """Call METIS and turn its failures into errors of one sentence.
 
-    Out of memory, it says so on stderr itself, and here is no more than an unknown exception. It holds the
-    interpreter's lock, so that nobody else has anything to say while its words are taken away. SIGTERM is METIS's own
-    while it works: it gives up, jumps out of its handler and leaves the signal blocked; who waits for it shall have it.
+    Out of memory, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; meanwhile
+    no other thread can write to it, because METIS holds the interpreter's lock. METIS has its own handler of SIGTERM,
+    which aborts by a long jump and leaves the signal blocked: here it is unblocked and raised again.
     """
     if os.name != "posix":
         return part_graph(*graph, **options)
@@ -285,14 +285,14 @@ def _calling(part_graph: Callable, *graph: Any, **options: Any) -> Any:
         signal.raise_signal(signal.SIGTERM)
         raise RuntimeError("METIS was told to end (SIGTERM).") from failure
     raise MemoryError(
-        "METIS ran out of memory, though it was to need less than may be used; work on a sample, reduction=Sample(…), "
-        "or make memory free."
+        "METIS ran out of memory, although its estimate was within the budget; work on a sample, reduction=Sample(…), "
+        "or free memory."
     ) from failure
 
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Send what C writes to stderr nowhere."""
+    """Discard what C code writes to stderr."""
     try:
         stderr = os.dup(2)
     except OSError:  # it is closed
@@ -312,22 +312,22 @@ def _without_stderr() -> Iterator[None]:
 
 
 def check_vertex_weights(values: Any) -> np.ndarray:
-    """Return one whole number from 1 on for each vertex as int64, or refuse them."""
-    array = checks.host_array(values, "weights must be whole numbers, one a vertex")
+    """Return the checked weights of the vertices, whole numbers ≥ 1, as int64."""
+    array = checks.host_array(values, "weights must be whole numbers, one per vertex")
     if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
         raise ValueError(
-            f"weights must be whole numbers, one a vertex, but have shape {array.shape} and dtype {array.dtype}."
+            f"weights must be whole numbers, one per vertex, but have shape {array.shape} and dtype {array.dtype}."
         )
     whole = array.astype(np.int64)
     if whole.min() < 1:  # unsigned ones beyond int64 too
-        raise ValueError(f"weights must be whole numbers from 1 on, but {array[whole.argmin()]} was found.")
+        raise ValueError(f"weights must be whole numbers of at least 1, but {array[whole.argmin()]} was found.")
     return whole
 
 
 def _at_most_a_part(weights, n_parts):
-    """Return weights where none is above what a part has to hold when heavier vertices fill a part each.
+    """Return weights limited to that of a part, where each heavier vertex fills a part of its own.
 
-    With heavier ones recursive bisection is left with parts, and no vertices to put into them.
+    With heavier vertices recursive bisection would run out of vertices before it runs out of parts.
     """
     heaviest = np.sort(weights)[::-1][:n_parts]
     rest = int(weights.sum())

@@ -1,11 +1,12 @@
-"""ROCK's merging: the pair of clusters with the best goodness, again and again (Guha, Rastogi & Shim, 2000).
+"""ROCK: greedy merging of the pair of clusters with the best goodness (Guha, Rastogi & Shim, 2000).
 
     goodness(A, B) = link(A, B) / ((n_A + n_B)^p - n_A^p - n_B^p),   p = 1 + 2 f,  f = (1 - θ) / (1 + θ)
 
-link(A, B) sums the links of all pairs of objects across, n counts objects. Merging adds links: they stay integers.
-Goodness is not reducible where p < 2, which is θ > 1/3: a union can suit a third cluster better than either part did,
-so merges made in rounds of mutual best pairs are not the greedy ones. Here each cluster knows its best partner among
-the later ones. When that partner merges, what it knew is a bound, and it looks again only when nobody has a better one.
+link(A, B) sums the links of all pairs of objects between A and B, n counts objects. Merging adds links, which stay
+integers. For p < 2, that is θ > 1/3, goodness is not reducible: a union can fit a third cluster better than either part
+did, so rounds of mutually best pairs would not give the greedy merges. Instead each cluster stores its best partner
+among the later ones. When that partner merges, the stored goodness becomes an upper bound, and the cluster searches
+again only when no other goodness exceeds this bound.
 """
 
 import math
@@ -25,11 +26,11 @@ from gpuens.rows import Rows
 
 LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
 BLOCK = 512  # rows of links computed at a time
-SHRINK_AT = 0.75  # share of clusters left at which the gaps in the triangle of pairs are closed
+SHRINK_AT = 0.75  # share of clusters left at which the triangle of pairs is compacted
 
 
 class Rock(NamedTuple):
-    """Labels and how they came about; a union keeps the smallest of its groups' numbers as its name."""
+    """Labels and merges; a union has the number of its smallest group."""
 
     labels: np.ndarray  # (G,) int64, in the order of the clusters' smallest groups
     kept: np.ndarray  # (G - k,) int64: the clusters that merge, in the order of the merges
@@ -40,17 +41,16 @@ class Rock(NamedTuple):
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
     """Merge G groups of objects until ``n_clusters`` clusters are left, always the pair of the best goodness.
 
-    Equal goodness is decided by the order of `linkage.order`, and where there are no links by the smaller
-    union, so that these are the merges of a plain greedy search over all pairs. It takes 8 bytes a pair of groups and
-    about G² steps.
+    `linkage.order` decides between pairs of equal goodness; without links the smaller union is preferred. The merges
+    are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and about G² steps.
 
     Parameters
     ----------
     links_of : callable
-        ``links_of(start, stop)`` gives the links of groups start … stop - 1 with all groups from ``start`` on, int64
-        (stop - start, G - start): sums over pairs of their objects, ≥ 0. What is on or below the diagonal is not used.
+        ``links_of(start, stop)`` returns the links of groups start … stop - 1 with all groups from ``start`` on, int64
+        (stop - start, G - start): sums over pairs of their objects, ≥ 0. The diagonal and what is below it are ignored.
     sizes : ndarray (G,), int64
-        Objects in each group.
+        Number of objects in each group.
     n_clusters : int
     theta : float
         θ of the neighbourhoods that the links were counted in, from 0 to .999999 (at 1 every goodness is infinite).
@@ -58,13 +58,13 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     Raises
     ------
     MemoryError
-        Before it starts, when the links of all pairs do not fit the memory budget.
+        Before work starts, if the links of all pairs do not fit the memory budget.
 
     Warns
     -----
     UserWarning
-        When more than ``n_clusters`` clusters have no links between them: of those the smallest two merge, again and
-        again, so that outliers gather before any large cluster is touched.
+        If more than ``n_clusters`` clusters are left without links between them: then the smallest two merge, so that
+        outliers are collected before a large cluster is touched.
 
     Examples
     --------
@@ -97,20 +97,20 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     kept, absorbed, goodness = (np.concatenate(parts) for parts in zip(*merged, strict=True)) if merged else _none()
     if n_clusters < (n_separate := n - int(np.count_nonzero(goodness > 0))):
         checks.warn(
-            f"n_clusters={n_clusters} merges among {n_separate} clusters that have no links between them, the smallest "
-            "of them first; ask for more clusters or take a smaller theta."
+            f"n_clusters={n_clusters} merges {n_separate} clusters without links between them, the smallest first; ask "
+            "for more clusters or take a smaller theta."
         )
     return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
 
 
 @dataclass(frozen=True)
 class ROCK(Partitioner):
-    """ROCK: the two clusters with the best goodness merge, again and again; links are sums of similarities.
+    """ROCK: greedy merging of the pair of clusters with the best goodness; links are sums of similarities.
 
     Parameters
     ----------
     threshold : float from 0 to .999999, optional
-        θ of the goodness; None is that of the neighbourhoods where the similarity has one, and .5 elsewhere.
+        θ of the goodness; None is the threshold of the similarity's neighbourhoods, or .5 if it has none.
     """
 
     threshold: float | None = None
@@ -134,17 +134,17 @@ class ROCK(Partitioner):
 
 
 def check_theta(theta: Any) -> float:
-    """Return the θ of ROCK's goodness as a float, or refuse one at which its denominators vanish."""
+    """Return the checked θ of ROCK's goodness; near 1 its denominators vanish."""
     found = checks.check_number(theta, "theta")
     if not 0.0 <= found <= LARGEST_THETA:
         raise ValueError(
-            f"theta must be from 0 to {LARGEST_THETA}, for at 1 every goodness of merging is infinite, but is {found}."
+            f"theta must be from 0 to {LARGEST_THETA}, because at 1 every goodness is infinite, but is {found}."
         )
     return found
 
 
 def links_fit(n_rows: int, n_objects: int) -> None:
-    """Refuse rows whose links do not fit, which methods do before they look for neighbours."""
+    """Refuse rows whose links do not fit in memory; called before any neighbours are searched."""
     checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + n_objects),
         devices.memory_budget(),
@@ -160,7 +160,7 @@ def _none():
 def _labels(kept, absorbed, n):
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # where that is in the end is known, for it was absorbed later
+        cluster[gone] = cluster[into]  # final already, because merges are undone from the last
     return np.unique(cluster, return_inverse=True)[1]
 
 
@@ -169,7 +169,7 @@ def _labels(kept, absorbed, n):
 
 @njit(cache=True, nogil=True, inline="always")
 def _row(i, n):
-    """Return where pairs (i, j > i) are, less j, in the triangle of n clusters row after row."""
+    """Return the position of pair (i, j) minus j, for j > i, in the row-wise upper triangle of n clusters."""
     return i * (2 * n - i - 1) // 2 - i - 1
 
 
@@ -182,19 +182,19 @@ def _all_links(links_of, n):
         _check_links(rows, (stop - start, n - start))
         total += float(rows.sum(dtype=np.float64))
         if total > 2.0**62:
-            raise ValueError("links add up to more than int64 counts; work on a sample, reduction=Sample(…).")
+            raise ValueError("links add up to more than int64 holds; work on a sample, reduction=Sample(…).")
         _copy_rows(start, rows, n, links)
     return links
 
 
 def _check_links(rows: np.ndarray, expected: tuple[int, int]) -> None:
-    """Refuse what are no links."""
+    """Refuse links that are not integers ≥ 0 of the expected shape."""
     if rows.shape != expected or rows.dtype.kind not in "iu":
         raise ValueError(
             f"links must be integers of shape {expected}, but have shape {rows.shape} and dtype {rows.dtype}."
         )
     if rows.size and rows.min() < 0:
-        raise ValueError(f"links must be counts from 0 on, but {rows.min()} was found.")
+        raise ValueError(f"links must be at least 0, but {rows.min()} was found.")
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +207,7 @@ def _copy_rows(start, rows, n, links):
 
 @njit(cache=True, nogil=True)
 def _close_gaps(links, n, left):
-    """Move the pairs of the clusters left to the front, which is always towards where they come from."""
+    """Move the pairs of the remaining clusters to the front, in place: no pair is overwritten before it has moved."""
     filled = 0
     for a in range(len(left)):
         row = _row(left[a], n)
@@ -221,11 +221,11 @@ def _close_gaps(links, n, left):
 
 @njit(cache=True, nogil=True)
 def _merge(links, names, sizes, powers, n_merges):
-    """Make the next merges; ``links`` and ``sizes`` (at the smaller name) become those of the unions."""
+    """Do the next merges; ``links`` and ``sizes`` are updated at the smaller index."""
     n = len(names)
     alive = np.ones(n, dtype=np.bool_)
     partner = np.empty(n, dtype=np.int64)
-    best = np.empty(n)  # goodness with the partner, and its hash; where stale, nothing that is left is better
+    best = np.empty(n)  # goodness with the partner; an upper bound where stale
     ties = np.empty(n, dtype=np.uint64)
     stale = np.zeros(n, dtype=np.bool_)
     for i in range(n):
@@ -273,7 +273,7 @@ def _merge(links, names, sizes, powers, n_merges):
 
 @njit(cache=True, nogil=True)
 def _best_partner(i, links, names, sizes, powers, alive):
-    """Return the best of the later clusters, the goodness with it and the hash; -1 if none is left."""
+    """Return the best later cluster (-1 if none is left), its goodness and its tie-break."""
     n = len(names)
     row = _row(i, n)
     partner, best, best_tie = -1, -1.0, NO_HASH
@@ -290,7 +290,7 @@ def _best_partner(i, links, names, sizes, powers, alive):
 
 @njit(cache=True, nogil=True, inline="always")
 def _tie(i, j, value, names, sizes):
-    """Return what decides between pairs of equal goodness: the hash, and first of all the size without any links."""
+    """Return the tie-break of pairs of equal goodness: a hash, preceded by the union's size without links."""
     tie = pair_hash(names[i], names[j])
     if value > 0.0:
         return tie
@@ -299,5 +299,5 @@ def _tie(i, j, value, names, sizes):
 
 @njit(cache=True, nogil=True, inline="always")
 def _goodness(link, size, other_size, powers):
-    # the two parts are added first, so that it is the same number for (A, B) and (B, A)
+    # the powers of the parts are added first, so that (A, B) and (B, A) give the same number
     return link / (powers[size + other_size] - (powers[size] + powers[other_size]))

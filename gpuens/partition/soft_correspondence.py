@@ -1,24 +1,24 @@
-"""Soft correspondence: a membership of the objects, and how the clusters of each clustering correspond to it.
+"""Soft correspondence: memberships of the objects, and the correspondence of each clustering's clusters to them.
 
-Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005. A base clustering h is a matrix
-A_h (N, k_h) of memberships, of labels one-hot; a missing label, or row, is the uniform row 1 / k_h (§4). Their eq 3 is
+Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005. Base clustering h is a matrix
+A_h (N, k_h) of memberships, one-hot for labels; a missing label or row is the uniform row 1 / k_h (§4). Their eq 3 is
 
     f(M, S) = Σ_h |M - A_h S_h|² - α_h |S_h - 1 1ᵀ S_h / k_h|² + β_h |S_h 1 1ᵀ - 1 1ᵀ|²,   S_h (k_h, k) ≥ 0
 
-with the penalties in proportion to the mean size of a cluster, α_h = α N / k_h and β_h = β N / k_h, so that they weigh
-the same for any number of objects. An iteration takes steps of eq 10 with each S_h (all entries of a step at once),
+with penalties proportional to the mean size of a cluster, α_h = α N / k_h and β_h = β N / k_h, so that they have the
+same effect for any number of objects. An iteration applies eq 10 to each S_h (all entries of a step at once),
 
     S_h ← S_h * (A_hᵀ M + β_h k) / (A_hᵀ A_h S_h - α_h S_h + (α_h / k_h) 1 1ᵀ S_h + β_h k S_h 1 1ᵀ)
 
-until it no longer moves, and then M = (1 / r) Σ_h A_h S_h (eq 6). Neither ever raises f: eq 10 as long as the
-denominator is positive, which α < β k makes sure of.
+until it converges, and then sets M = (1 / r) Σ_h A_h S_h (eq 6). Neither raises f: eq 10 needs a positive denominator,
+which α < β k guarantees.
 
-Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h a diagonal, the sizes of the clusters,
-and the constant (missing labels) / k_h². Equal rows have equal memberships, whatever S: M is A S / r all along, from
-the first S on. So core groups with their counts do for the objects, and S is all that there is to keep.
+Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h is the diagonal of cluster sizes plus the
+constant (missing labels) / k_h². M is A S / r from the first S on, so equal rows have equal memberships: core groups
+with counts replace the objects, and S is the only state.
 
-A cluster without objects (in a sample) does not count in k_h, and corresponds as its clustering does on average: such a
-label says of an object what a missing one says.
+A cluster without objects (in a sample) does not count in k_h, and gets the mean correspondence of its clustering: its
+label carries as much information as a missing one.
 """
 
 import math
@@ -40,19 +40,19 @@ from gpuens.partition.label_kmeans import centred_indicators, label_kmeans
 from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
-STEPS = 50  # of eq 10 in an iteration at most: they cost O(N_c k) and look at no object
-FINER = 0.1  # tolerance of the steps, of that of the iterations: an iteration is not to end before it has begun
-BLURRED = 0.1  # share of chance in the correspondences that a start begins with: what is 0 stays 0
-VANISHED = 1e-100  # smaller correspondences are 0, before they are so small that arithmetic becomes slow
-TABLES = 10  # (N_c, k), correspondences and what they are worked out from, that are held at once
-BLOCK_ROWS = 4096  # rows of soft clusterings that are summed in one go
+STEPS = 50  # the most steps of eq 10 in an iteration; they cost O(N_c k) and visit no object
+FINER = 0.1  # tolerance of the steps relative to that of the iterations
+BLURRED = 0.1  # random share of the correspondences at the start, because an entry of 0 stays 0
+VANISHED = 1e-100  # smaller correspondences become 0, because arithmetic with subnormal numbers is slow
+TABLES = 10  # tables (N_c, k) held at once
+BLOCK_ROWS = 4096  # rows of soft clusterings summed together
 
 
 class Correspondence(NamedTuple):
-    """What `soft_correspondence` found: how sure k clusters are of G rows, and the way there; in host memory."""
+    """The result of `soft_correspondence`, in host memory."""
 
-    labels: np.ndarray  # (G,) int64: the first largest membership of each row, numbered in the order of first rows
-    table: np.ndarray  # (N_c, k) float64: the S_h in joined order, by which `memberships` gives M of any rows
+    labels: np.ndarray  # (G,) int64: the largest membership of each row, the first of equal ones
+    table: np.ndarray  # (N_c, k) float64: the S_h in joined order, from which `memberships` computes M of any rows
     correspondences: list[np.ndarray]  # S_h (k_h, k) of each clustering as given; rows sum to 1
     objective: np.ndarray  # (n_iter,): f after each iteration, never rising
     converged: bool
@@ -60,7 +60,7 @@ class Correspondence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SoftCorrespondence(Partitioner):
-    """Soft correspondence between the clusters of all clusterings and those of the consensus; it goes by labels alone.
+    """Soft correspondence between the clusters of all clusterings and those of the consensus; it uses labels alone.
 
     Parameters are those of `gpuens.SCEC`.
     """
@@ -84,7 +84,7 @@ class SoftCorrespondence(Partitioner):
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
-        if alpha >= most:  # a denominator of its steps could be 0 or negative
+        if alpha >= most:  # a denominator of eq 10 could be 0 or negative
             raise ValueError(
                 f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
                 "a smaller alpha or a larger beta."
@@ -124,16 +124,16 @@ class SoftCorrespondence(Partitioner):
 
 
 def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
-    """Return where SCEC is to begin, one positive (k_h, k) a clustering, as float64; or refuse it."""
+    """Return the checked start, one positive array (k_h, k) per clustering, as float64."""
     if not isinstance(init, (list, tuple)):
         raise TypeError(
-            "init must be 'kmeans', 'clustering', 'random' or a list of one array a clustering, not "
+            "init must be 'kmeans', 'clustering', 'random' or a list of one array per clustering, not "
             f"{type(init).__name__}."
         )
     if len(init) != len(n_clusters):
         raise ValueError(
-            f"init must be 'kmeans', 'clustering', 'random' or one array a clustering, but {len(init)} were given for "
-            f"{len(n_clusters)}."
+            f"init must be 'kmeans', 'clustering', 'random' or one array per clustering, but {len(init)} were given "
+            f"for {len(n_clusters)}."
         )
     found = []
     for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
@@ -144,9 +144,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
                 f"but has shape {matrix.shape} and dtype {matrix.dtype}."
             )
         if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
-            raise ValueError(
-                f"init: array {position} must be positive, for what is 0 would stay 0, and from 1e-100 to 1e100."
-            )
+            raise ValueError(f"init: array {position} must be from 1e-100 to 1e100; an entry of 0 would stay 0.")
         found.append(matrix.astype(np.float64))
     return found
 
@@ -180,28 +178,27 @@ def soft_correspondence(
     n_steps: int = STEPS,
     rng: np.random.Generator,
 ) -> Correspondence:
-    """Minimise eq 3 from some starts, and return where the best of them came to.
+    """Minimise eq 3 from several starts and return the best result.
 
     Parameters
     ----------
     rows : Rows
-        Of an Ensemble or a SoftEnsemble; the result is that of repeating each row as often as it counts.
+        Of an Ensemble or a SoftEnsemble. A row with count c has the effect of c equal rows.
     n_clusters : int
     alpha, beta : float
-        How much columns of few clusters are worth, and rows that sum to 1; 0 ≤ alpha < beta · n_clusters.
+        Weights of columns with few clusters and of rows that sum to 1; 0 ≤ alpha < beta · n_clusters.
     init : {"kmeans", "clustering", "random"} or M arrays (k_h, k)
-        Where starts begin: with k-means in label space (argmax of soft clusterings), a base clustering drawn at random,
-        the clusters of which are given to those of the consensus by lot, or correspondences drawn at random. Arrays
-        say where the only start begins.
+        The start: k-means in label space (argmax of soft clusterings), a random base clustering whose clusters are
+        assigned to those of the consensus at random, or random correspondences. Given arrays are the only start.
     n_init, max_iter : int
-        Starts, and iterations of each at most.
+        Starts, and the most iterations of each.
     tol : float
         Iterations end when no membership changes by more than this, and the steps of each when no correspondence
         changes by more than a tenth of it.
     n_steps : int
-        Steps with each S_h in an iteration at most.
+        The most steps of each S_h in an iteration.
     rng : numpy.random.Generator
-        All draws are made on the host: the same state gives the same result on every device, bit for bit.
+        Used on the host only: the same state gives the same result on every device, bit for bit.
 
     Examples
     --------
@@ -217,7 +214,7 @@ def soft_correspondence(
 
     ensemble = SoftEnsemble.of(rows.ensemble)
     _tables_fit(ensemble, n_clusters)
-    with threadpool_limits(1, user_api="blas"):  # whose sums could otherwise depend on the number of threads
+    with threadpool_limits(1, user_api="blas"):  # sums of several threads could differ
         problem = _Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = _starts(problem, init, n_init, rng)
         ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)
@@ -243,7 +240,7 @@ def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
 def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
     """Return M (G, k) of any rows by eq 6, host.
 
-    ``table`` (N_c, k): the correspondences of all clusters, as `SoftEnsemble.joined` makes it.
+    ``table`` (N_c, k) holds the correspondences of all clusters in joined order.
     """
     ensemble = SoftEnsemble.of(rows.ensemble)
     return devices.to_host(_memberships(ensemble, table, slice(0, ensemble.n_objects), rows.device))
@@ -265,10 +262,10 @@ def _rows_of(codes: Any, some: slice) -> Any:
 
 
 def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.ndarray]:
-    """Return the share of each own cluster's objects that has each label, one (k_h, n_clusters) a clustering, host.
+    """Return for each clustering the shares (k_h, n_clusters) of each cluster's objects with each label, host.
 
-    ``labels`` (G,) are those of the rows. Objects count in a soft clustering by their memberships. Shares of a cluster
-    without objects are 0.
+    ``labels`` (G,) are those of the rows. In a soft clustering objects are weighted by their memberships. Shares of a
+    cluster without objects are 0.
     """
     ensemble, device, weights = SoftEnsemble.of(rows.ensemble), rows.device, rows.counts
     xp = devices.namespace(device)
@@ -288,7 +285,7 @@ def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.nd
 
 
 def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return (M, k): the mean of the rows of each clustering, which is what a missing label looks up."""
+    """Return the mean row of each clustering (M, k), which stands for a missing label."""
     if len(offsets) == 1:
         return np.zeros((0, table.shape[1]))
     sums: np.ndarray = np.add.reduceat(table, offsets[:-1], axis=0)
@@ -296,9 +293,9 @@ def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the clusters in the order in which they become rows' labels, the first in it winning ties; others last.
+    """Return the clusters in the order of the first rows that they label, those without rows last.
 
-    The memberships (rows, k) come some rows after others.
+    A tie goes to the cluster that comes first in this order. The memberships (rows, k) come in pieces.
     """
     order: list[int] = []
     for some in memberships:
@@ -314,7 +311,7 @@ def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
 
 
 class _Problem:
-    """The rows where a device works, and what eq 3 is made of; tables (N_c, k) are correspondences in joined order."""
+    """The rows on a device and the terms of eq 3; tables (N_c, k) are correspondences in joined order."""
 
     def __init__(
         self, ensemble: SoftEnsemble, weights: np.ndarray, n_clusters: int, alpha: float, beta: float, device: str
@@ -325,7 +322,7 @@ class _Problem:
         self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
         self.n_objects = int(weights.sum())
         self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
-        self.held = np.ones(ensemble.n_clusters)  # the objects in each cluster, without those that are missing
+        self.held = np.ones(ensemble.n_clusters)  # objects in each cluster, without missing ones
         n_labels = len(ensemble.offsets) - 1
         if n_labels:
             codes = ensemble.codes_on(device)
@@ -333,13 +330,13 @@ class _Problem:
             self.held[: len(objects)] = objects
         self._gram()
         self.k_h = np.add.reduceat(self.held > 0, ensemble.starts, dtype=np.int64)
-        # a clustering that labels none of the rows counts with all its clusters, in which all objects are missing
+        # a clustering without any labelled row keeps all its clusters, with all objects missing
         self.there = (self.held > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
         self.k_h = np.where(self.k_h == 0, np.diff(self.bounds), self.k_h)
         labelled = np.add.reduceat(self.held, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
-        self.shared = missing / self.k_h**2  # what missing labels add to every entry of A_hᵀ A_h
+        self.shared = missing / self.k_h**2  # added by missing labels to every entry of A_hᵀ A_h
         mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
         self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
@@ -348,14 +345,14 @@ class _Problem:
         self.has_room = 8 * held_at_once * n_rows * n_clusters <= devices.memory_budget(device)
 
     def _blocks(self) -> list[slice]:
-        """Return slices of rows whose memberships are worked on at once; soft sums are over whole `BLOCK_ROWS`."""
+        """Return slices of rows to process at once; with soft clusterings multiples of `BLOCK_ROWS`."""
         n_rows, k, n_soft = self.ensemble.n_objects, self.n_clusters, int(self.ensemble.soft_offsets[-1])
         step = devices.scratch(self.device) // (32 * k + 8 * k * n_soft // BLOCK_ROWS)
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
         return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
     def _gram(self) -> None:
-        """Make A_hᵀ A_h (k_h, k_h) of the soft clusterings, one after the other in one array, and their masses."""
+        """Compute A_hᵀ A_h (k_h, k_h) of the soft clusterings, joined in one array, and their clusters' masses."""
         ensemble, n_labels = self.ensemble, len(self.ensemble.offsets) - 1
         self.gram_starts = np.full(ensemble.n_clusterings, -1, dtype=np.int64)
         grams = [np.empty(0)]
@@ -376,9 +373,9 @@ class _Problem:
         return _memberships(self.ensemble, table, some, self.device)
 
     def products(self, membership_of: Callable[[slice], Any], largest: float) -> np.ndarray:
-        """Return A_hᵀ M of all clusterings (N_c, k), host; ``membership_of`` gives M of a slice of rows.
+        """Return A_hᵀ M of all clusterings (N_c, k), host; ``membership_of`` returns M of a slice of rows.
 
-        No entry of M is above ``largest``.
+        ``largest`` is an upper bound of the entries of M.
         """
         ensemble, device, k = self.ensemble, self.device, self.n_clusters
         codes, offsets = ensemble.codes_on(device), ensemble.offsets
@@ -402,7 +399,7 @@ class _Problem:
         return np.concatenate([known * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
 
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
-        """Return a table in which clusters have their clustering's mean row, ``unless`` they may keep their own."""
+        """Return the table with the mean row of its clustering for each cluster not in the mask ``unless``."""
         if not unless.all():
             sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
             means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
@@ -410,7 +407,7 @@ class _Problem:
         return table
 
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
-        """Return the table after steps of eq 10 with all S_h, M staying as it is."""
+        """Return the table after steps of eq 10 on all S_h with fixed M."""
         then = table.copy()
 
         def work(start: int, stop: int) -> None:
@@ -423,7 +420,7 @@ class _Problem:
         return self.filled(then, self.there)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
-        """Return eq 3 where M is A S / r: then Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
+        """Return eq 3 for M = A S / r, where Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
         parts = np.empty(self.ensemble.n_clusterings)
 
         def work(start: int, stop: int) -> None:
@@ -439,7 +436,7 @@ class _Problem:
 def _descend(
     problem: _Problem, table: np.ndarray, max_iter: int, tol: float, n_steps: int
 ) -> tuple[np.ndarray, list[float], bool]:
-    """Return the correspondences that iterations from given ones lead to, f after each, and whether they ended."""
+    """Return the correspondences after iterations from given ones, f after each, and whether they converged."""
     objective: list[float] = []
     before = _Pass(problem, table)
     products, _ = before.products()
@@ -455,14 +452,14 @@ def _descend(
 
 
 class _Pass:
-    """Memberships by one table, some rows after others; they are held for the next pass where there is room for it."""
+    """Memberships from one table, in pieces of rows, kept for the next pass if they fit in memory."""
 
     def __init__(self, problem: _Problem, table: np.ndarray) -> None:
         self.problem, self.table = problem, table
         self.held: dict[int, Any] = {}
 
     def products(self, before: "_Pass | None" = None) -> tuple[np.ndarray, float]:
-        """Return A_hᵀ M, and the largest change of a membership since the pass ``before``, which is used up."""
+        """Return A_hᵀ M, and the largest change of a membership since the pass ``before``, whose memory is freed."""
         moved = 0.0
 
         def membership_of(some: slice) -> Any:
@@ -480,13 +477,13 @@ class _Pass:
         return self.problem.products(membership_of, float(self.table.max())), moved
 
 
-# --- where starts begin -----------------------------------------------------------------------------------------------
+# --- starts -----------------------------------------------------------------------------------------------------------
 
 
 def _starts(
     problem: _Problem, init: str | Sequence[np.ndarray], n_init: int, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield tables to begin with, all of them positive."""
+    """Yield the table of each start, with positive entries."""
     ensemble, k = problem.ensemble, problem.n_clusters
     if not isinstance(init, str):
         yield problem.filled(ensemble.joined(init), problem.there)
@@ -501,13 +498,13 @@ def _starts(
 
 
 def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
-    """Return the memberships (rows, k) that labels are; of -1 all alike."""
+    """Return labels as memberships (rows, k), uniform for -1."""
     own = labels[some, None]
     return xp.where(own < 0, 1.0 / k, (own == xp.arange(k)).astype(np.float64))
 
 
 def _first_labels(problem: _Problem, init: str, rng: np.random.Generator) -> Any:
-    """Return the cluster of each row to begin with, where the device works; -1 if nothing is known of it."""
+    """Return the cluster of each row at the start, on the device; -1 if it is unknown."""
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     if init == "kmeans":
@@ -627,7 +624,7 @@ def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray,
 
 @kernels.primitive
 def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums (N_c, k) of ``values`` (G, k) over the rows of each cluster, and those (M, k) over the missing.
+    """Return the sums of ``values`` (G, k) over the rows of each cluster (N_c, k) and over missing labels (M, k).
 
     Everything is int64.
     """

@@ -2,7 +2,7 @@
 
 With A = B S Bᵀ over the objects, D its row sums and X = D^-½ B, the leading eigenvectors u of D^-½ A D^-½ = X S Xᵀ
 follow from an eigenproblem of clusters: for K = Xᵀ X (N_c, N_c) and the eigenvectors z of K^½ S K^½, u = X S K^½ z / λ.
-A row counts as often as it has objects. Embedded rows are scaled to length 1, and k-means cuts them.
+A row is weighted by its objects. Embedded rows are scaled to length 1 and clustered by k-means.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from gpuens.partition.embeddings import leading_eigenvectors, unit_points
 from gpuens.partition.lloyd import kmeans
 from gpuens.rows import Rows, by_first_row
 
-TINY = 1e-10  # share of the largest eigenvalue, below which one is nothing but rounding
+TINY = 1e-10  # share of the largest eigenvalue below which one is only rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class Spectral(Partitioner):
-    """Spectral clustering of the objects by the normalised Laplacian of B S Bᵀ, for S without negative entries.
+    """Spectral clustering by the normalised Laplacian of B S Bᵀ, for S without negative entries.
 
-    It holds a few matrices of all clusters, and takes O(N_c³) steps.
+    It takes O(N_c²) memory and O(N_c³) time.
 
     Parameters
     ----------
     n_init : int
-        Restarts of the final k-means.
+        Starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
 
@@ -70,9 +70,9 @@ class Spectral(Partitioner):
 
 
 def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
-    """Return (G, d) float64 rows of length 1, where the device works, and the d ≤ n_dimensions eigenvalues, falling.
+    """Return points (G, d), float64, of length 1, on the device, and the d ≤ n_dimensions eigenvalues, descending.
 
-    An object that is similar to none, itself included, is at 0.
+    An object with similarity 0 to all, itself included, is at the origin.
     """
     from scipy.linalg import eigh
 

@@ -1,13 +1,13 @@
 """The transfer cut of the bipartite graph of objects and clusters (Li, Wu & Chang, CVPR 2012).
 
-With X = B diag(w), D_X its row sums, W = Xᵀ D_X⁻¹ X and D the row sums of W, objects are embedded by the k leading
-eigenvectors V of D^-½ W D^-½ as D_X⁻¹ X D^-½ V, scaled to length 1, and k-means cuts them. Since D_c = w_c n_c, with
-s_c = w_c D_c^-½ the matrix is
+Let X = B diag(w), D_X its row sums, W = Xᵀ D_X⁻¹ X and D the row sums of W. With V the k leading eigenvectors of
+D^-½ W D^-½, objects are embedded as the rows of D_X⁻¹ X D^-½ V, scaled to length 1 and clustered by k-means. Since
+D_c = w_c n_c, with s_c = w_c D_c^-½ the matrix is
 
     (D^-½ W D^-½)[c, d] = s_c s_d Σ_{objects g in c and d} n_g / (D_X)_g
 
-While there are few clusters it comes from their weighted intersections; above that, a product with it is a look-up per
-label and back, and Lanczos finds the eigenvectors. Nothing of size N × N_c is held either way.
+For few clusters it is built from their weighted intersections; for more, Lanczos finds the eigenvectors by products
+with it, which are sums over labels. Nothing of size N × N_c is held either way.
 """
 
 import warnings
@@ -28,19 +28,19 @@ from gpuens.rows import Rows, by_first_row, numbered
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
-ROUGH = 1e-2  # tolerance that is enough to see that an eigenvalue is far below others
-TINY = 1e-8  # share of the least length of an eigenvector's entries: below it they are rounding
-STEP_BYTES = 2**26  # of points and distances that are worked out at once
+ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
+TINY = 1e-8  # share of the smallest possible length of a cluster's row of eigenvectors below which it is rounding error
+STEP_BYTES = 2**26  # of points and distances computed at once
 
 
 @dataclass(frozen=True, eq=False)
 class TransferCut(Partitioner):
-    """The transfer cut of the graph of objects and clusters, whose edges weigh what S says of each cluster.
+    """The transfer cut of the bipartite graph of objects and clusters, with the diagonal of S as edge weights.
 
     Parameters
     ----------
     n_init : int
-        Restarts of the final k-means.
+        Starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     """
@@ -69,8 +69,8 @@ def transfer_cut(
 ) -> Partition:
     """Return the partition of rows, in memory or in pieces, with labels in the order of the clusters' first rows.
 
-    Restarts of k-means see 10,000 of the rows, or of the objects of rows in pieces. The iterations of the best of them
-    are sums over the pieces, whose points are worked out again every time rather than held.
+    Starts of k-means use at most 10,000 rows (objects, for rows in pieces). For rows in pieces, further iterations are
+    sums over the pieces, whose points are computed again each time.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def transfer_cut(
         The weight w of each cluster's edges; positive.
     n_clusters : int
     n_init : int
-        Restarts of k-means.
+        Starts of k-means.
     """
     n_clusters = checks.check_n_clusters(n_clusters, rows.n_rows)
     checks.check_runs(n_init)
@@ -94,18 +94,18 @@ def transfer_cut(
 
 
 def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[Any, np.ndarray]:
-    """Return (G, n_dimensions) float64 rows of length 1, where the device works, and the eigenvalues, largest first.
+    """Return points (G, n_dimensions), float64, of length 1, on the device, and the eigenvalues, largest first.
 
-    There are fewer dimensions than asked for when there are fewer clusters.
+    There are fewer dimensions if there are fewer clusters.
     """
     table, values = _table(rows, cluster_weights, n_dimensions)
     return unit_points(rows, table)[0], values
 
 
 def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table (N_c, d) whose rows of a row's clusters sum to its point, host, and the eigenvalues."""
+    """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
     product: Callable = partial(rows.sum, _product, cluster_weights)
-    if rows.here:  # what is the same in every product is worked out once
+    if rows.here:  # the shares are the same in every product
         product = partial(_there_and_back, rows, rows.xp.asarray(_shares(rows, cluster_weights)))
     gram = partial(rows.sum, _gram, cluster_weights)
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product)
@@ -113,7 +113,7 @@ def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[
 
 def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
     """Refuse rows whose points, or clusters whose eigenvectors, do not fit."""
-    a_row = 8 if n_rows > RESTARTS_ON else 24  # points, and as much again in k-means
+    a_row = 8 if n_rows > RESTARTS_ON else 24  # points, and copies in k-means
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     checks.check_memory(
         a_row * n_rows * n_dimensions + eigenvectors,
@@ -141,7 +141,7 @@ def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def _there_and_back(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
-    """Return Bᵀ diag(share) B v (N_c,), host."""
+    """Return Bᵀ diag(share) B v (N_c,), host, for v (N_c,)."""
     on_rows = share * row_sums(rows.codes, rows.offsets, v, device=rows.device)
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, on_rows, device=rows.device))
 
@@ -168,23 +168,23 @@ def _leading(
             dense = True
     if dense:
         checks.check_memory(
-            32 * len(degree) ** 2,  # the matrix, a copy of it, and what LAPACK works on
+            32 * len(degree) ** 2,  # the matrix, a copy of it, and LAPACK's workspace
             devices.memory_budget(),
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
         values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions)
-    # D^½ 1 is the eigenvector of the eigenvalue 1, so that only clusters that are not connected to others can be
-    # shorter here: with more such components than dimensions they are nothing but rounding, and have no direction
+    # D^½ 1 is an eigenvector of eigenvalue 1, so only clusters of separate components can have shorter rows: if there
+    # are more components than dimensions, such rows are rounding errors without a direction
     length = np.sqrt((vectors * vectors).sum(axis=1))
     vectors = np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
     return scale[:, None] * vectors, values
 
 
 def _all_points(rows: Rows, table: np.ndarray) -> Any:
-    """Return points (G, d); of more rows than restarts see as float32, made some rows after others.
+    """Return points (G, d); above `RESTARTS_ON` rows as float32, computed in pieces.
 
-    That is half the memory and its traffic, and rows of length 1 lose nothing that matters.
+    float32 halves the memory, and points of length 1 lose no relevant precision.
     """
     if len(rows) <= RESTARTS_ON:
         return unit_points(rows, table)[0]
@@ -206,12 +206,12 @@ def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) 
 def _lanczos(
     product: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, n_dimensions: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `_dense_eigenvectors` does, by Lanczos's iterations.
+    """Return the result of `_dense_eigenvectors` by Lanczos's iterations.
 
-    They meet one vector of an eigenvalue, and more of the same only by rounding. So what is orthogonal to the vectors
-    found is searched too, until no eigenvalue there is above the smallest of those found.
+    They find one vector of a multiple eigenvalue, and further ones only by rounding. So the space orthogonal to the
+    vectors found is searched too, until it has no eigenvalue above the smallest of those found.
     """
-    rng = np.random.default_rng(0)  # fixed: the eigenvectors are no matter of chance
+    rng = np.random.default_rng(0)  # fixed, because eigenvectors do not depend on it
     values, vectors = _iterate(product, scale, n_dimensions, rng)
     n_more = 1
     while True:
@@ -237,7 +237,7 @@ def _iterate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return leading eigenvalues, largest first, and vectors; only those orthogonal to ``beside`` (n, d), if given.
 
-    A start that led to ``beside`` has nothing of what it has missed: every call draws another.
+    Every call draws a new start, because the one that led to ``beside`` has no component along what it missed.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -260,9 +260,9 @@ def _iterate(
 
 @dataclass(frozen=True)
 class NearestCenter:
-    """A rule: each row goes to the nearest of some centers, where the transfer cut embeds it.
+    """A rule: each row goes to the center nearest to its point.
 
-    How near is looked up, label by label, so that a row has one answer whatever rows stand beside it.
+    Products with centers are sums over the row's labels, so that the answer does not depend on the other rows.
     """
 
     table: np.ndarray  # (N_c, d): a row's point is the sum over its clusters, scaled to length 1
@@ -277,7 +277,7 @@ class NearestCenter:
         return np.concatenate([devices.to_host(labels) for _, _, labels in self.nearest(rows)])
 
     def nearest(self, rows: Rows) -> Iterator[tuple[Rows, Any, Any]]:
-        """Yield some rows after others, their points and the center that each is nearest to."""
+        """Yield rows in pieces, with their points and nearest centers."""
         half_square = rows.xp.asarray((self.centers * self.centers).sum(axis=1) / 2)
         at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(self.centers))))
         for start in range(0, max(1, len(rows)), at_once):
@@ -296,7 +296,7 @@ def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, 
     drawn = rows.draw(RESTARTS_ON, rng)
     points = unit_points(drawn, table)[0].astype(np.float32)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said below of all rows
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a warning about all rows follows
         k = min(n_clusters, len(points))
         best = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
     first = best.cluster_centers_.astype(np.float64)
@@ -312,7 +312,7 @@ def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, 
 
 
 def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:
-    """Return the sum of the points nearest to each center (k, d), and in a column more how many objects they are."""
+    """Return (k, d + 1): the sum of the points nearest to each center, and in the last column their objects."""
     k, d = rule.centers.shape
     sums = np.zeros((k, d + 1))
     for some, points, labels in rule.nearest(rows):

@@ -202,8 +202,8 @@ def coefficients(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
 
-    Clustering m has min(T, k_m) adjacent places in ``clusters`` (R, places), int32, and ``values`` (R, places), float64.
-    The first ``counts`` (R, M), int32, are in use, in ascending order of clusters; the others are 0. Sums run over the
+    Clustering m has min(T, k_m) adjacent places in ``clusters`` (R, places), int32, and ``values``, float64. The first
+    ``counts`` (R, M), int32, are in use, in ascending order of clusters; the others are 0. Sums run over the
     references, nearest first; those of eq 11 over the clusters.
     """
     firsts, shape = _places(offsets, *ids.shape)
