@@ -181,8 +181,8 @@ def test_methods_are_listed_and_their_options_told(folder, call):
     code, out, err = call("methods lwgp scec")
     assert (code, err) == (0, [])
     text = " ".join(" ".join(out).split())
-    assert "LWGP. Locally weighted graph partitioning: objects and clusters" in text
-    assert re.search(r"--theta VALUE How mildly .* uses 0\.4\. \(float > 0; 0\.4 if not given\)", text)
+    assert "LWGP. Locally weighted graph partitioning: transfer cut" in text
+    assert re.search(r"--theta VALUE Temperature of ECI: .* uses 0\.4\. \(float > 0; 0\.4 if not given\)", text)
     _, out, _ = call("methods lwca")
     assert "  theta=VALUE " in "\n".join(out)
     assert call("run labels.csv -k 3 --similarity lwca:theta=0.3 --partitioner average -o out.npy")[0] == 0

@@ -3,13 +3,13 @@
     chunk ─▶ its distinct rows, counted ─▶ merged, few at a time ─▶ core groups ─▶ method ─▶ chunk by chunk: labels
                                                      └▶ too many for one process ─▶ sums over pieces ─▶ a rule ─┘
 
-Each chunk is reduced to its core groups where it is, by what reduces a whole ensemble elsewhere; only core groups come
-together, and of those only what the method works on comes to the caller. Where not even these fit one process they
-stay in pieces, and methods that can do with sums over them (`gpuens.rows`) go on. Labels of the objects are a lazy
-Dask array with the chunks of the input: whoever computes it looks each chunk's rows up again, in what the array brings
-along, so that it need not be the cluster that fitted. Chunks may be NumPy's or CuPy's.
+Each chunk is reduced to its core groups on its worker, by the code that reduces an ensemble in memory. Only core groups
+are merged, and only the rows that the method clusters come to the caller. If the core groups do not fit one process,
+they stay in pieces, and methods that need only sums over rows (`gpuens.rows`) work on these. The labels of the objects
+are a lazy Dask array with the chunks of the input, which holds everything needed to compute them: each chunk's rows are
+looked up again, on any cluster. Chunks may be NumPy or CuPy arrays.
 
-The client is the caller's: ``client=``, or the one that is active; without any the threads of this process work.
+The client is ``client=`` or the active one; without any, the threads of this process do the work.
 """
 
 from gpuens.distributed.chunks import Chunks

@@ -1,4 +1,4 @@
-"""A label matrix in chunks: one numbering of the clusters for all, and core groups merged few at a time."""
+"""A label matrix in chunks: one numbering of the clusters for all chunks, and their merged core groups."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,7 +19,7 @@ from gpuens.rows import Rows
 
 
 class Chunks(Tasks):
-    """A label matrix in chunks, and its core groups, found when first asked for."""
+    """A label matrix in chunks, and its core groups, which are computed on first access."""
 
     def __init__(self, labels: Any, client: Any = None) -> None:
         self.client = clients.active(client)
@@ -35,17 +35,17 @@ class Chunks(Tasks):
             "core groups of chunks",
         )
         self.numbering, self.tables = self._number()
-        self.pieces: list = []  # the distinct rows of each chunk, and how many
-        self.sizes: list[int] = []
-        self.merged: list = []  # what they have been merged to
+        self.pieces: list = []  # the distinct rows of each chunk
+        self.sizes: list[int] = []  # and their numbers
+        self.merged: list = []  # the rows after merging
         self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection, and what is in the workers' memory: labels need neither."""
+        """Drop the connection and results in the workers' memory: labels need neither."""
         return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
 
     def _number(self) -> tuple[Numbering, Any]:
-        """Number the clusters of all chunks by ascending label value, as those of one ensemble are."""
+        """Number the clusters of all chunks by ascending label value, as in one ensemble."""
         found = self.compute([self.task(worker.categories_of, part, phase="labels") for part in self.parts], "labels")
         categories, tables = [], []
         for m, name in enumerate(self.names):
@@ -62,13 +62,13 @@ class Chunks(Tasks):
 
     @property
     def fit_here(self) -> bool:
-        """Whether the core groups of all chunks fit one process."""
+        """Whether the core groups of all chunks fit in this process."""
         self._merge()
         return self._fits
 
     @property
     def groups(self) -> Reduction:
-        """The core groups of all chunks, here; where each object belongs stays in chunks."""
+        """The core groups of all chunks, in this process; the group of each object stays in chunks."""
         if not hasattr(self, "_groups"):
             if not self.fit_here:
                 n_rows = sum(self.merged_sizes)
@@ -78,7 +78,7 @@ class Chunks(Tasks):
                     "reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
                 )
             rows = worker.merge(self.compute(self.merged, "core groups"), self.bare())
-            self.merged = self.pieces = []  # workers need not hold on to them either
+            self.merged = self.pieces = []  # frees the workers' memory
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(Rows.of(ensemble, rows.counts, "cpu"), None), self)
         return self._groups
@@ -88,20 +88,20 @@ class Chunks(Tasks):
         return len(self.names) * self.numbering.dtype.itemsize + 40
 
     def _merge(self) -> None:
-        """Merge the distinct rows of all chunks, few at a time, until they are one or no merge would fit.
+        """Merge the distinct rows of all chunks, few at a time, until one set is left or no further merge fits.
 
-        Those of each chunk are kept beside, as pieces: where the merged ones do not fit, methods learn of these, so
-        that nothing depends on how far the merging went.
+        The rows of each chunk are kept as pieces. If the merged ones do not fit this process, methods use the pieces,
+        so that results do not depend on how far merging went.
         """
         if self.merged_sizes:
             return
         self.merged = self.pieces = self.persist(self.rows(), "core groups")
-        self.parts = []  # workers need not hold on to them; what is lost later is made again from the labels
+        self.parts = []  # frees the workers' memory; lost results are computed again from the labels
         self.merged_sizes = self.sizes = self._sizes_of(self.merged)
         while True:
             together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
-                copies = 1 if len(together) == 1 else 3  # while they become one
+                copies = 1 if len(together) == 1 else 3  # while they are merged
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
             tasks = [self.task(worker.merge, self.merged[some], self.bare(), phase="merge") for some in together]
@@ -112,16 +112,16 @@ class Chunks(Tasks):
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
-        """Return how many bytes a task may take."""
+        """Return the memory that a task may take, in bytes."""
         budget = devices.memory_budget()
         if self.client is None:
-            return budget // 8  # however many threads merge
+            return budget // 8  # shared by all threads that merge
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
         return min([budget, *limits])
 
     def reduce(self, reduction: Any, device: str) -> Reduction:
-        """Return what a reduction makes of the core groups, with the objects in chunks; None is the core groups."""
+        """Return the reduction of the core groups, with objects in chunks; None is the core groups themselves."""
         groups = self.groups
         rows = Rows.of(groups.ensemble, groups.counts, device)
         if reduction is None:
@@ -130,8 +130,8 @@ class Chunks(Tasks):
         return ChunkedReduction(reduced, self, devices.to_host(reduced.row_of))
 
     def sample(self, sample: Sample, device: str) -> SampledChunks:
-        """Return the distinct rows of objects drawn from all chunks; the others stay there."""
-        self.parts = []  # their clusters were all that is needed of them
+        """Return the distinct rows of objects drawn from all chunks; the others stay in their chunks."""
+        self.parts = []  # only their clusters were needed
         drawn = np.sort(sample.draw(self.starts[-1]))
         of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
         blocks = graph.blocks_of(self.labels)
@@ -147,7 +147,7 @@ class Chunks(Tasks):
         return SampledChunks(groups.rows, None, label_by=sample.by, chunks=self, device=device)
 
     def rows(self) -> list:
-        """Return the distinct rows of each chunk, in the numbering of all, as tasks."""
+        """Return tasks for the distinct rows of each chunk, in the numbering of all chunks."""
         return [
             self.task(worker.renumber, part, self.numbering.dtype, own, phase="rows", chunk=i)
             for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
@@ -158,14 +158,14 @@ class Chunks(Tasks):
         return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
 
     def without_rows(self) -> Ensemble:
-        """Return the ensemble that all have in common: names and numbering."""
+        """Return an ensemble without objects, with the names and the numbering of all chunks."""
         none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
         return Ensemble.of_codes(none, self.numbering.categories, self.names)
 
     def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
-        """Return a lazy array of what ``function(block, dtype, tables, *given)`` gives for each object of a chunk.
+        """Return a lazy array of ``function(block, dtype, tables, *given)``, which returns a value for each object.
 
-        What is given to all is embedded (`graph.embed`): whoever computes the array may not be the client that fitted.
+        Values given to all chunks must be embedded (`graph.embed`): another client may compute the array.
         """
         found = [
             self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
@@ -174,13 +174,13 @@ class Chunks(Tasks):
         return graph.lazy_array(found, np.diff(self.starts), dtype, width)
 
     def look_up(self, values: np.ndarray) -> Any:
-        """Return ``values`` (groups, …) of the core group of each object, in chunks."""
+        """Return the row of ``values`` (groups, …) of each object's core group, in chunks."""
         given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
         return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])
 
 
 def _runs(sizes: list[int], room: int) -> list[slice]:
-    """Return runs of neighbours, as long as they go: `FAN_IN` at most, and no more rows than there is room for."""
+    """Return slices of adjacent pieces, of at most `FAN_IN` pieces and ``room`` rows each."""
     starts = [0]
     for i in range(1, len(sizes)):
         if i - starts[-1] == FAN_IN or sum(sizes[starts[-1] : i + 1]) > room:

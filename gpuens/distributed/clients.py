@@ -1,4 +1,4 @@
-"""The client whose workers do the work: the caller's, the one that is active, or one of a cluster made here."""
+"""The Dask client: the caller's, the active one, or one of a cluster started here."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from typing import Any
 from gpuens import checks
 from gpuens.distributed import failures
 
-TIMEOUT = 20  # seconds that a scheduler has to answer
+TIMEOUT = 20  # seconds to wait for a scheduler's answer
 
 
 def active(client: Any) -> Any:
-    """Return the client given, or the one that is active, or None."""
+    """Return the given client, or the active one, or None."""
     if client is not None:
         does = ("compute", "persist", "scatter", "submit")
         if not all(callable(getattr(client, what, None)) for what in does):
@@ -37,7 +37,7 @@ def needs_dask() -> Iterator[None]:
 
 @contextmanager
 def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any]:
-    """Join a scheduler by its address, or make a cluster of this machine; yield the client, None for threads.
+    """Connect to a scheduler, or start a cluster on this machine; yield the client, None for threads.
 
     ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
     """
@@ -67,7 +67,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         cluster = None
         try:
             get_address_host_port(scheduler)
-        except ValueError as error:  # a client would be left behind that tries to connect for ever
+        except ValueError as error:  # otherwise a client would try to connect for ever
             raise ValueError(
                 f"scheduler {scheduler!r} is none of local, cuda and threads, and no address such as tcp://host:8786 "
                 f"({error})."

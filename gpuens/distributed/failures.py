@@ -1,4 +1,4 @@
-"""What happens to workers and schedulers, in one sentence each."""
+"""Failures of workers and schedulers, as errors of one sentence each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from gpuens import checks
 
 @contextmanager
 def sentences(what: str) -> Iterator[None]:
-    """Turn what Dask says of dead workers and schedulers into one sentence."""
+    """Turn Dask's errors about dead workers and schedulers into one sentence."""
     try:
         yield
     except Exception as error:
@@ -20,20 +20,19 @@ def sentences(what: str) -> Iterator[None]:
 
 
 def _sentence(error: Exception, what: str) -> Exception | None:
-    """Return an error in one sentence for what happens to a cluster, or None for any other error."""
+    """Return the one-sentence error for a failure of the cluster, None for any other error."""
     kind = type(error).__name__
     if kind == "KilledWorker":
         key = str(getattr(error, "task", ""))
         chunk = key.split("-chunk-")[1].split("-")[0] if "-chunk-" in key else None
         where = f"chunk {chunk}" if chunk else f"the {what}"
         return MemoryError(
-            f"workers died again and again over {where}, most likely for want of memory; use smaller chunks "
+            f"workers died repeatedly on {where}, most likely out of memory; use smaller chunks "
             "(labels.rechunk) or workers with more memory."
         )
     if "lost dependencies" in str(error):
         return ConnectionError(
-            f"workers that held what {what or 'labels'} need are gone, and nothing tells how to make it again; call "
-            "fit again."
+            f"workers with data for {what or 'labels'} are gone, and the data cannot be computed again; repeat the call."
         )
     gone = kind in (
         "ClosedClientError",
@@ -52,7 +51,7 @@ def _sentence(error: Exception, what: str) -> Exception | None:
 
 
 def idle_workers(client: Any) -> list[dict] | None:
-    """Return the workers that are paused, where no worker does anything, nor could; None where one does or could."""
+    """Return the paused workers if no worker is busy or could be, else None."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     paused = [address for address, worker in workers.items() if worker["status"] == "paused"]
     if len(paused) < len(workers) and (not paused or any(client.processing(set(workers) - set(paused)).values())):
@@ -63,11 +62,11 @@ def idle_workers(client: Any) -> list[dict] | None:
 
 
 def memory_full(workers: list[dict], what: str) -> MemoryError:
-    """Return what is raised where nothing goes on."""
+    """Return the error for workers that have all stopped."""
     fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
     used, limit = (checks.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
     return MemoryError(
-        f"the workers have stopped before the {what} were done, for their memory is full ({len(workers)} paused, at "
+        f"the workers stopped before the {what} were done because their memory is full ({len(workers)} paused, at "
         f"{used} of {limit}); give each more memory (memory_limit) or fewer threads, or use smaller chunks "
         "(labels.rechunk)."
     )

@@ -1,4 +1,4 @@
-"""Work on the features of objects, from which clusterings are generated."""
+"""Work on features in chunks, from which clusterings are generated."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from gpuens.distributed import clients, failures, graph, waiting
 
 
 def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
-    """Yield ``function(shared, item)`` of each item in order, a task each; every worker gets ``shared`` once."""
+    """Yield ``function(shared, item)`` for each item in order, one task each; every worker gets ``shared`` once."""
     client = clients.active(client)
     there = waiting.send(shared, client, "features")
     futures = [client.submit(function, there, item, pure=False) for item in items]
@@ -21,10 +21,10 @@ def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Ite
 def by_chunks(
     X: Any, chosen: Sequence[np.ndarray], learn: Sequence[Callable], apply: Callable, dtype: Any, client: Any = None
 ) -> Any:
-    """Learn from some objects of all chunks, and apply what was learned to every chunk.
+    """Fit models to some objects of all chunks, and apply them to every chunk.
 
-    ``learn[i]`` makes something of the rows ``chosen[i]`` (ascending) of X, ``apply(chunk, made)`` gives (rows,
-    len(learn)) of a chunk; they come as a lazy array with the chunks of X.
+    ``learn[i]`` returns a model of the rows ``chosen[i]`` (ascending) of X; ``apply(chunk, models)`` returns
+    (rows, len(learn)) for a chunk. The result is a lazy array with the chunks of X.
     """
     import dask
 

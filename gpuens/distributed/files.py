@@ -18,23 +18,23 @@ from gpuens.io.arrays import open_npy
 from gpuens.io.atomic import replacing, replacing_folder
 from gpuens.io.columns import chosen, left_out, without
 
-HEAD = 10_000  # objects by which ids are told in chunks
+HEAD = 10_000  # objects that show whether a column holds ids
 
 
 def read_labels(
     path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None, missing: Any = None
 ) -> Any:
-    """Return the labels of a file as a Dask array in chunks of rows, which the workers read when they come to them.
+    """Return the labels of a file as a lazy Dask array in chunks of rows, read by the workers.
 
     Parameters
     ----------
     path : str or path
-        ``.npy`` (n_objects, n_clusterings), ``.zarr`` or ``.parquet`` (needs dask[dataframe]), where all workers see
-        it.
+        ``.npy`` (n_objects, n_clusterings), ``.zarr`` or ``.parquet`` (needs dask[dataframe]), on a file system that
+        all workers see.
     chunk_rows : int
-        Rows of a chunk at most; the chunks of a parquet file are its own.
+        The most rows per chunk; a parquet file has chunks of its own.
     columns, exclude, missing
-        As in `gpuens.io.read_labels`. Whether a column holds ids is told from the first objects.
+        As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids.
     """
     with clients.needs_dask():
         import dask.array  # noqa: F401
@@ -56,11 +56,8 @@ def read_labels(
     return labels.map_blocks(without, missing, dtype=without(labels._meta, missing).dtype) if missing else labels
 
 
-HEAD = 10_000  # objects by which ids are told in chunks
-
-
 def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Callable[[list[int]], Any]]:
-    """Return the labels of an npy or zarr file in chunks, their names, and a function to the first rows of some."""
+    """Return the labels of an npy or zarr file in chunks, their names, and a function columns → their first rows."""
     import dask
 
     whole = _opened(path, kind)
@@ -87,7 +84,7 @@ def _parquet(path: str) -> tuple[Any, list, Callable[[list[int]], Any]]:
 
 
 def _opened(path: str, kind: str) -> Any:
-    """Return the array of an npy or zarr file, of which nothing but the header has been read."""
+    """Return the array of an npy or zarr file; only the header is read."""
     if kind == ".npy":
         with reading(path):
             return open_npy(path)
@@ -104,15 +101,15 @@ def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
 
 
 def on_gpus(labels: Any) -> Any:
-    """Return a Dask array whose chunks are CuPy's: each goes to the GPU of the worker that has read it."""
+    """Return a Dask array of CuPy chunks: each moves to the GPU of its worker."""
     return labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=np.empty((0, 0), dtype=labels.dtype))
 
 
 def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
-    """Write labels in chunks to a file, a few chunks at a time, and return how many objects have each label.
+    """Write labels in chunks to a file, and return the number of objects with each label.
 
-    ``.npy`` and ``.zarr`` are written chunk by chunk; other kinds (`gpuens.io.write_labels`) hold all labels at once. A
-    file takes its name when it is complete.
+    ``.npy`` and ``.zarr`` are written chunk by chunk; other kinds (`gpuens.io.write_labels`) need all labels in memory.
+    A file gets its name when it is complete.
     """
     client = clients.active(client)
     labels = graph.as_declared(labels, "labels", client)
@@ -157,7 +154,7 @@ def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
 
 
 def _in_order(labels: Any, client: Any) -> Iterator[Any]:
-    """Yield the chunks of an array one after the other, with a few of the next ones under way."""
+    """Yield the chunks of an array in order, while a few of the next ones are computed."""
     import dask
 
     what = "labels of objects"

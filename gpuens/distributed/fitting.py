@@ -1,4 +1,4 @@
-"""Fitting a method to labels in chunks, and counting the objects that clusters share."""
+"""Fitting a method to labels in chunks, and intersections of clusters."""
 
 from functools import partial
 from typing import Any
@@ -19,26 +19,24 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     ----------
     estimator : a consensus estimator
     labels : dask.array.Array (n_objects, n_clusterings), chunked by rows
-        What `gpuens.Ensemble` takes, chunk by chunk: labels mean the same in all chunks. Unknown chunk sizes are
-        computed.
+        Chunks that `gpuens.Ensemble` takes; labels mean the same in all chunks. Unknown chunk sizes are computed.
     client : distributed.Client, optional
 
     Returns
     -------
     estimator
-        ``labels_`` is a Dask array with the same chunks, computed when asked for, wherever the chunks of ``labels``
-        can be had: by this client, another one or none; chunks that were persisted, by their own client alone.
+        ``labels_`` is a lazy Dask array with the same chunks. Any client, or none, can compute it; only persisted
+        ``labels`` need the client that holds them.
 
     Raises
     ------
     ValueError, TypeError
-        In one sentence that names the chunk, for labels that are refused, and for chunks that are not what the array
-        says of them.
+        For labels that are refused, with the chunk's number, and for chunks whose shape or dtype is not the declared
+        one.
     MemoryError
-        Where the core groups do not fit this process or the workers, and where workers stop because their memory is
-        full.
+        If the core groups do not fit this process or the workers, and if workers stop because their memory is full.
     ConnectionError
-        Where the scheduler is gone.
+        If the scheduler is gone.
 
     Examples
     --------
@@ -53,7 +51,7 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     if parts.needs_features:
         raise TypeError(
             f"labels are in chunks, but {type(estimator).__name__} finds the neighbours of objects among all others: "
-            "pass labels.compute(), or take a method that goes by the labels alone."
+            "pass labels.compute(), or take a method that uses the labels alone."
         )
     chunks = Chunks(labels, client)
     if isinstance(parts.reduction, Sample):
@@ -65,13 +63,13 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
-    """Fit an estimator to core groups that stay in pieces: what it learns of them is a rule, by which chunks go."""
+    """Fit an estimator to core groups that stay in pieces; it learns a rule that labels the chunks."""
     rows = ChunkPieces(chunks, estimator.device)
     chunks.merged = []
     if not parts.learn_by_sums:
         raise MemoryError(
-            f"{type(estimator).__name__} needs all label rows in one process, and the {rows.n_rows} that are left of "
-            "all chunks do not fit; work on a sample, reduction=Sample(…), or by LWGP, HBGF, CgC or CrCIa, which take "
+            f"{type(estimator).__name__} needs all label rows in one process, and the {rows.n_rows} distinct rows of "
+            "the chunks do not fit; work on a sample, reduction=Sample(…), or use LWGP, HBGF, CgC or CrCIa, which take "
             "rows in pieces (GPUENS_MEMORY=… sets another limit)."
         )
     rule = estimator._learn(parts, rows, None).rule
@@ -83,7 +81,7 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
 
 
 def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Any:
-    """Return the objects that each two clusters share, counted chunk by chunk; see `gpuens.contingency.intersections`.
+    """Return the intersections of all clusters, counted chunk by chunk; see `gpuens.contingency.intersections`.
 
     Examples
     --------

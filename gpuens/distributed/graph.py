@@ -1,4 +1,4 @@
-"""Dask's arrays and graphs: chunks as tasks, tasks as arrays, and the values that all of them carry."""
+"""Dask's arrays and graphs: chunks as tasks, tasks as arrays, and values shared by all tasks."""
 
 import uuid
 from typing import Any
@@ -11,7 +11,7 @@ from gpuens.distributed import waiting
 
 
 def by_rows(labels: Any, client: Any) -> tuple[Any, list]:
-    """Return a Dask array (N, M) with known chunks of rows, each with all clusterings, and the clusterings' names."""
+    """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings."""
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
         names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
@@ -28,9 +28,9 @@ def by_rows(labels: Any, client: Any) -> tuple[Any, list]:
 
 
 def as_declared(array: Any, name: str, client: Any = None) -> Any:
-    """Return an array whose chunks are looked at wherever they are made: whoever declared them may have been wrong.
+    """Return an array that checks its chunks against their declared shape and dtype when they are computed.
 
-    Sizes that are unknown are found out, by making the chunks once. ``name`` is the argument's.
+    If sizes are unknown, the chunks are computed once to find them. ``name`` is the argument, for refusals.
     """
     array = array.map_blocks(devices.chunk_as_declared, name, dtype=array.dtype, meta=array._meta)
     if not any(np.isnan(size) for sizes in array.chunks for size in sizes):
@@ -46,11 +46,10 @@ def as_declared(array: Any, name: str, client: Any = None) -> Any:
 
 
 def blocks_of(array: Any) -> list:
-    """Return the chunks of an array as delayed values, each with all that leads to it in one task.
+    """Return the chunks of an array as delayed values, each with the tasks that compute it fused into one.
 
-    Whoever computes the same array fuses its tasks as it likes, under the same keys, and a scheduler that is told
-    different things of a key gets stuck: so these keys are nobody else's. Chunks that are in the workers' memory
-    already are taken as they are.
+    The keys are new: other computations of the same array may fuse its tasks differently under its own keys, and a
+    scheduler with different tasks for one key gets stuck. Chunks in the workers' memory are taken as they are.
     """
     import dask
     from dask.core import flatten
@@ -68,10 +67,10 @@ def blocks_of(array: Any) -> list:
 
 
 def apart(array: Any, client: Any = None) -> list:
-    """Return the chunks of an array as delayed values, each with no tasks but its own, under the keys that they have.
+    """Return the chunks of an array as delayed values under their own keys, each with only the tasks it needs.
 
-    Delayed values of Dask's own making carry the tasks of all chunks, which would be sent again with every chunk. What
-    all chunks are given is sent once, ahead of them.
+    Dask's own delayed values carry the tasks of all chunks, which would be sent with every chunk. Values shared by all
+    chunks are sent once, before them.
     """
     from dask.core import flatten
     from dask.delayed import Delayed
@@ -85,7 +84,7 @@ def apart(array: Any, client: Any = None) -> list:
 
 
 class _Lineage:
-    """The tasks that lead to a chunk, which Dask is not to look into."""
+    """The tasks that compute a chunk, hidden from Dask."""
 
     def __init__(self, graph: Any, key: Any) -> None:
         self.graph, self.key = graph, key
@@ -116,7 +115,7 @@ _VALUE = "gpuens-value-"
 
 
 def embed(value: Any) -> Any:
-    """Return a value as tasks can take it, wherever they are computed: their graph holds it."""
+    """Return a value as a task argument that is stored in the graph, so that any client can compute it."""
     import dask
 
     return dask.delayed(value, traverse=False, name=new_key("value"))

@@ -1,4 +1,4 @@
-"""The distinct rows of all chunks, each chunk's where they are, for methods that can do with sums over them."""
+"""The distinct rows of all chunks, left on their workers, for methods that need only sums over rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from gpuens.rows import Rows
 
 
 class ChunkPieces(Rows):
-    """The distinct rows of each chunk, worked on wherever they are; the same row may be in several."""
+    """The distinct rows of each chunk, on their workers; the same row may be in several pieces."""
 
     here = False
 

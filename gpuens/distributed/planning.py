@@ -1,4 +1,4 @@
-"""What a run over chunks is going to hold, told before it starts."""
+"""An estimate of the memory of a run over chunks, before it starts."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from gpuens.distributed import clients, graph, waiting, worker
 
 
 class Plan(NamedTuple):
-    """What a run over chunks is going to hold, from one chunk looked at; ``str(plan)`` says it in words."""
+    """An estimate of the core groups and memory of a run, from one chunk; ``str(plan)`` is a sentence."""
 
     n_objects: int
     n_clusterings: int
@@ -19,9 +19,9 @@ class Plan(NamedTuple):
     pilot_objects: int
     pilot_groups: int
     expected_groups: int
-    expected_bytes: int  # of the core groups and what the method holds beside them, here
-    suggestion: str | None  # the reduction that would fit, where that does not
-    in_pieces: bool = False  # whether the rows are going to stay where they are, as they do not fit here
+    expected_bytes: int  # core groups and the method's memory, in this process
+    suggestion: str | None  # a reduction that fits, if that does not
+    in_pieces: bool = False  # whether the rows stay on the workers because they do not fit in this process
 
     def __str__(self) -> str:
         size = checks.human_bytes(self.expected_bytes)
@@ -34,11 +34,11 @@ class Plan(NamedTuple):
 
 
 def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
-    """Return what fitting is going to hold: the distinct rows of one chunk and of its first half tell how they grow.
+    """Return an estimate of what fitting will hold in memory.
 
-    Distinct rows are taken to grow as a power of the number of objects. Methods that hold all pairs of rows are
-    counted with what they hold, unless the estimator is given a reduction: METIS 28 bytes an ordered pair, ROCK 4,
-    complete linkage 8.
+    The number of distinct rows is assumed to grow as a power of the number of objects; one chunk and its first half
+    give the power. Unless the estimator has a reduction, memory for all pairs of rows is included: 28 bytes per ordered
+    pair for METIS, 4 for ROCK, 8 for complete linkage.
 
     Examples
     --------

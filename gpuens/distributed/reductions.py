@@ -1,4 +1,4 @@
-"""Reductions whose objects are in chunks: labels of the objects are looked up chunk by chunk, when computed."""
+"""Reductions of objects in chunks: labels of the objects are looked up chunk by chunk, when computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,20 +36,18 @@ class ChunkedReduction(Reduction):
 
 @dataclass(frozen=True)
 class ScatteredReduction(Reduction):
-    """Core groups that stay in pieces: of `rows` there is no more than the numbering."""
+    """Core groups that stay in pieces: `rows` is empty and holds only the numbering."""
 
     chunks: Any = None
     device: str = "auto"  # where chunks are labelled
 
     @property
     def n_representatives(self) -> int:
-        """Rows of all pieces, of which those that are in several count again."""
+        """Rows of all pieces; a row in several pieces counts several times."""
         return sum(self.chunks.sizes)
 
     def look_up(self, values: Any) -> Any:
-        raise TypeError(
-            "the rows of this reduction stay in pieces, without numbers of their own; use of_rows(function)."
-        )
+        raise TypeError("the rows of this reduction stay in pieces and have no common numbers; use of_rows(function).")
 
     def expand(self, labels: Any, rule: Rule | None = None) -> Any:
         return self.look_up(labels)
@@ -62,7 +60,7 @@ class ScatteredReduction(Reduction):
 
 @dataclass(frozen=True)
 class SampledChunks(Reduction):
-    """A sample of objects in chunks: rows that are not in it are labelled chunk by chunk, when labels are computed."""
+    """A sample of objects in chunks: other rows are labelled chunk by chunk, when labels are computed."""
 
     chunks: Any = None
     device: str = "auto"  # where chunks are labelled
@@ -72,7 +70,7 @@ class SampledChunks(Reduction):
         return self.rows.n_objects == self.chunks.starts[-1]
 
     def on(self, device: str) -> "SampledChunks":
-        """Return the same with the sample's rows where a device works."""
+        """Return the same reduction with the sample's rows on a device."""
         return replace(self, rows=Rows.of(self.rows.ensemble, self.rows.counts, device))
 
     def expand(self, labels: Any, rule: Rule | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Tasks over chunks: named for the chunk they are about, joined in trees, kept where they were worked out."""
+"""Tasks over chunks: named after their chunk, joined in trees, and kept on their workers."""
 
 import pickle
 from collections.abc import Callable
@@ -8,17 +8,17 @@ from gpuens import device as devices
 from gpuens.distributed import failures, graph, waiting
 
 FAN_IN = 8  # chunks merged by one task
-SMALL = 1_000_000  # bytes that may travel inside a graph; more are sent to the workers first
+SMALL = 1_000_000  # bytes up to which a value is stored in the graph; larger ones are sent to the workers first
 
 
 class Tasks:
-    """What is asked of a client's workers, or of the threads of this process, about chunks of rows."""
+    """Tasks over chunks of rows, for a client's workers or the threads of this process."""
 
     client: Any
     starts: list[int]  # the first object of each chunk, and the number of all objects
 
     def task(self, function: Callable, *args: Any, phase: str, chunk: int | None = None) -> Any:
-        """Return a delayed call that says which chunk it was about when it is refused."""
+        """Return a delayed call whose refusals name its chunk."""
         import dask
 
         where = None
@@ -28,22 +28,22 @@ class Tasks:
         return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
 
     def tree(self, parts: list, join: Callable, phase: str, *given: Any) -> Any:
-        """Return what ``join(list, *given)`` makes of all parts, few at a time, in their order."""
+        """Return the tasks ``join(list, *given)`` that combine all parts in order, few at a time."""
         while len(parts) > 1:
             parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
         return parts[0]
 
     def everywhere(self, value: Any) -> Any:
-        """Return a value as tasks of this client can take it: sent to every worker if it is not small."""
+        """Return a value as a task argument; a large one is sent to every worker."""
         if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
             return graph.embed(value)
         return waiting.send(value, self.client, "what all workers need")
 
     def persist(self, tasks: list, what: str) -> list:
-        """Return tasks whose results stay where they were worked out, all of them done.
+        """Compute tasks and return them with their results kept on the workers.
 
-        Workers put on disk what they cannot hold. Threads have nowhere to: beyond half of the memory that may be used,
-        the tasks come back as they were, to be done again whenever they are needed.
+        Workers spill to disk what does not fit their memory. Threads cannot: if results exceed half of the memory
+        budget, the tasks are returned as they were and computed again when needed.
         """
         with failures.sentences(what):
             if self.client is None:
@@ -78,7 +78,7 @@ class Tasks:
 
 
 def _named(function: Callable, where: tuple[int, int, int] | None, *args: Any) -> Any:
-    """Call a function; where it refuses a chunk, say which one."""
+    """Call a function, and name the chunk in its refusals."""
     try:
         return function(*args)
     except (ValueError, TypeError, ImportError) as error:

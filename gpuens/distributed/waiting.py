@@ -1,4 +1,4 @@
-"""Waiting for results, with a bar, for as long as there is anybody who works."""
+"""Waiting for results, with a progress bar, as long as some worker is able to work."""
 
 import time
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 from gpuens import checks, progress
 from gpuens.distributed import clients, failures
 
-PATIENCE = 10  # seconds that workers may do nothing while some of them are paused
+PATIENCE = 10  # seconds that all workers may be idle while some are paused
 
 
 def results(tasks: list, client: Any, what: str) -> list:
-    """Return the results of tasks or arrays, here."""
+    """Return the results of tasks or arrays in this process."""
     import dask
 
     client = clients.active(client)
@@ -40,7 +40,7 @@ def wait(futures: list, client: Any, what: str) -> None:
 
 
 def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
-    """Yield futures as they are done; refuse to wait for workers that have stopped because their memory is full."""
+    """Yield futures as they are done; raise an error if the workers have stopped because their memory is full."""
     from distributed import as_completed
 
     queue = as_completed(futures, loop=client.loop)
@@ -61,11 +61,11 @@ def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
             client.cancel(futures)
             raise failures.memory_full(idle, what)
         if looks == 5:
-            checks.warn(f"the Dask scheduler has no workers, so that the {what} wait for one.")
+            checks.warn(f"the Dask scheduler has no workers; the {what} wait for one.")
 
 
 def send(value: Any, client: Any, what: str) -> Any:
-    """Return a value that is in the memory of every worker."""
+    """Send a value to every worker, and return its future."""
     with failures.sentences(what):
         try:
             return client.scatter([value], broadcast=True, hash=False)[0]
@@ -75,6 +75,6 @@ def send(value: Any, client: Any, what: str) -> Any:
                 failures.memory_full(idle, what)
                 if idle
                 else ConnectionError(
-                    f"no worker of the Dask cluster takes what is needed for the {what}; see whether they are alive."
+                    f"no worker of the Dask cluster accepts the data for the {what}; check that the workers are alive."
                 )
             ) from None

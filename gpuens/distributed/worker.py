@@ -1,4 +1,4 @@
-"""What a worker does with a chunk, or with the distinct rows of some chunks."""
+"""The tasks of a worker: functions of a chunk, or of the distinct rows of some chunks."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from gpuens.rows import Rows
 
 
 class Numbering(NamedTuple):
-    """How the clusters of all chunks are numbered."""
+    """The numbering of the clusters of all chunks."""
 
     categories: list[np.ndarray]  # the label value of each cluster, clustering by clustering
     names: list
@@ -22,7 +22,7 @@ class Numbering(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The distinct rows of one chunk, with the chunk's own numbering of the clusters."""
+    """The distinct rows of one chunk, in the chunk's own numbering of the clusters."""
 
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
@@ -30,14 +30,14 @@ class Part(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """Distinct rows in lexicographic order, with the numbering of all chunks."""
+    """Distinct rows in lexicographic order, in the numbering of all chunks."""
 
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
 
 
 class Sampled(NamedTuple):
-    """What is known of a sample's rows, and a function that gives the same for other rows."""
+    """The values of a sample's rows, and a function that computes them for other rows."""
 
     ensemble: Ensemble
     values: np.ndarray
@@ -46,7 +46,7 @@ class Sampled(NamedTuple):
 
 
 def _encoded(block: Any) -> Ensemble:
-    """Return a chunk as an ensemble with a numbering of its own."""
+    """Return a chunk as an ensemble with its own numbering."""
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
@@ -78,7 +78,7 @@ def count_objects(rows: Distinct) -> int:
 
 
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
-    # in order still: values are numbered by value
+    # the rows stay sorted, because both numberings are in the order of label values
     return Distinct(renumber_codes(part.codes, dtype, tables), part.counts)
 
 
@@ -91,7 +91,7 @@ def merge(parts: list[Distinct], numbering: Numbering) -> Distinct:
 
 
 def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
-    """Return codes as rows that are numbered as all chunks are; each is one object where there are no counts."""
+    """Return codes as rows in the numbering of all chunks, with counts of 1 by default."""
     ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
     if counts is None:
         counts = np.ones(len(codes), dtype=np.int64)
@@ -99,7 +99,7 @@ def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, devic
 
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of a chunk, numbered as those of all chunks, and the one of each object (host)."""
+    """Return the distinct rows of a chunk in the numbering of all chunks, and the row of each object (host)."""
     own = own_groups(block)
     return renumber_codes(own.ensemble.codes, dtype, tables), devices.to_host(own.row_of)
 
@@ -113,7 +113,7 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
 
 
 def of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
-    """Return what is known of each object's row if it is in a sample, and what a function makes of it elsewhere."""
+    """Return the value of each object's row: known if the row is in the sample, else computed by a function."""
     rows, row_of = _distinct(block, dtype, tables)
     known = sampled.ensemble
     places = last_not_after(rows, known.codes)
@@ -132,7 +132,7 @@ def of_own_rows(
     own: Numbering,
     device: str,
 ) -> Any:
-    """Return what a function makes of each object's row."""
+    """Return the value of a function at each object's row."""
     rows, row_of = _distinct(block, dtype, tables)
     return devices.move(function(_rows_of(rows, None, own, device))[row_of], devices.kind_of(block))
 
@@ -142,7 +142,7 @@ def of_piece(function: Callable, device: str, piece: Distinct, numbering: Number
 
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
-    """Return what belongs to the core group of each object of a chunk."""
+    """Return the value of each object's core group."""
     rows, row_of = _distinct(block, dtype, tables)
     return devices.move(values[last_not_after(rows, groups)][row_of], devices.kind_of(block))
 
