@@ -37,7 +37,7 @@ def test_the_order_of_the_objects_changes_nothing(method, seed):
 
 
 @pytest.mark.parametrize("linkage", ["single", "complete"])
-@pytest.mark.filterwarnings("ignore:n_clusters=4 cuts among")
+@pytest.mark.filterwarnings("ignore:n_clusters=4 merges")
 def test_the_order_of_the_objects_changes_nothing_for_other_linkages(linkage):
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=4)
     order = np.random.default_rng(1).permutation(len(labels))
@@ -144,7 +144,7 @@ def test_cut_at_a_height(method, ensemble):
 
 def test_complete_linkage_says_when_a_cut_is_arbitrary():
     labels = np.repeat(np.arange(6), 4)[:, None] * np.array([1, 1]) + np.array([0, 1])
-    with pytest.warns(UserWarning, match="n_clusters=2 cuts among 6 clusters that complete linkage leaves"):
+    with pytest.warns(UserWarning, match="n_clusters=2 merges 6 clusters that have similarity 0"):
         ge.EAC(2, linkage="complete").fit(labels)
 
 
@@ -195,7 +195,7 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.LWGP(2, theta=-1), "theta must be above 0"),
         (ge.HBGF(2, n_init=0), "n_init must be from 1 to 10000"),
         (ge.EAC(2, linkage="ward"), "linkage must be one of 'average', 'complete', 'single'"),
-        (ge.EAC(2, distance_threshold=0.5), "n_clusters and distance_threshold both say where to cut"),
+        (ge.EAC(2, distance_threshold=0.5), "n_clusters and distance_threshold are both given"),
         (ge.LWEA(distance_threshold=0), "distance_threshold must be above 0"),
         (ge.EAC(2, device="gpu"), "device must be one of 'auto', 'cpu', 'cuda', 'emulated'"),
         (ge.EAC(2, device="cuda"), "device='cuda' needs"),

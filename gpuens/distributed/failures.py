@@ -32,7 +32,7 @@ def _sentence(error: Exception, what: str) -> Exception | None:
         )
     if "lost dependencies" in str(error):
         return ConnectionError(
-            f"workers with data for {what or 'labels'} are gone, and the data cannot be computed again; repeat the call."
+            f"workers with data for {what or 'labels'} are gone, and it cannot be computed again; repeat the call."
         )
     gone = kind in (
         "ClosedClientError",

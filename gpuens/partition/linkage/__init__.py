@@ -1,1 +1,1 @@
-"""Linkage without N × N: dendrograms of label rows, exact average and single linkage, and their cuts."""
+"""Linkage of label rows: exact average and single linkage without N × N, complete linkage, and cuts of dendrograms."""

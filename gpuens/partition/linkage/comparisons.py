@@ -1,13 +1,12 @@
 """Comparisons of label rows and regions with many queries at once.
 
-A table holds what each cluster is worth to each of 64 queries, its lanes: for unit weights 1 where a query has the
-label. The label of a row is a cluster, so that the table's row of it, added to a vector of 64 sums, is 64 comparisons;
-a row of M labels takes M additions of such vectors, whatever the weights are. A missing label is a cluster of its own
-that is worth nothing to anybody.
+A table holds the weight of each cluster for each of 64 queries, its lanes: with unit weights 1 if a query has that
+label. Adding the table's row of one label to a vector of 64 sums is 64 comparisons, so a row of M labels takes M vector
+additions, whatever the weights. A missing label is a cluster of its own with weight 0.
 
-Whole numbers of 8 or 16 bits, 64 lanes, bound the score of label rows from above (and are exact for unit weights);
-regions are histograms, whose entries multiply rows of a table of real numbers, 16 lanes. Where tables of all clusters
-would not fit the cache they are made for a chunk of the clusterings at a time.
+For label rows, integers of 8 or 16 bits in 64 lanes bound the score from above (exactly for unit weights). Regions are
+histograms, whose entries multiply rows of a table of floats in 16 lanes. If the table of all clusters does not fit the
+cache, it is filled for a chunk of the clusterings at a time.
 """
 
 import numpy as np
@@ -16,13 +15,14 @@ from gpuens.compiled import njit
 from gpuens.lanes import LANES, nothing, plus, plus_times, scaled_sum, store, widened
 
 CHUNK = 2**18  # bytes of a table
-SEGMENT = 64  # tiles whose bounds are looked at together
+SEGMENT = 64  # tiles whose bounds are checked together
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> np.ndarray:
-    """Return the bounds (n_chunks + 1,) of pieces of the clusterings whose tables fit the cache.
+    """Return the bounds (n_chunks + 1,) of chunks of clusterings whose tables fit the cache.
 
-    ``starts`` (M + 1,) are the first clusters of the clusterings. Bytes sum up to 255 unit weights.
+    ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, whose unit
+    weights a byte can sum.
     """
     bounds = [0]
     for m in range(1, len(starts)):
@@ -35,10 +35,10 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def label_scores(rows, first, count, starts, begin, end, table, sums, at):
-    """Write what labels 0 … ``end`` of ``count`` rows are worth to the lanes, those before ``begin`` being there.
+    """Write the scores of ``count`` rows, from ``rows[first]`` on, for each lane into ``sums``, from ``sums[at]`` on.
 
-    ``rows`` (G, M), from row ``first`` on; the table's first row is cluster ``starts[begin]``. ``sums`` (n, LANES),
-    from row ``at`` on, of the table's dtype or a wider one.
+    ``rows`` is (G, M), ``sums`` (n, LANES) of the table's dtype or a wider one. Labels ``begin`` … ``end`` are added to
+    the scores of earlier ones in ``sums``. The table's first row is cluster ``starts[begin]``.
     """
     for i in range(count):
         total = nothing(table)
@@ -52,10 +52,10 @@ def label_scores(rows, first, count, starts, begin, end, table, sums, at):
 
 @njit(cache=True, nogil=True)
 def histogram_scores(clusters, counts, begin, end, size, table, sums):
-    """Write what a region, entries ``begin`` … ``end`` of an arena, is worth to the lanes an object: row 0 of sums."""
-    even = nothing(table)  # two sums, so that an addition need not wait for the one before
+    """Write a region's mean score for each lane into row 0 of ``sums``; its entries are ``begin`` … ``end``."""
+    even = nothing(table)  # two sums, so that consecutive additions are independent
     odd = nothing(table)
-    e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned: no check for indices from the end
+    e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned: no check for negative ones
     while e + one < last:
         even = plus_times(even, table, clusters[e], counts[e])
         e += one
@@ -68,7 +68,7 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
 
 @njit(cache=True, nogil=True)
 def mark_wanted(wanted, reach, width, limits, begin, end):
-    """Mark the tiles ``begin`` … ``end`` whose bound ``reach`` (lanes, n_tiles) is at least the limit of any lane."""
+    """Mark the tiles ``begin`` … ``end`` whose bound ``reach`` (lanes, n_tiles) reaches the limit of any lane."""
     for t in range(begin, end):
         wanted[t] = False
     for j in range(width):

@@ -1,9 +1,9 @@
-"""Complete linkage, with its honest limits.
+"""Complete linkage, which holds all pairs of rows.
 
-The least similar pair of two regions cannot be had from their histograms, so this one does hold all pairs of distinct
-rows: 8 bytes a pair, within the memory budget or not at all. And complete linkage suits co-association badly: two
-regions are at similarity 0 as soon as one pair of their objects shares no cluster, so that dozens of clusters are left
-with nothing but zeros between them, and which of those merge first is arbitrary.
+The least similar pair of two regions does not follow from their histograms, so complete linkage needs all pairs of
+distinct rows, 8 bytes per pair, within the memory budget. And it suits co-association badly: two regions have
+similarity 0 as soon as one pair of their objects shares no cluster, so that it ends with dozens of clusters of
+similarity 0, which merge in arbitrary order.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
     ----------
     n_rows : int
     similarities_of : callable
-        ``similarities_of(start, stop)`` gives the similarities of rows start … stop - 1 to all rows from ``start`` on,
-        float64 (stop - start, n_rows - start).
+        ``similarities_of(start, stop)`` returns the similarities of rows start … stop - 1 to all rows from ``start``
+        on, float64 (stop - start, n_rows - start).
 
     Raises
     ------
     MemoryError
-        Before it starts, when all pairs do not fit the memory budget.
+        Before work starts, if all pairs do not fit the memory budget.
     """
     n_pairs = n_rows * (n_rows - 1) // 2
     checks.check_memory(
@@ -45,7 +45,7 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
         return Dendrogram.from_merges(nothing, nothing, np.empty(0), 1)
     from scipy.cluster.hierarchy import linkage
 
-    # minus the similarity serves as distance: 1 - S would round small similarities away
+    # the distance is -S: 1 - S would round small similarities away
     distances = np.empty(n_pairs)
     filled = 0
     for start in progress.bar(range(0, n_rows, BLOCK), "all pairs of rows"):
@@ -60,7 +60,7 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
 
 @njit(cache=True, nogil=True)
 def _names(children):
-    """Return the regions that each row of SciPy's linkage joins, each named by its smallest leaf."""
+    """Return the two regions of each row of SciPy's linkage, named by their smallest leaves."""
     n = len(children)
     name = np.arange(2 * n + 1)
     kept = np.empty(n, dtype=np.int64)

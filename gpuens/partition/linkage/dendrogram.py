@@ -13,9 +13,9 @@ class Dendrogram:
     Attributes
     ----------
     kept, absorbed : ndarray (n - 1,), int64
-        The regions that merge, each named by one of its leaves; the union keeps the name ``kept``.
+        The regions of each merge, named by one of their leaves; the union is named ``kept``.
     similarities : ndarray (n - 1,), float64
-        Similarity at which they merge, never rising.
+        The similarity of each merge, in descending order.
     """
 
     def __init__(self, kept: np.ndarray, absorbed: np.ndarray, similarities: np.ndarray) -> None:
@@ -27,11 +27,11 @@ class Dendrogram:
     def from_merges(
         cls, kept: np.ndarray, absorbed: np.ndarray, similarities: np.ndarray, n_leaves: int
     ) -> "Dendrogram":
-        """Sort merges found in any order (a union after its parts) as a greedy algorithm would make them.
+        """Return the dendrogram of merges in any order (a union after its parts), sorted as by a greedy algorithm.
 
-        A greedy algorithm takes the best pair that exists at the time: a union of the same similarity as its part
-        waits for the part, and from then on competes by its own hash. Where the merges leave several trees, these
-        have nothing in common and are joined in the order of their names at similarity 0.
+        A greedy algorithm takes the best pair that exists: a union of the same similarity as its part waits for the
+        part, and then competes by its own hash. If the merges form several trees, these are joined at similarity 0, in
+        the order of their names.
         """
         heights, waits_for = _greedy_keys(kept, absorbed, similarities, n_leaves)
         order = np.lexsort((np.arange(len(kept)), waits_for, -heights))
@@ -56,7 +56,7 @@ class Dendrogram:
         merges = self.n_leaves - n_clusters
         region = np.arange(self.n_leaves)
         region[self.absorbed[:merges]] = self.kept[:merges]
-        while True:  # every leaf points towards its region's name; doubling the steps takes log(depth) rounds
+        while True:  # every leaf points towards its region's name; pointer doubling takes log(depth) rounds
             further = region[region]
             if np.array_equal(further, region):
                 break
@@ -66,36 +66,35 @@ class Dendrogram:
         return np.unique(smallest_leaf[region], return_inverse=True)[1]
 
     def n_clusters_at(self, distance: float) -> int:
-        """Return the clusters left when every merge at a distance (1 - similarity) below ``distance`` is made."""
+        """Return the number of clusters after all merges at a distance (1 - similarity) below ``distance``."""
         distance = checks.check_real(distance, "distance")
         return self.n_leaves - int(np.count_nonzero(1.0 - self.similarities < distance))
 
     def lifetimes(self, leaves_made_at: float | None = None) -> np.ndarray:
-        """Return the range of cutting heights that gives 2, 3, … clusters, float64 (Fred & Jain 2005).
+        """Return the lifetime of 2, 3, … clusters: the range of distances with so many, float64 (Fred & Jain 2005).
 
-        It is the height of the merge that ends them minus that of the merge that made them. The n leaves are made at
-        ``leaves_made_at``, or never where some of them have merged before; None is for leaves that are single objects,
-        which no merge has made and which do not count.
+        It is the distance of the merge that ends them minus that of the merge that made them. ``leaves_made_at`` is the
+        distance at which the n leaves are complete; None means that leaves are single objects, whose lifetime does not
+        count.
         """
         distances = 1.0 - self.similarities
         if leaves_made_at is not None and len(distances):
             distances = np.concatenate([[min(leaves_made_at, distances[0])], distances])
         return np.diff(distances)[::-1]
 
-    # --- what other people's tools read -------------------------------------------------------------------------------
+    # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
     def expand(self, membership: np.ndarray, self_similarities: np.ndarray) -> "Dendrogram":
-        """Return the dendrogram of all objects from that of their groups.
+        """Return the dendrogram of all objects from that of their groups; ``membership`` (N,) is each object's group.
 
-        Objects of group g (``membership`` (N,)) merge with each other at ``self_similarities[g]``, and no group is
-        closer to another than to itself.
+        Objects of group g merge with each other at ``self_similarities[g]``, before they merge with other groups.
         """
         by_group = np.argsort(membership, kind="stable")
         groups = membership[by_group]
         first = np.concatenate([[True], groups[1:] != groups[:-1]])
         representative = by_group[first]
         within = self_similarities.copy()
-        for side in (self.kept, self.absorbed):  # rounding must not lift a merge above the making of its parts
+        for side in (self.kept, self.absorbed):  # rounding must not place a merge before its parts
             np.maximum.at(within, side, self.similarities)
         kept = np.concatenate([representative[groups[~first]], representative[self.kept]])
         absorbed = np.concatenate([by_group[~first], representative[self.absorbed]])
@@ -104,21 +103,21 @@ class Dendrogram:
         return Dendrogram(kept[order], absorbed[order], similarities[order])
 
     def children(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return scikit-learn's ``children_`` (n - 1, 2) int64 and the leaves under each merge (n - 1,) int64."""
+        """Return scikit-learn's ``children_`` (n - 1, 2), int64, and each merge's number of leaves (n - 1,), int64."""
         return _children(self.kept, self.absorbed)
 
     def linkage_matrix(self) -> np.ndarray:
-        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, leaves."""
+        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves."""
         children, counts = self.children()
         return np.column_stack([children, 1.0 - self.similarities, counts])
 
 
 @njit(cache=True, nogil=True)
 def _greedy_keys(kept, absorbed, similarities, n_leaves):
-    """Return heights that never rise above those of the parts, and the hash that decides among equal heights.
+    """Return similarities that do not exceed those of the parts, and the hash that decides between equal ones.
 
-    The latter is the largest hash among the merge and the parts (of parts, …) of its own height: the last of them to
-    be taken is what it waits for.
+    The latter is the largest hash among the merge and those of its parts, and their parts, with the same similarity: it
+    waits for the last of them.
     """
     n = len(kept)
     heights = np.empty(n)

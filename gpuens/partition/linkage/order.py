@@ -1,8 +1,8 @@
 """The total order of pairs of regions: most similar first, ties by a hash of the two ids.
 
-Ties are everywhere when similarities are counts of matches. One total order makes the dendrogram one and the same on
-every device: (similarity descending, hash ascending). A region's id is the smallest core-group id in it. The hash is a
-bijection of the packed pair, so that no two pairs tie, and it does not favour small ids as the ids themselves would.
+Similarities are often counts of matches, with many ties. One total order, similarity descending and hash ascending,
+makes the dendrogram the same on every device. A region's id is the smallest core-group id in it. The hash is a
+bijection of the packed pair, so that no two pairs tie, and unlike the ids it does not favour small ids.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def comes_before(similarity, tie, other_similarity, other_tie):
 
 @njit(cache=True, nogil=True)
 def insert(ids, similarities, ties, listed, new_id, similarity, tie):
-    """Insert a pair into a list kept best first, dropping its last entry when full; return the entries listed."""
+    """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length."""
     n_listed = len(ids)
     if listed == n_listed:
         if not comes_before(similarity, tie, similarities[n_listed - 1], ties[n_listed - 1]):

@@ -1,4 +1,4 @@
-"""Linkage: a dendrogram of the rows, cut where it is told, or where the number of clusters lasts longest."""
+"""Linkages: a dendrogram of the rows, cut at a number of clusters, a distance, or the longest lifetime."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class CutTree(Partition):
     """A partition that is the cut of a dendrogram."""
 
     dendrogram: Any = None
-    self_similarities: Any = None  # how similar each row is to another object with the same row (G,)
+    self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
-        """Return the dendrogram of all objects, of which each has the row that ``row_of`` (N,) says."""
+        """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each."""
         found: Dendrogram = self.dendrogram.expand(row_of, self.self_similarities)
         return found
 
@@ -36,8 +36,8 @@ class Linkage(Partitioner):
     Parameters
     ----------
     distance_threshold : float, optional
-        Merges at a distance (1 - similarity) below this are made; instead of a number of clusters. Without either,
-        the number of clusters with the longest lifetime is taken.
+        Merge below this distance (1 - similarity) only; in place of a number of clusters. Without either, the number of
+        clusters with the longest lifetime decides.
     """
 
     distance_threshold: float | None = None
@@ -49,7 +49,7 @@ class Linkage(Partitioner):
             return
         if n_clusters is not None:
             raise ValueError(
-                "n_clusters and distance_threshold both say where to cut; give one of them and leave the other None."
+                "n_clusters and distance_threshold are both given; give one of them and leave the other None."
             )
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
@@ -58,7 +58,7 @@ class Linkage(Partitioner):
         dendrogram = self._link(similarity, rows, n_clusters, work)
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
-        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # where the last equal rows merge
+        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # the last merge of equal rows
         lifetimes = dendrogram.lifetimes(made_at)
         if self.distance_threshold is not None:
             k = dendrogram.n_clusters_at(self.distance_threshold)
@@ -83,7 +83,7 @@ class AverageLinkage(Linkage):
     takes = CLUSTERS
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        if kind != "diagonal":  # which leaves clusters out before it looks at the budget, and has no long work before
+        if kind != "diagonal":  # a diagonal S checks later, without long work before, once it has dropped clusters
             linkage_fits(rows.codes, rows.n_clusters, general=True, device=rows.device)
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
@@ -94,7 +94,7 @@ class AverageLinkage(Linkage):
 class SingleLinkage(Linkage):
     """Single linkage, exact, without the N × N matrix. Parameters are those of `Linkage`.
 
-    By anything but a diagonal S all pairs of rows are gone through log G times.
+    Unless S is diagonal, it computes the similarity of all pairs of rows log G times.
     """
 
     takes = ANY
@@ -108,8 +108,8 @@ class SingleLinkage(Linkage):
 class CompleteLinkage(Linkage):
     """Complete linkage, which holds all pairs of rows. Parameters are those of `Linkage`.
 
-    It usually leaves dozens of clusters with nothing but zero similarity between them: cuts below that number are
-    arbitrary, and warned of.
+    It usually ends with dozens of clusters of similarity zero; cuts below that number are arbitrary and cause a
+    warning.
     """
 
     takes = ANY
@@ -121,9 +121,8 @@ class CompleteLinkage(Linkage):
         n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
         if n_clusters is not None and n_clusters < n_separate and similarity.kind != "full":
             checks.warn(
-                f"n_clusters={n_clusters} cuts among {n_separate} clusters that complete linkage leaves with zero "
-                "similarity between them: which of those merged is arbitrary; average linkage does not have this "
-                "trouble."
+                f"n_clusters={n_clusters} merges {n_separate} clusters that have similarity 0 in complete linkage, in "
+                "arbitrary order; average linkage does not have this problem."
             )
         return dendrogram
 
@@ -132,7 +131,7 @@ LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": Si
 
 
 def linkage(name: str, distance_threshold: float | None = None) -> Linkage:
-    """Return the linkage of a name."""
+    """Return the linkage with this name."""
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold)
 
 
@@ -141,10 +140,10 @@ def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
 
 
 def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:
-    """Return the number of clusters that lasts over the widest range of heights; the fewest win ties.
+    """Return the number of clusters with the longest lifetime, of equal ones the smallest.
 
-    As many clusters as there are distinct rows are the answer only if they last longer than all fewer clusters
-    together: no two different rows can be nearer than one label is worth, so that they always last a while.
+    The number of distinct rows wins only if its lifetime exceeds that of all smaller numbers together: different rows
+    differ in at least one label, so its lifetime is never short.
     """
     if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
         if lifetimes[-1] > lifetimes[:-1].sum():

@@ -1,9 +1,9 @@
 """Exact single linkage without N × N: the maximum spanning tree of the groups, by Borůvka's rounds.
 
-In each round every component takes the best edge that leaves it. A row's list of nearest others says which edge that
-is, as long as a listed row of another component is not behind the bound of what is outside the list. Rows whose lists
-have run dry are searched for again, but only where their bound could still beat the best edge known of their
-component, and only for edges that do.
+In each round every component takes its best outgoing edge. The list of a row's nearest others gives that edge if it
+still has a row of another component that is at least as good as the bound of everything outside the list. Rows with
+exhausted lists are searched again, but only if their bound could beat the best known edge of their component, and only
+for edges that do.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def single_linkage(
 ) -> Dendrogram:
     """Return the single-linkage dendrogram of distinct label rows; parameters are those of `average_linkage`.
 
-    Among equally similar edges the one with the smaller hash of its two rows belongs to the tree.
+    Of equally similar edges the tree takes the one with the smaller hash of its two rows.
     """
     work = Work() if work is None else work
     n_rows = len(codes)
@@ -67,7 +67,7 @@ def _no_edges() -> "Edges":
 
 
 def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
-    """Return the dendrogram of the edges of a spanning tree, or of several."""
+    """Return the dendrogram of one or more spanning trees."""
     tail, head, similarities, ties = (np.concatenate(parts) for parts in zip(*tree, strict=True))
     order = np.lexsort((ties, -similarities))
     kept, absorbed = _names_of_merges(tail[order], head[order], n_rows)
@@ -77,8 +77,8 @@ def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
 def single_linkage_of_tiles(n_rows: int, similarities_of: Callable[[int, int], np.ndarray], work: Work) -> Dendrogram:
     """Return the single-linkage dendrogram of any similarity.
 
-    ``similarities_of(start, stop)`` gives rows start … stop - 1 of the similarity (stop - start, n_rows): rounds go
-    through all of them, and leave at most half of the components each.
+    ``similarities_of(start, stop)`` returns rows start … stop - 1 of the similarity (stop - start, n_rows). Each round
+    computes all of them and at least halves the components.
     """
     component, tree = np.arange(n_rows), [_no_edges()]
     while component.any():  # the last component is named by row 0
@@ -109,7 +109,7 @@ def _offer_tile(start, tile, component, tail, head, similarity, tie):
 
 
 class Edges(NamedTuple):
-    """The best edge found so far that leaves each component, by the component's name; ``head`` is -1 for none."""
+    """The best outgoing edge of each component so far, by the component's name; ``head`` is -1 for none."""
 
     tail: Any
     head: Any
@@ -127,18 +127,18 @@ class Edges(NamedTuple):
 
 
 def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> Edges:
-    """Return tail, head, similarity and hash of the best edge that leaves each component that has one."""
+    """Return the best outgoing edge of each component that has one."""
     xp, n_rows = devices.namespace(device), len(component)
     edges = Edges.none(n_rows, xp)
     unsure = offer_listed(component, lists, xp.arange(n_rows), edges, device=device)
     while True:
         similarity, tie = edges.similarity[component], edges.tie[component]
-        # whose bound something outside the list could still beat the component's best edge
+        # keep the rows whose bound could beat their component's best edge
         unsure &= (lists.bound > similarity) | ((lists.bound == similarity) & (lists.bound_hash < tie))
         queries = xp.flatnonzero(unsure)
         if not len(queries):
             break
-        # the rows that promise most first: what they find spares most of the others their search
+        # search the most promising rows first; their results usually make the remaining searches unnecessary
         promising = xp.argsort(-lists.bound[queries], kind="stable")
         batch = queries[promising[: max(256, len(queries) // 8)]]
         index.search(batch, component, edges.similarity[component[batch]], lists)
@@ -150,7 +150,7 @@ def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: st
 
 @kernels.primitive
 def offer_listed(component: np.ndarray, lists: Lists, rows: np.ndarray, edges: Edges) -> np.ndarray:
-    """Let each of ``rows`` offer its best listed edge to its component; return which rows' lists cannot tell."""
+    """Offer the best listed edge of each of ``rows`` to its component; return the mask of rows with exhausted lists."""
     unsure = np.zeros(len(component), dtype=bool)
     _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
     return unsure
@@ -177,9 +177,9 @@ def _offer_listed(component, ids, similarities, bound, rows, tail, head, similar
 
 @kernels.primitive
 def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Join components along edges; return each row's component, named by its smallest row, and which edges did it.
+    """Join components along edges; return each row's component, named by its smallest row, and the mask of edges used.
 
-    Of an edge that two components have both chosen one is left out.
+    An edge chosen by both of its components is used once.
     """
     component = component.copy()
     return component, _contract(component, tail, head)
@@ -210,7 +210,7 @@ def _contract(component, tail, head):
 
 @njit(cache=True, nogil=True)
 def _names_of_merges(tail, head, n_rows):
-    """Return the regions that each tree edge joins, best edge first, each named by its smallest row."""
+    """Return the two regions that each tree edge joins, best edge first, named by their smallest rows."""
     parent = np.arange(n_rows)
     kept = np.empty(len(tail), dtype=np.int64)
     absorbed = np.empty(len(tail), dtype=np.int64)
@@ -256,10 +256,10 @@ def _(component: Any, tail: Any, head: Any, *, device: str) -> tuple[Any, Any]:
     name, other = component[tail], component[head]
     root = xp.arange(len(component))
     root[name] = other
-    # the total order of the edges leaves no circle but of two components that have chosen the same edge
+    # edges have a total order, so the only cycles are pairs of components that have chosen the same edge
     chosen_twice = (root[other] == name) & (name < other)
     root[name[chosen_twice]] = name[chosen_twice]
-    while True:  # every component points towards its root; doubling the steps takes log(depth) rounds
+    while True:  # every component points towards its root; pointer doubling takes log(depth) rounds
         further = root[root]
         if bool((further == root).all()):
             break

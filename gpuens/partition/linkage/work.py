@@ -1,4 +1,4 @@
-"""What a linkage cost, counted."""
+"""Counters of the work of a linkage."""
 
 from dataclasses import dataclass
 
