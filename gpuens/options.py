@@ -1,4 +1,4 @@
-"""Parameters written as text, "0.4" or "lwca:theta=0.4", read by the signature and the docstring of their class."""
+"""Parameters written as text, "0.4" or "lwca:theta=0.4", and read by the signature of their class or function."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ NEEDED = inspect.Parameter.empty  # the default of a parameter that has none
 
 
 class Option(NamedTuple):
-    """A parameter that can be written as text.
+    """A parameter that can be given as text.
 
     >>> from gpuens.options import options
     >>> def crowd(size: int | None = None, name: str = "crowd"): ...
@@ -22,11 +22,11 @@ class Option(NamedTuple):
     name: str
     kind: Any  # the annotation
     default: Any
-    said: str = ""  # the type as the docstring has it
-    meaning: str = ""  # what the docstring says of it
+    said: str = ""  # its type in the docstring
+    meaning: str = ""  # its description in the docstring
 
     def read(self, text: str, called: str | None = None) -> Any:
-        """Return the value that a text stands for, or refuse it; ``called`` is how the user wrote the parameter."""
+        """Return the value of a text, or refuse it; ``called`` is the name that the user wrote."""
         from gpuens.checks import shown
 
         for reader, _ in self._readers():
@@ -38,16 +38,16 @@ class Option(NamedTuple):
 
     @property
     def kinds(self) -> str:
-        """What it can be, in words: "a whole number or none"."""
+        """Its types in words: "a whole number or none"."""
         return " or ".join(words for _, words in self._readers()) or "given in Python"
 
     @property
     def written_default(self) -> str:
-        """The default as a text that `read` takes."""
+        """The default as text for `read`."""
         return ":".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
 
     def _readers(self) -> list[tuple[Callable[[str], Any], str]]:
-        """Return what reads the kinds that the annotation names: the narrow ones first."""
+        """Return the readers of the annotation's types, the strictest first."""
         union = typing.get_origin(self.kind) in (typing.Union, types.UnionType)
         kinds = typing.get_args(self.kind) if union else (self.kind,)
         if isinstance(self.kind, str) or NEEDED in kinds or Any in kinds:
@@ -86,7 +86,7 @@ def _anything(text: str) -> Any:
     return text
 
 
-# by the name of a type: what reads it, and what it is in words
+# name of a type -> its reader, and its description
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "bool": (_truth, "true or false"),
     "int": (int, "a whole number"),
@@ -95,19 +95,19 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "ndarray": (_numbers, "numbers with commas between them"),
     "tuple": (_pair, "two values with a colon between them"),
     "NoneType": (_none, "none"),
-    "Literal": (str, "a word"),  # which one, the class itself checks
+    "Literal": (str, "a word"),  # the class checks which
     "str": (str, "a word"),
 }
 
 
 def options(kind: Callable) -> dict[str, Option]:
-    """Return the parameters of a class or function by name, with what its docstring, or a base's, says of each."""
+    """Return the parameters of a class or function by name, with their descriptions in its or its bases' docstrings."""
     try:
         parameters = inspect.signature(kind, eval_str=True).parameters
-    except NameError:  # annotations that only a type checker can look up
+    except NameError:  # annotations that exist for type checkers only
         parameters = inspect.signature(kind).parameters
     meanings: dict[str, tuple[str, str]] = {}
-    for base in reversed(getattr(kind, "__mro__", (kind,))):  # a class need not say again what its base says
+    for base in reversed(getattr(kind, "__mro__", (kind,))):  # a class need not repeat the docstrings of its bases
         meanings |= _meanings(inspect.cleandoc(base.__doc__ or ""))
     return {
         name: Option(name, parameter.annotation, parameter.default, *meanings.get(name, ()))
@@ -116,7 +116,7 @@ def options(kind: Callable) -> dict[str, Option]:
 
 
 def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the meaning of each parameter in the section "Parameters" of a numpydoc docstring."""
+    """Return the type and the description of each parameter in the section "Parameters" of a numpydoc docstring."""
     found = {}
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
     entries = re.findall(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1] if section else "", re.MULTILINE)
@@ -128,10 +128,10 @@ def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
 
 
 def named(text: str, kinds: Mapping[str, Callable], what: str) -> Any:
-    """Return what a text such as "sample:5000,by=sum" names: a class of ``kinds``, called with what it is given.
+    """Return the object described by a text such as "sample:5000,by=sum": a class of ``kinds``, called with parameters.
 
-    After the name come the parameters, with commas between them: a value alone is the first parameter. ``what`` is the
-    argument that was given the text, for refusals.
+    The parameters follow the name, separated by commas; a value alone is the first parameter. ``what`` is the name of
+    the argument, for refusals.
 
     >>> from gpuens.options import named
     >>> named("range:stop=7", {"range": lambda stop, step=1: list(range(0, stop, step))}, "reduction")
@@ -143,7 +143,7 @@ def named(text: str, kinds: Mapping[str, Callable], what: str) -> Any:
     kind = kinds[check_choice(name, what, sorted(kinds))]
     known = options(kind)
     given: dict[str, Any] = {}
-    # a comma ends a parameter where another one's name and = follow, so that numbers may have commas between them
+    # a comma ends a parameter if a name and = follow it; other commas belong to lists of numbers
     for part in filter(None, map(str.strip, re.split(r",(?=\s*\w+\s*=)", rest))):
         parameter, equals, value = (side.strip() for side in part.partition("="))
         if not equals:

@@ -1,6 +1,6 @@
-"""With what a run was made, where, and what it took: for the records of the command line and of the benches.
+"""Versions, machine, seconds and memory of a run, for the records of the command line and of the benchmarks.
 
-Nothing here imports what it tells the version of.
+Packages are not imported to find their versions.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from gpuens import __version__
 
 
 class Clock:
-    """Seconds of each phase of a command, and of all of it, imports included."""
+    """The seconds of each phase of a command, and in total, imports included."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -29,7 +29,7 @@ class Clock:
         self._phases[name] = round(time.perf_counter() - started, 3)
 
     def spent(self) -> dict[str, Any]:
-        """Return what a record says of costs."""
+        """Return the seconds and the peak memory for a record."""
         return {"seconds": self.seconds_so_far(), "peak_memory_bytes": peak_memory()}
 
     def seconds_so_far(self) -> dict[str, float]:
@@ -37,9 +37,9 @@ class Clock:
 
 
 def peak_memory() -> int | None:
-    """Return the largest resident size of this process so far in bytes, None where the system does not count it."""
+    """Return the largest resident size of this process so far in bytes, None if the system does not report it."""
     status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss would count what the parent held when it started this process
+    if status.exists():  # ru_maxrss includes the size of the parent when it started this process
         found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
         if found:
             return 1024 * int(found[1])
@@ -63,7 +63,7 @@ def surroundings() -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Return the processor, the threads and the memory (bytes) that gpuens works with, and the system."""
+    """Return the processor, the threads and memory (bytes) that gpuens uses, and the system."""
     from gpuens import device
 
     cpuinfo = Path("/proc/cpuinfo")
@@ -77,7 +77,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return the version of each package, None where it is not installed; gpuens's own is that of the code that runs.
+    """Return the version of each package, None if it is not installed; gpuens's is that of the running code.
 
     >>> import gpuens as ge
     >>> from gpuens.record import versions
@@ -97,7 +97,7 @@ def _version(package: str) -> str | None:
 
 
 def extras() -> dict[str, dict[str, str | None]]:
-    """Return the packages of each optional extra that users want, and their versions; None: not installed."""
+    """Return the packages of each optional extra for users, with their versions; None: not installed."""
     found: dict[str, dict[str, str | None]] = {}
     for name, extra in _requirements():
         if extra not in (None, "dev") and name != "gpuens":
@@ -106,7 +106,7 @@ def extras() -> dict[str, dict[str, str | None]]:
 
 
 def _requirements() -> list[tuple[str, str | None]]:
-    """Return what gpuens requires: the names of packages, each with the extra that wants it or None."""
+    """Return the packages that gpuens requires, each with its extra or None."""
     from importlib import metadata
 
     try:

@@ -1,4 +1,4 @@
-"""Classes by name, each loaded when it is first asked for: gpuens's own, registered ones, those of other packages."""
+"""Classes by name, loaded on first use: gpuens's own, registered ones, and those of other packages."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,16 +7,17 @@ from typing import Any
 
 
 class Registry:
-    """The classes of one kind, by the names that users write.
+    """The classes of one kind by name.
 
     Parameters
     ----------
     what : str
-        The kind, as refusals name it: "method". Other packages add to it by entry points of the group "gpuens.methods".
+        The kind, as refusals name it: "method". Other packages add classes by entry points in the group
+        "gpuens.methods".
     base : str
-        "module:Class", from which all of them derive.
+        The base class of all, as "module:Class".
     own : mapping of str to str
-        The names of those that come with gpuens, each with its "module:Class".
+        gpuens's own names, each with its "module:Class".
     """
 
     def __init__(self, what: str, base: str, own: Mapping[str, str]) -> None:
@@ -24,7 +25,7 @@ class Registry:
         self._registered: dict[str, type] = {}
 
     def load(self, name: Any) -> Any:
-        """Return the class of a name, or refuse the name and list those that there are."""
+        """Return the class with a name, or refuse the name and list the known ones."""
         if isinstance(name, str) and name in self._registered:
             return self._registered[name]
         if isinstance(name, str) and name in self.own:
@@ -36,7 +37,7 @@ class Registry:
         return self._class_of(theirs[checks.check_choice(name, self.what, names)])
 
     def all(self) -> dict[str, Any]:
-        """Return every class by its name, in the order of the names; an entry point that does not load only warns."""
+        """Return all classes by name, in alphabetical order; an entry point that does not load causes a warning."""
         from gpuens import checks  # which imports NumPy
 
         found = {name: self.load(name) for name in (*self.own, *self._registered)}
@@ -48,26 +49,26 @@ class Registry:
         return dict(sorted(found.items()))
 
     def register(self, name: str, kind: type) -> None:
-        """Add a class, or refuse a name that is taken or cannot be written in a command, and what is no such class."""
+        """Add a class; refuse names that are taken or malformed, and classes not derived from the base."""
         self._check_name(name)
         self._check_class(kind, name)
         before = self._registered.get(name)
         taken = dict(self._theirs()).keys() | self.own.keys()
         if before is not None and (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
-            taken |= {name}  # the same class again is that of a notebook's cell that ran twice
+            taken |= {name}  # the same class again: a notebook cell that ran twice
         if name in taken:
-            raise ValueError(f"name {name!r} is that of another {self.what}; choose one that is free.")
+            raise ValueError(f"name {name!r} is taken by another {self.what}; choose another name.")
         self._registered[name] = kind
 
     def _theirs(self) -> Iterator[tuple[str, Any]]:
-        """Yield the names and entry points of other packages; warn of those that cannot be had."""
+        """Yield the names and entry points of other packages; warn about those left out."""
         from importlib.metadata import entry_points
 
         from gpuens import checks
 
         seen = self.own | dict.fromkeys(self._registered, "")
         for entry in entry_points(group=f"gpuens.{self.what}s"):
-            if seen.get(entry.name) == entry.value:  # a package that is installed twice
+            if seen.get(entry.name) == entry.value:  # a package installed twice
                 continue
             try:
                 self._check_name(entry.name)
@@ -82,9 +83,9 @@ class Registry:
     def _class_of(self, entry: Any) -> type:
         try:
             kind = entry.load()
-        except Exception as error:  # whatever the other package does when it is imported
+        except Exception as error:  # importing the other package may raise anything
             raise ImportError(
-                f"{_of(entry)} does not load ({type(error).__name__}: {error}); mend that package or remove it."
+                f"{_of(entry)} does not load ({type(error).__name__}: {error}); fix or remove that package."
             ) from error
         self._check_class(kind, entry.name)
         return kind
@@ -95,7 +96,7 @@ class Registry:
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, not {checks.shown(name)}.")
         if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-            raise ValueError(f"name must be of small letters, digits and single dashes, not {checks.shown(name)}.")
+            raise ValueError(f"name must be lower-case letters, digits and single dashes, not {checks.shown(name)}.")
 
     def _check_class(self, kind: Any, name: str) -> None:
         from gpuens import checks

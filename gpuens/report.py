@@ -1,4 +1,4 @@
-"""What ``gpuens run --report`` leaves beside the labels: the pictures that a method has of its own."""
+"""The pictures that ``gpuens run --report`` writes: dendrogram, lifetimes and correspondences."""
 
 import os
 import re
@@ -13,12 +13,12 @@ from gpuens.partition.soft_correspondence import SoftCorrespondence
 
 
 def has_pictures(estimator: Any) -> bool:
-    """Return whether an estimator will have pictures of its own."""
+    """Return whether an estimator will have pictures."""
     return isinstance(estimator._parts()[1], (Linkage, SoftCorrespondence))
 
 
 def pictures(estimator: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the name of each picture of a fitted estimator, and what draws it."""
+    """Yield the name of each picture of a fitted estimator, and a function that draws it."""
     if hasattr(estimator, "dendrogram_"):
         yield "dendrogram", partial(plotting.dendrogram, estimator)
         yield "lifetimes", partial(plotting.lifetimes, estimator)
@@ -29,10 +29,10 @@ def pictures(estimator: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def write_report(estimator: Any, folder: str) -> list[str]:
-    """Write the pictures of a fitted estimator into a folder, which is made, and return their paths.
+    """Write the pictures of a fitted estimator into a folder, created if needed, and return their paths.
 
-    ``correspondence_<h>.png`` says what became of the clusters of clustering h: whoever gave that one needs no other.
-    Pictures that an earlier report has left in the folder are removed first.
+    ``correspondence_<h>.png`` shows how the clusters of clustering h correspond to the consensus. Pictures of earlier
+    reports in the folder are removed first.
     """
     os.makedirs(folder, exist_ok=True)
     for name in os.listdir(folder):

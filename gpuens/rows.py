@@ -1,10 +1,10 @@
-"""Label rows, how many objects each stands for, and where they are worked on: in one piece, or in many.
+"""Label rows with counts on a device, in one piece or in many.
 
-    piece ─▶ function ─▶ summed in the pieces' order ─▶ what a method learns ─▶ rule ─▶ the label of any row
+    piece ─▶ function ─▶ summed in the order of the pieces ─▶ a learned rule ─▶ the label of any row
 
-What goes by sums over rows asks for them by `Rows.each` and `Rows.sum`, and is written once: rows in memory are one
-piece, those of `gpuens.distributed` many, of which no process holds all. Sums are taken in the pieces' order, so that
-it does not matter where the pieces are, nor how many work on them.
+Code that needs only sums over rows calls `Rows.each` and `Rows.sum` and is written once: rows in memory are one piece,
+those of `gpuens.distributed` are many, and no process holds all. Sums are taken in the order of the pieces, so that the
+number and place of workers do not change results.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class Rows:
     labels : Ensemble, or anything that Ensemble takes
         G rows.
     counts : array (G,), integers ≥ 1, optional
-        How many objects each row stands for; 1 by default.
+        The number of objects of each row; 1 by default.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -35,12 +35,12 @@ class Rows:
     ensemble : Ensemble
     counts : ndarray (G,), int64
     device : str
-        Where the rows are worked on: "cpu", "cuda" or "emulated".
+        Where work on the rows is done: "cpu", "cuda" or "emulated".
 
     Raises
     ------
     ValueError, TypeError
-        For what Ensemble refuses and for counts that are not G whole numbers from 1 on.
+        For labels that Ensemble refuses and for counts that are not G whole numbers ≥ 1.
 
     Examples
     --------
@@ -69,18 +69,18 @@ class Rows:
 
     @classmethod
     def of(cls, ensemble: Any, counts: np.ndarray, device: str) -> "Rows":
-        """Return rows of which nothing needs to be checked; the ensemble may be a soft one."""
+        """Return rows without any checks; the ensemble may be a SoftEnsemble."""
         rows = object.__new__(Rows)
         rows._hold(ensemble, counts, device)
         return rows
 
     def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
         self.ensemble, self.counts, self.device = ensemble, counts, device
-        self._cluster_sizes: np.ndarray | None = None  # for which all pieces are gone through
+        self._cluster_sizes: np.ndarray | None = None  # computed once, from all pieces
 
     @property
     def codes(self) -> Any:
-        """The label codes (G, M), columns contiguous, where the device works."""
+        """The label codes (G, M) on the device, columns contiguous."""
         return self.ensemble.codes_on(self.device)
 
     @property
@@ -101,7 +101,7 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
-        """Of all pieces, where the same row may be in several."""
+        """The number of rows of all pieces; the same row may be in several."""
         return len(self.counts)
 
     @property
@@ -110,7 +110,7 @@ class Rows:
         return devices.namespace(self.device)
 
     def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
-        """Return some of the rows, standing for as many objects as here unless ``counts`` says otherwise."""
+        """Return some of the rows, with their own counts by default."""
         own = self.counts[rows] if counts is None else counts
         where = rows if isinstance(rows, slice) else self.xp.asarray(rows)
         return Rows.of(self.ensemble.take(where), own, self.device)
@@ -122,14 +122,14 @@ class Rows:
         return self._cluster_sizes
 
     def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
-        """Return ``function(piece, *given)`` of every piece, itself Rows; the results should be small.
+        """Return ``function(piece, *given)`` for every piece (Rows); the results should be small.
 
-        Of ``own`` each piece gets its entry, before what is given to all.
+        With ``own`` it is ``function(piece, own[i], *given)`` for piece i.
         """
         return [function(self, *([] if own is None else own), *given)]
 
     def sum(self, function: Callable, *given: Any) -> Any:
-        """Return the sum of what `each` would return: arrays of one shape."""
+        """Return the sum of the results of `each`, arrays of one shape."""
         return function(self, *given)
 
     @property
@@ -137,7 +137,7 @@ class Rows:
         return [self.n_objects]
 
     def draw(self, n: int, rng: np.random.Generator) -> "Rows":
-        """Return the rows of n objects, drawn with replacement, counting as often as they were drawn."""
+        """Return the rows of n objects drawn with replacement; their counts are the numbers of draws."""
         ends = np.cumsum(self.objects_of_pieces)
         objects = np.sort(rng.integers(ends[-1], size=n))
         starts = np.concatenate([[0], ends[:-1]])
@@ -153,7 +153,7 @@ class Rows:
 
 
 def as_rows(labels: Any, device: str = "auto") -> Rows:
-    """Return Rows as they are, and labels as rows that stand for one object each."""
+    """Return Rows unchanged, and labels as rows with counts of 1."""
     if isinstance(labels, Rows):
         if device == "auto":
             return labels
@@ -162,7 +162,7 @@ def as_rows(labels: Any, device: str = "auto") -> Rows:
 
 
 def joined(pieces: list[Rows]) -> Rows:
-    """Return rows one after the other; they are of one numbering."""
+    """Return the concatenation of rows that share one numbering of clusters."""
     if len(pieces) == 1:
         return pieces[0]
     ensemble = pieces[0].ensemble
@@ -175,7 +175,7 @@ def joined(pieces: list[Rows]) -> Rows:
 
 
 class Rule(Protocol):
-    """A function from any rows, numbered as those it was learned of, to their labels (G,), int64, host."""
+    """A function that maps rows, in the numbering it was learned in, to their labels (G,), int64, host."""
 
     def __call__(self, rows: Rows, /) -> np.ndarray: ...
 
@@ -185,8 +185,8 @@ class Numbered:
     """A rule whose labels are numbered in the order of their first rows."""
 
     rule: Rule
-    number: np.ndarray  # of each label of the rule
-    n_labels: int  # that some row has; others come after them
+    number: np.ndarray  # the new number of each label of the rule
+    n_labels: int  # labels in use, which come first
 
     def __call__(self, rows: Rows) -> np.ndarray:
         found: np.ndarray = self.number[self.rule(rows)]
@@ -194,9 +194,9 @@ class Numbered:
 
 
 def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
-    """Return a rule of ``n_labels`` labels with those of the rows first, and the labels of rows in memory.
+    """Return a rule with its ``n_labels`` labels numbered by first rows, and the labels of the rows.
 
-    Rows in pieces, whose labels are None, are in lexicographic order.
+    For rows in pieces, first means lexicographically first, and the labels are None.
     """
     labels = None
     if rows.here:
@@ -221,7 +221,7 @@ def by_first_row(labels: np.ndarray) -> np.ndarray:
     return found
 
 
-# --- what pieces are asked --------------------------------------------------------------------------------------------
+# --- functions of pieces ----------------------------------------------------------------------------------------------
 
 
 def _cluster_sizes(rows: Rows) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Soft base clusterings: memberships (N, k_h) instead of labels, alone or beside columns of labels.
+"""Soft base clusterings: memberships (N, k_h) instead of labels, alone or together with columns of labels.
 
-A row of memberships is from 0 on and sums to 1. A row of NaN is missing, which is the uniform row 1 / k_h: it says
-nothing. Matrices are held as they are, side by side in one (N, Σ k_h): objects with equal rows are rare among them, so
-that there are no core groups.
+A row of memberships is ≥ 0 and sums to 1. A row of NaN is missing and counts as the uniform row 1 / k_h. The matrices
+are stored side by side in one (N, Σ k_h); there are no core groups, because equal rows are rare.
 """
 
 from collections.abc import Sequence
@@ -15,36 +14,35 @@ from gpuens import device as devices
 from gpuens.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
 from gpuens.ensemble import Ensemble
 
-SUM_OF_ROWS = 1e-4  # how far from 1 memberships of float32 may sum to
-ROUNDED = 1e-9  # up to which a negative membership is one of 0
+SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
+ROUNDED = 1e-9  # a negative membership of at most this size is a rounded 0
 
 
 class SoftEnsemble:
     """Base clusterings of the same N objects, some or all of them soft.
 
-    Clusters are numbered in *joined* order: those of all label columns first, as an Ensemble numbers them, then those
-    of the soft clusterings. `split` and `joined` lead to the clusterings as they were given, and back.
+    Clusters are numbered in *joined* order: first those of all label columns, as in an Ensemble, then those of the soft
+    clusterings. `split` and `joined` convert to the order of the given clusterings and back.
 
     Parameters
     ----------
     clusterings : list
-        Of each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h).
+        For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h).
 
     Attributes
     ----------
     offsets : ndarray (label columns + 1,), int64
     soft_offsets : ndarray (soft clusterings + 1,), int64
-        Where the clusters of each begin among those of its kind.
+        The first cluster of each clustering among the label columns, and among the soft clusterings.
     starts : ndarray (n_clusterings,), int64
-        Where the clusters of each clustering begin in joined order.
+        The first cluster of each clustering in joined order.
     categories : list of arrays
-        The label value of each cluster, clustering by clustering as given; 0 … k_h - 1 of soft ones.
+        The label value of each cluster, in the order of the given clusterings; 0 … k_h - 1 for soft ones.
 
     Raises
     ------
     ValueError, TypeError
-        For what Ensemble refuses, and for memberships that are negative, not finite, or do not sum to
-        1.
+        For labels that Ensemble refuses, and for memberships that are negative, not finite, or do not sum to 1.
 
     Examples
     --------
@@ -65,7 +63,7 @@ class SoftEnsemble:
     def __init__(self, clusterings: Sequence) -> None:
         if any(map(devices.chunked, clusterings)):
             raise TypeError(
-                "labels have soft clusterings in Dask arrays, which are worked on in one piece: pass .compute() of "
+                "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "
                 "each."
             )
         kind = devices.common_kind(list(clusterings))
@@ -96,13 +94,13 @@ class SoftEnsemble:
         self.categories = [categories[name] for name in names]
         checks.check_clusterings([len(own) for own in self.categories], names, n_objects)
         checks.refuse_unlabelled(devices.to_host(missing))
-        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # kernels know no other layout
+        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # the layout of the kernels
         self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
         self.names, self.device_kind, self.n_objects = names, kind, n_objects
 
     @classmethod
     def of(cls, ensemble: "Ensemble | SoftEnsemble") -> "SoftEnsemble":
-        """Return an ensemble of labels as one that could hold soft clusterings too."""
+        """Return an ensemble of labels as a SoftEnsemble."""
         if isinstance(ensemble, SoftEnsemble):
             return ensemble
         found = object.__new__(cls)
@@ -112,7 +110,7 @@ class SoftEnsemble:
         return found
 
     def _hold(self, soft: Any, n_clusters: list[int], order: list[int]) -> None:
-        """Hold soft clusterings of so many clusters; ``order`` is where the clusterings in joined order were given."""
+        """Store soft clusterings and their numbering; ``order`` is each one's given position, in joined order."""
         self._soft = soft
         self.offsets = np.zeros(1, dtype=np.int64) if self.labels is None else self.labels.offsets
         self.soft_offsets = np.concatenate([[0], np.cumsum(n_clusters)]).astype(np.int64)
@@ -131,21 +129,21 @@ class SoftEnsemble:
         return self.n_objects
 
     def codes_on(self, where: str) -> Any:
-        """Return the codes (N, label columns) where a device works."""
+        """Return the codes (N, label columns) on a device."""
         if self.labels is None:
             return devices.namespace(where).empty((self.n_objects, 0), dtype=np.uint8)
         return self.labels.codes_on(where)
 
     def soft_on(self, where: str) -> Any:
-        """Return the memberships (N, Σ k_h) of all soft clusterings where a device works, brought there once."""
+        """Return the memberships (N, Σ k_h) of all soft clusterings on a device; they are moved there once."""
         if self._soft is not None:
             self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
         return self._soft
 
     def hardened_on(self, where: str) -> Any:
-        """Return codes (N, n_clusterings) in joined order, columns contiguous: of soft clusterings the largest entry.
+        """Return codes (N, n_clusterings) in joined order, columns contiguous; argmax for soft clusterings.
 
-        A row whose entries are all the same is missing.
+        A row of equal memberships becomes a missing label.
         """
         codes = self.codes_on(where)
         if self._soft is None:
@@ -158,17 +156,17 @@ class SoftEnsemble:
         found[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)
         for m, (first, last) in enumerate(zip(self.soft_offsets[:-1], self.soft_offsets[1:], strict=True)):
             own = soft[:, first:last]
-            says_nothing = own.max(axis=1) == own.min(axis=1)
-            found[:, n_columns + m] = xp.where(says_nothing & (last - first > 1), missing, own.argmax(axis=1))
+            uniform = own.max(axis=1) == own.min(axis=1)
+            found[:, n_columns + m] = xp.where(uniform & (last - first > 1), missing, own.argmax(axis=1))
         return found
 
     def split(self, table: np.ndarray) -> list[np.ndarray]:
-        """Return the rows (k_h, …) of each clustering of a table (n_clusters, …), as the clusterings were given."""
+        """Return the rows (k_h, …) of a table (n_clusters, …) for each clustering, in the given order."""
         parts = np.split(table, self.starts[1:])
         return [parts[place].copy() for place in np.argsort(self._order)]
 
     def joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the table (n_clusters, …) that `split` makes such parts of."""
+        """Return the table (n_clusters, …) of parts (k_h, …), the inverse of `split`."""
         return np.concatenate([parts[place] for place in self._order])
 
     def __repr__(self) -> str:
@@ -179,14 +177,14 @@ class SoftEnsemble:
 
 
 def is_soft(clustering: Any) -> bool:
-    """Return whether a base clustering is given as memberships, (N, k_h), and not as labels."""
+    """Return whether a base clustering is given as memberships (N, k_h), not as labels."""
     if isinstance(clustering, (list, tuple)):
         return bool(clustering) and isinstance(clustering[0], (list, tuple, np.ndarray))
     return len(getattr(clustering, "shape", ())) == 2
 
 
 def _memberships(clustering: Any, name: int) -> Any:
-    """Return memberships as a matrix of float64, or of whatever they are if those are no numbers."""
+    """Return memberships as a float64 matrix, or with their own dtype if they are not numbers."""
     if hasattr(clustering, "iloc"):
         clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
     elif hasattr(clustering, "to_numpy"):
@@ -196,15 +194,15 @@ def _memberships(clustering: Any, name: int) -> Any:
             clustering = np.asarray(clustering)
         except ValueError:
             raise ValueError(
-                f"labels: clustering {name!r} is soft, and its rows differ in length; pass one membership a cluster in "
-                "every row."
+                f"labels: clustering {name!r} is soft, and its rows differ in length; pass one membership per cluster "
+                "in every row."
             ) from None
     matrix = devices.native(clustering)
     return matrix.astype(np.float64) if matrix.dtype.kind in "iufb" else matrix
 
 
 def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
-    """Refuse lists whose elements are not labels (N,) or memberships (N, k_h) of the same objects, at least one."""
+    """Refuse lists whose elements are not labels (N,) or memberships (N, k_h) of the same N ≥ 1 objects."""
     for position, shape in enumerate(shapes):
         if len(shape) not in (1, 2) or shape[1:] == (0,):
             raise ValueError(
@@ -220,7 +218,7 @@ def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
 
 
 def _missing_rows(matrix: Any, name: object) -> Any:
-    """Return a mask of the rows (NaN throughout) that are missing, or refuse a matrix that is no soft clustering."""
+    """Return the mask of missing rows (all NaN), or refuse a matrix that is not a soft clustering."""
     if matrix.dtype.kind != "f":
         raise TypeError(
             f"labels: clustering {name!r} is 2-D, a soft clustering, and its memberships must be real numbers, not "
@@ -231,14 +229,14 @@ def _missing_rows(matrix: Any, name: object) -> Any:
     partly = gone.any(axis=1) & ~missing
     if partly.any():
         raise ValueError(
-            f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has NaN beside numbers; make the "
-            "whole row NaN where an object is missing."
+            f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has both NaN and numbers; make the "
+            "whole row NaN if the object is missing."
         )
     negative = (matrix < -ROUNDED).any(axis=1)
     if negative.any():
         raise ValueError(
             f"labels: clustering {name!r} is soft, and row {int(negative.argmax())} has a negative membership; "
-            "memberships are from 0 on and sum to 1 in each row."
+            "memberships are at least 0 and sum to 1 in each row."
         )
     sums = matrix.sum(axis=1)
     off = ~missing & ~(abs(sums - 1.0) <= SUM_OF_ROWS)
@@ -246,7 +244,7 @@ def _missing_rows(matrix: Any, name: object) -> Any:
         row = int(off.argmax())
         raise ValueError(
             f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
-            "1 in each row, or be NaN throughout where an object is missing (labels are 1-D columns)."
+            "1 in each row, or all be NaN for a missing object (labels are 1-D columns)."
         )
     if missing.all():
         raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")

@@ -80,7 +80,7 @@ def test_a_registered_method_is_one_of_the_methods(tmp_path, monkeypatch, capsys
 def test_what_cannot_be_registered_is_refused():
     refused(lambda: ge.register("lwea", Mild), ValueError, "name 'lwea' is that of another method")
     for name in ("Mild", "mild_", "-mild", "a--b", "a/b", "", "3"):
-        refused(lambda name=name: ge.register(name, Mild), ValueError, "name must be of small letters")
+        refused(lambda name=name: ge.register(name, Mild), ValueError, "name must be lower-case letters")
     refused(lambda: ge.register(None, Mild), TypeError, "name must be a string, not None")
     for wrong in (Mild(), Mild.fit, "gpuens:LWEA", None, dict):
         refused(lambda wrong=wrong: ge.register("mild", wrong), TypeError, "method 'mild' must be a class derived from")
@@ -118,7 +118,7 @@ BROKEN = {
     "gone": ("theirs_mine:Gone", "'gone' of package 'theirs' does not load (AttributeError: "),
     "number": ("theirs_mine:__name__", "method 'number' must be a class derived from "),
     "lwea": ("theirs_mine:Mine", "'lwea' of package 'theirs' is left out: there is another method of that name"),
-    "Big": ("theirs_mine:Mine", "'Big' of package 'theirs' is left out: name must be of small letters"),
+    "Big": ("theirs_mine:Mine", "'Big' of package 'theirs' is left out: name must be lower-case letters"),
 }
 
 

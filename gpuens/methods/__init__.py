@@ -73,7 +73,7 @@ def register(name: str, estimator: "type[Consensus]") -> None:
     Parameters
     ----------
     name : str
-        Small letters, digits and dashes; not the name of another method.
+        Lower-case letters, digits and dashes; not the name of another method.
     estimator : class
         Derived from `gpuens.methods.base.Consensus`.
 
