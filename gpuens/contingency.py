@@ -51,7 +51,7 @@ def intersections(
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_objects,), optional
-        What each object counts for: positive numbers.
+        Weights of the objects, positive numbers.
     layout : {"auto", "dense", "sparse"}
         "auto" is dense up to 512 MB (N_c = 8000) and a quarter of the memory budget.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -579,7 +579,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_objects,), optional
-        What each object counts for: positive numbers.
+        Weights of the objects, positive numbers.
 
     Returns
     -------
@@ -689,7 +689,7 @@ def agreement(
     average : {"geometric", "max", "arithmetic", "min"}
         The normaliser of the mutual information; unused by the adjusted Rand index.
     weights : array (n_objects,), optional
-        The number of copies of each object.
+        Weights of the objects, positive numbers.
 
     Returns
     -------

@@ -136,19 +136,19 @@ class Ensemble:
         return subset
 
     def with_(self, labels: Any, *, names: Sequence | None = None) -> "Ensemble":
-        """Return the ensemble with more clusterings of the same objects after its own, which are not encoded again.
+        """Return the ensemble with more clusterings of the same objects appended; its own are not encoded again.
 
         Parameters
         ----------
         labels : whatever Ensemble takes, or {name: column}
-            Objects may be without a label in them.
+            Objects may be unlabelled in all of them.
         names : sequence, optional
-            The names of the new clusterings. Without names they are numbered on from the largest number that is one.
+            The names of the new clusterings; by default numbers that follow the largest integer among the names.
 
         Raises
         ------
         ValueError, TypeError
-            For labels that Ensemble refuses, of other objects or in other memory, and names that are there already.
+            For labels that Ensemble refuses, for another number of objects, other memory, and names already in use.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class Ensemble:
                 f"labels are in {_MEMORY[new.device_kind]} and the ensemble in {_MEMORY[self.device_kind]}; move them "
                 "there first (cupy.asarray or cupy.asnumpy)."
             )
-        if new.names == list(range(new.n_clusterings)):  # nobody has given them names
+        if new.names == list(range(new.n_clusterings)):  # default names
             whole = [int(name) for name in self.names if isinstance(name, (int, np.integer))]
             new.names = [1 + max(whole, default=-1) + name for name in new.names]
         for name in new.names:
@@ -200,13 +200,13 @@ class Ensemble:
         Parameters
         ----------
         clusterings : name, index, or a list of them
-            A number is an index, from 0 on, unless there are names that are numbers: then it is one of them.
+            An integer is an index, unless some names are integers: then it is a name.
 
         Raises
         ------
         ValueError, TypeError
-            For names that are not there or that several clusterings have, where no clustering is left, and where an
-            object has a label in none of those that are left.
+            For unknown names and names of several clusterings, if no clustering is left, and if an object would be left
+            without any label.
 
         Examples
         --------
@@ -215,7 +215,7 @@ class Ensemble:
         >>> ens.without(1).names, ens.without([0, 2]).to_array().ravel().tolist()
         ([0, 2], [0, 1, 1, 1])
         """
-        out = _places(clusterings, self.names)
+        out = _positions(clusterings, self.names)
         kept = [m for m in range(self.n_clusterings) if m not in out]
         if not kept:
             raise ValueError("clusterings: none would be left; leave out fewer of them.")
@@ -239,14 +239,14 @@ class Ensemble:
         )
 
     def encoded(self, labels: Any) -> "Ensemble":
-        """Return the ensemble of other objects' labels, with this one's cluster numbering.
+        """Return the ensemble of other objects' labels in this one's numbering of clusters.
 
-        ``labels`` are as the class takes them, of as many clusterings. Values that no cluster here has become missing.
+        ``labels`` are of the same clusterings, of any kind that the class takes. Unknown label values become missing.
 
         Raises
         ------
         ValueError
-            For another number of clusterings, and for objects without a label that is known here.
+            For another number of clusterings, and for objects without any known label.
         """
         if isinstance(labels, Ensemble):
             codes, categories, kind = labels._any_copy, labels.categories, labels.device_kind
@@ -263,8 +263,8 @@ class Ensemble:
         unknown = device.to_host(unlabelled_objects(codes))
         if unknown.any():
             raise ValueError(
-                f"{int(unknown.sum())} object(s), the first of them {int(unknown.argmax())}, have no label that is "
-                "known; leave them out."
+                f"{int(unknown.sum())} object(s), the first of them {int(unknown.argmax())}, have no known label; "
+                "leave them out."
             )
         return Ensemble.of_codes(codes, self.categories, self.names, kind)
 
@@ -326,8 +326,8 @@ class Ensemble:
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}
 
 
-def _places(clusterings: Any, names: list) -> set[int]:
-    """Return the indices of clusterings that are given by their names or indices, or refuse what is neither."""
+def _positions(clusterings: Any, names: list) -> set[int]:
+    """Return the indices of clusterings given by names or indices; refuse anything else."""
     single = isinstance(clusterings, str) or not isinstance(clusterings, Iterable)
     numbered = any(isinstance(name, (int, np.integer)) for name in names)
     found = set()

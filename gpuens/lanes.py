@@ -1,11 +1,11 @@
-"""Vectors of numbers in compiled functions, one lane a query: sums of table rows that stay in registers.
+"""Vectors in compiled functions, one lane per query: sums of table rows that stay in registers.
 
-A table has one row a cluster and one column a lane: `LANES` of whole numbers, `FLOAT_LANES` of real ones.
+A table has one row per cluster and one column per lane: `LANES` for integers, `FLOAT_LANES` for floats.
 ``total = nothing(table)`` is a vector of zeros, ``plus(total, table, i)`` adds row i of the table to it and
 ``plus_times(total, table, i, factor)`` a multiple of it; ``store(total, out, i)`` writes row i of ``out`` and
-``reaching(out, i, limits)`` says which lanes of it reach their limit. The loops around them are plain loops: LLVM keeps
-such a vector in registers, of whatever width the processor has, which it does not manage with an array. Nothing checks
-that i is a row of the table.
+``reaching(out, i, limits)`` returns which lanes of it reach their limit. The loops around them are plain loops: LLVM
+keeps such a vector in registers, of any width that the processor has, which it cannot do with an array. The index i is
+not checked.
 """
 
 from typing import Any

@@ -295,7 +295,7 @@ def test_predict_refuses_what_it_cannot_know(labels):
     est = ge.LWEA(K).fit(labels)
     with pytest.raises(ValueError, match="expecting 12 features"):
         est.predict(labels[:, :3])
-    with pytest.raises(ValueError, match=r"1 object\(s\), the first of them 1, have no label that is known"):
+    with pytest.raises(ValueError, match=r"1 object\(s\), the first of them 1, have no known label"):
         est.predict(np.array([labels[0], np.full(12, 77)]))
 
 
