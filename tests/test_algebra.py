@@ -20,7 +20,6 @@ from gpuens.similarity.base import Features
 K = 3
 pytestmark = [  # of cuts and merges that are arbitrary
     pytest.mark.filterwarnings("ignore:n_clusters=3 merges"),
-    pytest.mark.filterwarnings("ignore:n_clusters=3 merges among"),
 ]
 NAMED = {
     ("coassociation", "average"): ge.EAC(K),

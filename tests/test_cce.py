@@ -16,7 +16,7 @@ ENSEMBLES = {
 }
 LAMBDAS = [1, 0, 2, 0.5, 3, 1, 1, 0.25]
 
-pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges among")
+pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
 
 
 @pytest.fixture(params=ENSEMBLES)

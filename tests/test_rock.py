@@ -12,7 +12,7 @@ from gpuens.partition import rock
 
 MODULE = sys.modules[rock.__module__]  # the package shows the function under the same name
 
-NOTHING_LEFT = pytest.mark.filterwarnings("ignore:n_clusters=. merges among")
+NOTHING_LEFT = pytest.mark.filterwarnings("ignore:n_clusters=. merges")
 
 
 def greedy(links, sizes, k, theta):
@@ -133,7 +133,7 @@ def test_fewer_clusters_than_links_join_is_a_warning_of_one_sentence():
     links = np.zeros((9, 9), dtype=np.int64)
     links[[0, 3, 6], [1, 4, 7]] = 1
     assert run(links, np.ones(9, dtype=np.int64), 6).labels.tolist() == [0, 0, 1, 2, 2, 3, 4, 4, 5]
-    with pytest.warns(UserWarning, match="n_clusters=4 merges among 6 clusters that have no links"):
+    with pytest.warns(UserWarning, match="n_clusters=4 merges 6 clusters without links"):
         run(links, np.ones(9, dtype=np.int64), 4)
 
 

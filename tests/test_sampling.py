@@ -11,7 +11,7 @@ from gpuens.cli import main
 
 LABELS = structured_labels(120, 6, 4, noise=0.25, split=2, missing=0.05, seed=5)[0]
 
-pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges among")
+pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
 
 
 def similarity_of(method, est, labels, drawn):

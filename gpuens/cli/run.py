@@ -227,12 +227,21 @@ def _with_unlabelled(labels: Any, labelled: Any) -> Any:
 
 def _estimator(args: argparse.Namespace) -> Any:
     """Return the estimator that the options describe, or refuse them before any work."""
-    from gpuens import checks
-    from gpuens.methods import REGISTRY
+    kind = _class_of(args)
+    estimator = kind(args.n_clusters, **_parameters(args, kind))
+    _check_features(args, estimator)
+    if args.n_clusters is None and not estimator.chooses_n_clusters:
+        raise ValueError(
+            f"n_clusters is needed: method {args.method!r} has no rule to choose it; say how many with -k."
+        )
+    estimator._checked()
+    return estimator
 
-    kind: Any
+
+def _class_of(args: argparse.Namespace) -> Any:
+    """Return the class of the method, `gpuens.Consensus` for a similarity and a partitioner."""
     if args.of_method.keys() & {"--similarity", "--partitioner"}:
-        from gpuens.methods.base import Consensus as kind
+        from gpuens.methods.base import Consensus
 
         if args.method is not None:
             raise ValueError(
@@ -240,9 +249,17 @@ def _estimator(args: argparse.Namespace) -> Any:
                 "and --partitioner."
             )
         args.method = "consensus"
-    else:
-        args.method = args.method or "lwea"
-        kind = REGISTRY.load(args.method)
+        return Consensus
+    from gpuens.methods import REGISTRY
+
+    args.method = args.method or "lwea"
+    return REGISTRY.load(args.method)
+
+
+def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
+    """Return the method's parameters that the options set; refuse options of other methods."""
+    from gpuens import checks
+
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
@@ -253,7 +270,11 @@ def _estimator(args: argparse.Namespace) -> Any:
             has = [*own, *["--features"] * kind().needs_features]
             raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
-    estimator = kind(args.n_clusters, **{own[flag].name: value for flag, value in given.items()})
+    return {own[flag].name: value for flag, value in given.items()}
+
+
+def _check_features(args: argparse.Namespace, estimator: Any) -> None:
+    """Refuse missing and superfluous features, and features for labels in chunks."""
     if args.features is not None and not estimator.needs_features:
         raise ValueError(
             f"--features is no option of method {args.method!r}, which uses the labels alone; leave it out."
@@ -267,12 +288,6 @@ def _estimator(args: argparse.Namespace) -> Any:
             f"--scheduler={args.scheduler} is for labels in chunks, but method {args.method!r} finds neighbours among "
             "all objects; leave it out."
         )
-    if args.n_clusters is None and not estimator.chooses_n_clusters:
-        raise ValueError(
-            f"n_clusters is needed: method {args.method!r} has no rule to choose it; say how many with -k."
-        )
-    estimator._checked()
-    return estimator
 
 
 def _default_output(labels: str, method: str, kinds: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ class CSPA(Consensus):
     """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
     The graph holds all pairs of distinct rows, 28 bytes each: above ten thousand rows pass ``reduction=Sample(…)``.
+    Other parameters and the attributes are those of `gpuens.Consensus`.
 
     Parameters
     ----------
@@ -22,8 +23,6 @@ class CSPA(Consensus):
         How much heavier than the average a part may be: 0.03 is 3 %.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
-    reduction, device
-        As in `gpuens.Consensus`, like the attributes.
 
     References
     ----------

@@ -18,8 +18,8 @@ class WEAC(Consensus):
     Parameters
     ----------
     beta : float from 0 to 9
-        Exponent of the agreement.
-    linkage, distance_threshold : as in `gpuens.EAC`, like the attributes; ``weights_`` (n_clusterings,) is w
+        Exponent of the agreement; the attribute ``weights_`` (n_clusterings,) is w.
+    linkage, distance_threshold : as in `gpuens.EAC`
 
     >>> import gpuens as ge
     >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()
@@ -46,5 +46,4 @@ class ByAgreement(Measure):
         agreement = contingency.agreement(rows, average="max")
         others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1
         weights = np.maximum(others / max(others.max(), 1e-300), 1e-9) ** checks.check_between(self.beta, "beta", 0, 9)
-        found = Coassociation(weights)(rows)
-        return Diagonal(found.weights, found.offsets, weights=weights)
+        return Diagonal(Coassociation(weights)(rows).weights, rows.offsets, weights=weights)
