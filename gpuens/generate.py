@@ -202,7 +202,7 @@ def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
         raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {given}.")
     bounds = []
     for end in pair:
-        k = math.isqrt(n_objects) if end == "sqrt" else end
+        k = math.isqrt(n_objects) if isinstance(end, str) else end
         bounds.append(checks.check_integer(k, "n_clusters", minimum=1))
     low, high = bounds
     if low > high:

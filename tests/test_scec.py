@@ -244,7 +244,7 @@ def test_what_is_zero_would_stay_zero():
     sizes = np.diff(ge.Ensemble(LABELS).offsets)
     init = [np.full((size, 2), 0.5) for size in sizes]
     init[3][0, 0] = 0
-    refused(lambda: ge.SCEC(2, init=init).fit(LABELS), ValueError, "init", "array 3", "positive")
+    refused(lambda: ge.SCEC(2, init=init).fit(LABELS), ValueError, "init", "array 3", "from 1e-100 to 1e100")
 
 
 # --- the command line, pictures ---------------------------------------------------------------------------------------
