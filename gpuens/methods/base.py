@@ -56,6 +56,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     reduction : optional
         An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
+        Where to work; "auto" is where the labels are.
 
     Attributes
     ----------

@@ -29,8 +29,8 @@ class SCEC(Consensus):
     n_clusters : int
         The largest number of clusters: fewer come out if the ensemble does not support as many, above all for small α.
     alpha : float ≥ 0
-        Weight of sharp correspondence: few clusters of a clustering for each one of the consensus. With 0 clusters of
-        the consensus become alike.
+        Weight of sharp correspondence: few clusters of a clustering for each one of the consensus. With 0, the
+        clusters of the consensus become alike.
     beta : float
         Weight of rows of S_h that sum to 1 during the iterations; at the end they are scaled to do so. Larger values
         take more iterations. α < β · n_clusters.

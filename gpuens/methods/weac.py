@@ -19,7 +19,8 @@ class WEAC(Consensus):
     ----------
     beta : float from 0 to 9
         Exponent of the agreement; the attribute ``weights_`` (n_clusterings,) is w.
-    linkage, distance_threshold : as in `gpuens.EAC`
+    linkage : {"average", "single", "complete"}
+    distance_threshold : float > 0, optional; as in `gpuens.EAC`
 
     >>> import gpuens as ge
     >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()

@@ -72,7 +72,9 @@ class Linkage(Partitioner):
 
 
 class AverageLinkage(Linkage):
-    """Average linkage, exact, without the N × N matrix. Parameters are those of `Linkage`.
+    """Average linkage, exact, without the N × N matrix.
+
+    Parameters are those of `Linkage`.
 
     >>> import gpuens as ge
     >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]
@@ -92,9 +94,9 @@ class AverageLinkage(Linkage):
 
 
 class SingleLinkage(Linkage):
-    """Single linkage, exact, without the N × N matrix. Parameters are those of `Linkage`.
+    """Single linkage, exact, without the N × N matrix.
 
-    Unless S is diagonal, it computes the similarity of all pairs of rows log G times.
+    Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs are computed log G times.
     """
 
     takes = ANY
@@ -106,10 +108,10 @@ class SingleLinkage(Linkage):
 
 
 class CompleteLinkage(Linkage):
-    """Complete linkage, which holds all pairs of rows. Parameters are those of `Linkage`.
+    """Complete linkage, which holds all pairs of rows.
 
-    It usually ends with dozens of clusters of similarity zero; cuts below that number are arbitrary and cause a
-    warning.
+    Parameters are those of `Linkage`. It usually ends with dozens of clusters of similarity zero; cuts below that
+    number are arbitrary and cause a warning.
     """
 
     takes = ANY
