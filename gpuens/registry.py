@@ -29,7 +29,7 @@ class Registry:
         if isinstance(name, str) and name in self._registered:
             return self._registered[name]
         if isinstance(name, str) and name in self.own:
-            return _at(self.own[name])
+            return _import(self.own[name])
         from gpuens import checks
 
         theirs = dict(self._theirs())
@@ -75,7 +75,7 @@ class Registry:
                 if entry.name in seen:
                     raise ValueError(f"there is another {self.what} of that name.")
             except ValueError as error:
-                checks.warn(f"{_of(entry)} is left out: {error}")
+                checks.warn(f"{_describe(entry)} is left out: {error}")
                 continue
             seen[entry.name] = entry.value
             yield entry.name, entry
@@ -85,7 +85,7 @@ class Registry:
             kind = entry.load()
         except Exception as error:  # importing the other package may raise anything
             raise ImportError(
-                f"{_of(entry)} does not load ({type(error).__name__}: {error}); fix or remove that package."
+                f"{_describe(entry)} does not load ({type(error).__name__}: {error}); fix or remove that package."
             ) from error
         self._check_class(kind, entry.name)
         return kind
@@ -101,7 +101,7 @@ class Registry:
     def _check_class(self, kind: Any, name: str) -> None:
         from gpuens import checks
 
-        base = _at(self.base)
+        base = _import(self.base)
         if not (isinstance(kind, type) and issubclass(kind, base)):
             raise TypeError(
                 f"{self.what} {name!r} must be a class derived from {self.base.replace(':', '.')}, not "
@@ -109,11 +109,11 @@ class Registry:
             )
 
 
-def _at(place: str) -> Any:
+def _import(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
-def _of(entry: Any) -> str:
+def _describe(entry: Any) -> str:
     package = f" of package {entry.dist.name!r}" if entry.dist else ""
     return f"entry point {entry.name!r}{package}"

@@ -250,7 +250,7 @@ def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
     est = ge.LWEA(4).fit(chunks_of(labels, 50))
     in_chunks.write_labels(tmp_path / "out.npy", est.labels_)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), ge.LWEA(4).fit_predict(labels))
-    for block in graph.apart(est.labels_, client):
+    for block in graph.split_chunks(est.labels_, client):
         values = [value for key, value in block.__dask_graph__().items() if str(key).startswith("gpuens-value")]
         assert len(values) >= 2
         assert all(isinstance(value, distributed.Future) for value in values)
@@ -528,7 +528,7 @@ def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
 
 def test_a_chunk_is_asked_for_without_the_tasks_of_all_others(labels):
     est = ge.LWEA(4).fit(chunks_of(labels, 10))
-    assert max(len(block.__dask_graph__()) for block in graph.apart(est.labels_)) < 10
+    assert max(len(block.__dask_graph__()) for block in graph.split_chunks(est.labels_)) < 10
 
 
 def test_zarr_and_parquet(tmp_path, labels):

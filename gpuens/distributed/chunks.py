@@ -23,7 +23,7 @@ class Chunks(Tasks):
 
     def __init__(self, labels: Any, client: Any = None) -> None:
         self.client = clients.active(client)
-        with failures.sentences("labels"):
+        with failures.explained("labels"):
             self.labels, self.names = graph.by_rows(labels, self.client)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
         blocks = graph.blocks_of(self.labels)

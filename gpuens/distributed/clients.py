@@ -73,7 +73,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
                 f"({error})."
             ) from error
     try:
-        with failures.sentences("the connection"):
+        with failures.explained("the connection"):
             try:
                 client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
             except OSError as error:

@@ -8,18 +8,18 @@ from gpuens import checks
 
 
 @contextmanager
-def sentences(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     """Turn Dask's errors about dead workers and schedulers into one sentence."""
     try:
         yield
     except Exception as error:
-        raised = _sentence(error, what)
+        raised = _explain(error, what)
         if raised is None:
             raise
         raise raised from error
 
 
-def _sentence(error: Exception, what: str) -> Exception | None:
+def _explain(error: Exception, what: str) -> Exception | None:
     """Return the one-sentence error for a failure of the cluster, None for any other error."""
     kind = type(error).__name__
     if kind == "KilledWorker":

@@ -13,7 +13,7 @@ def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Ite
     client = clients.active(client)
     there = waiting.send(shared, client, "features")
     futures = [client.submit(function, there, item, pure=False) for item in items]
-    with failures.sentences("features"):
+    with failures.explained("features"):
         for future in futures:
             yield waiting.result(future, client, "features")
 

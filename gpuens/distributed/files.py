@@ -16,7 +16,7 @@ from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy
 from gpuens.io.atomic import replacing, replacing_folder
-from gpuens.io.columns import chosen, left_out, without
+from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 
 HEAD = 10_000  # objects that show whether a column holds ids
 
@@ -44,16 +44,18 @@ def read_labels(
     checks.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # workers may have been started elsewhere
     labels, names, head = _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows)
-    wanted, _ = chosen(names, columns, exclude)
+    wanted, _ = choose_columns(names, columns, exclude)
     if columns is None and len(wanted) > 1:
         first = head(wanted)
-        wanted = [wanted[m] for m in left_out(first, [names[m] for m in wanted], f"path {path!r}")]
+        wanted = [wanted[m] for m in omit_ids(first, [names[m] for m in wanted], f"path {path!r}")]
     if hasattr(labels, "columns"):
         labels = labels[[names[m] for m in wanted]]
-        return labels.map_partitions(without, missing) if missing else labels
+        return labels.map_partitions(mask_missing, missing) if missing else labels
     if wanted != list(range(len(names))):
         labels = labels[:, wanted]
-    return labels.map_blocks(without, missing, dtype=without(labels._meta, missing).dtype) if missing else labels
+    return (
+        labels.map_blocks(mask_missing, missing, dtype=mask_missing(labels._meta, missing).dtype) if missing else labels
+    )
 
 
 def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Callable[[list[int]], Any]]:
@@ -158,10 +160,10 @@ def _in_order(labels: Any, client: Any) -> Iterator[Any]:
     import dask
 
     what = "labels of objects"
-    blocks = deque(graph.apart(labels, client))
+    blocks = deque(graph.split_chunks(labels, client))
     ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way: deque = deque()
-    with failures.sentences(what), progress.bar(len(blocks), what) as bar:
+    with failures.explained(what), progress.bar(len(blocks), what) as bar:
         while blocks or under_way:
             while blocks and len(under_way) < ahead:
                 block = blocks.popleft()

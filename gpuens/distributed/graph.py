@@ -66,7 +66,7 @@ def blocks_of(array: Any) -> list:
     ]
 
 
-def apart(array: Any, client: Any = None) -> list:
+def split_chunks(array: Any, client: Any = None) -> list:
     """Return the chunks of an array as delayed values under their own keys, each with only the tasks it needs.
 
     Dask's own delayed values carry the tasks of all chunks, which would be sent with every chunk. Values shared by all

@@ -44,7 +44,7 @@ class ChunkPieces(Rows):
         given = tuple(self.chunks.everywhere(value) for value in given)
         of_pieces = [()] * len(self.chunks.pieces) if own is None else [(value,) for value in own]
         return [
-            self.chunks.task(worker.of_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums")
+            self.chunks.task(worker.apply_to_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums")
             for piece, mine in zip(self.chunks.pieces, of_pieces, strict=True)
         ]
 

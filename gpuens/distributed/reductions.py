@@ -55,7 +55,7 @@ class ScatteredReduction(Reduction):
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Any:
         like = function(self.rows)
         given = graph.embed(function), graph.embed(self.chunks.bare()), self.device
-        return self.chunks.of_chunks(worker.of_own_rows, *given, dtype=like.dtype, width=like.shape[1:])
+        return self.chunks.of_chunks(worker.apply_to_objects, *given, dtype=like.dtype, width=like.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -85,4 +85,4 @@ class SampledChunks(Reduction):
         numbering = self.chunks.bare()
         known = Ensemble.of_codes(self.rows.ensemble.codes, numbering.categories, numbering.names)
         given = graph.embed(worker.Sampled(known, values, others, self.device))
-        return self.chunks.of_chunks(worker.of_sampled, given, dtype=values.dtype, width=values.shape[1:])
+        return self.chunks.of_chunks(worker.values_by_sample, given, dtype=values.dtype, width=values.shape[1:])

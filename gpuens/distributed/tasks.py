@@ -45,7 +45,7 @@ class Tasks:
         Workers spill to disk what does not fit their memory. Threads cannot: if results exceed half of the memory
         budget, the tasks are returned as they were and computed again when needed.
         """
-        with failures.sentences(what):
+        with failures.explained(what):
             if self.client is None:
                 return self._held(tasks)
             tasks = self.client.persist(tasks)

@@ -15,7 +15,7 @@ def results(tasks: list, client: Any, what: str) -> list:
     import dask
 
     client = clients.active(client)
-    with failures.sentences(what):
+    with failures.explained(what):
         if client is None:
             return list(dask.compute(*tasks, scheduler="threads"))
         futures = client.compute(tasks)
@@ -66,7 +66,7 @@ def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
 
 def send(value: Any, client: Any, what: str) -> Any:
     """Send a value to every worker, and return its future."""
-    with failures.sentences(what):
+    with failures.explained(what):
         try:
             return client.scatter([value], broadcast=True, hash=False)[0]
         except TimeoutError:

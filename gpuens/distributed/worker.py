@@ -112,7 +112,7 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
     return devices.to_host(renumber_codes(codes, dtype, tables))
 
 
-def of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
+def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row: known if the row is in the sample, else computed by a function."""
     rows, row_of = _distinct(block, dtype, tables)
     known = sampled.ensemble
@@ -124,7 +124,7 @@ def of_sampled(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: S
     return devices.move(found[row_of], devices.kind_of(block))
 
 
-def of_own_rows(
+def apply_to_objects(
     block: Any,
     dtype: np.dtype,
     tables: list[np.ndarray],
@@ -137,7 +137,7 @@ def of_own_rows(
     return devices.move(function(_rows_of(rows, None, own, device))[row_of], devices.kind_of(block))
 
 
-def of_piece(function: Callable, device: str, piece: Distinct, numbering: Numbering, *given: Any) -> Any:
+def apply_to_piece(function: Callable, device: str, piece: Distinct, numbering: Numbering, *given: Any) -> Any:
     return function(_rows_of(*piece, numbering, device), *given)
 
 

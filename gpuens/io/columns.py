@@ -23,7 +23,7 @@ class Opened(NamedTuple):
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 
-def chosen(
+def choose_columns(
     names: list, columns: Any = None, exclude: Any = None, id_column: Any = None
 ) -> tuple[list[int], int | None]:
     """Return the positions of the columns to read and of the id column; refuse unknown names."""
@@ -79,13 +79,13 @@ def missing_words(missing: Any) -> list[str]:
     return [str(word).strip() for word in missing]
 
 
-def without(labels: Any, missing: Any) -> Any:
+def mask_missing(labels: Any, missing: Any) -> Any:
     """Return an array or DataFrame of labels with the given words, or numbers, replaced by missing."""
     words = missing_words(missing)
     if not words:
         return labels
     if hasattr(labels, "iloc"):
-        found = [_without(labels.iloc[:, m], words) for m in range(labels.shape[1])]
+        found = [_mask_column(labels.iloc[:, m], words) for m in range(labels.shape[1])]
         return type(labels)(dict(enumerate(found))).set_axis(labels.columns, axis=1)
     if labels.dtype.kind in "iuf":
         gone = np.isin(labels, _numbers(words))
@@ -95,7 +95,7 @@ def without(labels: Any, missing: Any) -> Any:
     return found
 
 
-def _without(column: Any, words: list[str]) -> Any:
+def _mask_column(column: Any, words: list[str]) -> Any:
     if column.dtype.kind in "iu":  # NaN would turn them into floats
         return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
     return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
@@ -108,7 +108,7 @@ def _numbers(words: list[str]) -> list[int]:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def left_out(labels: Any, names: list, source: str) -> list[int]:
+def omit_ids(labels: Any, names: list, source: str) -> list[int]:
     """Return the positions of the columns that are not ids; warn about the ids by name."""
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
@@ -120,7 +120,7 @@ def left_out(labels: Any, names: list, source: str) -> list[int]:
     return [m for m in range(len(names)) if m not in ids]
 
 
-def telling(index: Any) -> Any:
+def informative_names(index: Any) -> Any:
     """Return row names, or None if they only count the rows."""
     texts = index.astype(str)
     counting = (texts == np.arange(start, start + len(texts)).astype(str) for start in (0, 1))

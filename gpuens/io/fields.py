@@ -4,11 +4,11 @@ import numpy as np
 
 from gpuens.compiled import njit
 
-NUL, UNPAIRED = -1, -2  # returned by `irregular` in place of a number of fields
+NUL, UNPAIRED = -1, -2  # returned by `find_irregular_row` in place of a number of fields
 
 
 @njit(cache=True, nogil=True)
-def irregular(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
+def find_irregular_row(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
     """Return (line, fields, rows): the first row with a wrong number of fields, and the rows before it.
 
     Rows end and fields are quoted as in pandas' own parser: a quotation mark opens a field where the field begins and

@@ -12,7 +12,7 @@ import numpy as np
 from gpuens import checks, device
 from gpuens.checks import reading
 from gpuens.io import annotated
-from gpuens.io.columns import Opened, telling
+from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import TEXTS, Path_, Words, needs
 
 
@@ -62,7 +62,7 @@ def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Op
         import pandas as pd
 
         if position is None:
-            return None if row_names is None else telling(row_names())
+            return None if row_names is None else informative_names(row_names())
         found = get([position])
         values = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
         return pd.Index(np.asarray(values), name=str(names[position]))

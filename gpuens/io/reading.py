@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.columns import chosen, left_out, without
+from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Words
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
@@ -163,14 +163,14 @@ def _read_labels(
     everything = columns is None
     if everything and suffix in ANNOTATED:
         columns = annotated.like_labels(opened.read(list(range(len(opened.names)))))
-    wanted, of_ids = chosen(opened.names, columns, exclude, id_column)
+    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
     if suffix not in TEXTS:  # which handle missing words themselves
-        found = without(found, missing)
+        found = mask_missing(found, missing)
     if everything and len(names) > 1:
-        kept = left_out(found, names, f"path {os.fspath(path)!r}")
+        kept = omit_ids(found, names, f"path {os.fspath(path)!r}")
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
@@ -216,7 +216,7 @@ def read_features(
     """
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
-    return opened.read(chosen(opened.names, columns, exclude, id_column)[0])
+    return opened.read(choose_columns(opened.names, columns, exclude, id_column)[0])
 
 
 def read_ids(
@@ -237,7 +237,7 @@ def read_ids(
     if id_column is None and suffix in ARRAYS:
         return None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
-    of_ids = None if id_column is None else chosen([*opened.names, ""], id_column=id_column)[1]
+    of_ids = None if id_column is None else choose_columns([*opened.names, ""], id_column=id_column)[1]
     return opened.ids(of_ids)
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import checks, device
-from gpuens.io.columns import Opened, missing_words, telling
+from gpuens.io.columns import Opened, informative_names, missing_words
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
@@ -99,7 +99,7 @@ def open_text(
         # strings in pieces, as categories become numbers in some versions of pandas
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
         with checks.reading(path), parsed(positions, **options) as pieces:
-            return _numbered(pieces, [position + first for position in positions])
+            return _read_texts(pieces, [position + first for position in positions])
 
     def labels(positions: list[int]) -> Any:
         import pandas as pd
@@ -109,8 +109,8 @@ def open_text(
         if layout.guessed:
             _names_or_labels(path, layout, chosen, found)
         odd: dict[str, list[str]] = {}
-        meant = [_meant(*column, missing, layout, name, odd) for column, name in zip(found, chosen, strict=True)]
-        _say_what_looks_missing(path, odd)
+        meant = [_parse_column(*column, missing, layout, name, odd) for column, name in zip(found, chosen, strict=True)]
+        _warn_of_missing_words(path, odd)
         return pd.DataFrame(dict(enumerate(meant))).set_axis(pd.Index(chosen, dtype=object), axis=1)
 
     def numbers(positions: list[int]) -> Any:
@@ -133,12 +133,12 @@ def open_text(
             return None
         ((distinct, codes),) = texts([-first if position is None else position])
         index = pd.Index(np.array([unescaped(name) for name in distinct], dtype=object)[codes])
-        return telling(index) if position is None else index.rename(str(names[position]))
+        return informative_names(index) if position is None else index.rename(str(names[position]))
 
     return Opened(names, numbers if features else labels, ids)
 
 
-def _numbered(pieces: Iterable, columns: list[int]) -> list[Texts]:
+def _read_texts(pieces: Iterable, columns: list[int]) -> list[Texts]:
     """Return the distinct texts of each column, in order of appearance, and their index for each row."""
     import pandas as pd
 
@@ -216,7 +216,7 @@ def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, heade
         names = names[1:]
     if header is None and not named and _is_numbered(found):
         names, row_names = list(range(n_fields - 1)), True
-    if header is None and names is None and n_fields > 2 and _counts(first):
+    if header is None and names is None and n_fields > 2 and _counts_rows(first):
         checks.warn(
             f"path {os.fspath(path)!r}: the first line counts the columns ({', '.join(first[:3])}, …) and is taken for "
             "an object's labels; say header=True (--header) if it names the columns."
@@ -258,7 +258,7 @@ def _is_number(cell: str) -> bool:
     return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or NUMBER.fullmatch(cell) is not None
 
 
-def _counts(cells: list[str]) -> bool:
+def _counts_rows(cells: list[str]) -> bool:
     return cells in ([str(m) for m in range(start, start + len(cells))] for start in (0, 1))
 
 
@@ -275,11 +275,11 @@ def _is_numbered(rows: list[list[str]]) -> bool:
 
 def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
     """Return the number of objects, or refuse the first irregular line."""
-    from gpuens.io.fields import NUL, UNPAIRED, irregular
+    from gpuens.io.fields import NUL, UNPAIRED, find_irregular_row
 
     begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
     letters = np.frombuffer(text, dtype=np.uint8, offset=begin)
-    line, found, n_rows = irregular(letters, ord(layout.separator), layout.n_first, layout.n_fields)
+    line, found, n_rows = find_irregular_row(letters, ord(layout.separator), layout.n_first, layout.n_fields)
     where = f"path {os.fspath(path)!r} has"
     if line and found == NUL:
         raise ValueError(f"{where} a NUL byte in line {line}; write the file anew, as UTF-8 text without any.")
@@ -299,7 +299,7 @@ def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
 # --- what the fields mean ---------------------------------------------------------------------------------------------
 
 
-def _meant(
+def _parse_column(
     distinct: list[str],
     codes: np.ndarray,
     missing: Sequence[str] | None,
@@ -344,7 +344,7 @@ def _meant(
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
-def _say_what_looks_missing(path: str | os.PathLike, odd: dict[str, list[str]]) -> None:
+def _warn_of_missing_words(path: str | os.PathLike, odd: dict[str, list[str]]) -> None:
     if odd:
         words = ", ".join(map(repr, odd))
         names = list(dict.fromkeys(name for found in odd.values() for name in found))
@@ -359,7 +359,7 @@ def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, colum
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # as in a table without column names
+    if len(numbers) > 2 and _counts_rows(numbers):  # as in a table without column names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):

@@ -129,8 +129,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _parts(self) -> tuple[Measure | None, Partitioner]:
         """Return the similarity and the partitioner, whose constructors check their parameters."""
         return (
-            _made(self.similarity, SIMILARITIES, "similarity", Measure),
-            _made(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
+            _part(self.similarity, SIMILARITIES, "similarity", Measure),
+            _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
     def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "Consensus":
@@ -361,7 +361,7 @@ class MostSimilar:
         return labels
 
 
-def _made(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
+def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
     """Return a part given by its name or as an object."""
     if isinstance(value, str):
         return named(value, kinds, what)

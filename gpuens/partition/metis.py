@@ -114,9 +114,9 @@ def metis(
         ncuts=N_CUTS,
         ufactor=max(1, round(1000 * imbalance)),
     )
-    limited = _at_most_a_part(weights, n_parts).astype(integer)
+    limited = _limit_to_a_part(weights, n_parts).astype(integer)
     for recursive in (False, True):
-        found = _calling(
+        found = _call_metis(
             pymetis.part_graph, n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
         )
         labels = np.array(found.vertex_part, dtype=np.int64)
@@ -202,7 +202,7 @@ def _edges(similarities_of, n):
             )
         _append(start, rows, starts, columns, edges)
     columns, edges = columns[: starts[n]], edges[: starts[n]]
-    i, j, there, back = _mirror(starts, columns, edges, SYMMETRIC_WITHIN)
+    i, j, there, back = _symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
             f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
@@ -224,7 +224,7 @@ def _append(start, rows, starts, columns, edges):
 
 
 @njit(cache=True, nogil=True)
-def _mirror(starts, columns, edges, within):
+def _symmetrize(starts, columns, edges, within):
     """Set both directions of each edge to the value of i < j; return the first pair that differs beyond rounding.
 
     Rows are visited in order, so that the mirror images of row j come in the order in which row j lists them.
@@ -265,7 +265,7 @@ def _scaled(edges, integer):
 _one_call = Lock()
 
 
-def _calling(part_graph: Callable, *graph: Any, **options: Any) -> Any:
+def _call_metis(part_graph: Callable, *graph: Any, **options: Any) -> Any:
     """Call METIS and turn its failures into errors of one sentence.
 
     Out of memory, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; meanwhile
@@ -324,7 +324,7 @@ def check_vertex_weights(values: Any) -> np.ndarray:
     return whole
 
 
-def _at_most_a_part(weights, n_parts):
+def _limit_to_a_part(weights, n_parts):
     """Return weights limited to that of a part, where each heavier vertex fills a part of its own.
 
     With heavier vertices recursive bisection would run out of vertices before it runs out of parts.

@@ -111,7 +111,7 @@ class SoftCorrespondence(Partitioner):
         return Partition(
             found.labels,
             n_found,
-            rule=_Surest(found.table, n_found),
+            rule=_LargestMembership(found.table, n_found),
             found={
                 "correspondence": found.correspondences,
                 "objective": found.objective,
@@ -150,7 +150,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
 
 
 @dataclass(frozen=True)
-class _Surest:
+class _LargestMembership:
     """A rule: the first largest membership of each row."""
 
     table: np.ndarray

@@ -106,7 +106,7 @@ def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
     product: Callable = partial(rows.sum, _product, cluster_weights)
     if rows.here:  # the shares are the same in every product
-        product = partial(_there_and_back, rows, rows.xp.asarray(_shares(rows, cluster_weights)))
+        product = partial(_gram_product, rows, rows.xp.asarray(_shares(rows, cluster_weights)))
     gram = partial(rows.sum, _gram, cluster_weights)
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product)
 
@@ -137,10 +137,10 @@ def _gram(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
 
 
 def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return _there_and_back(rows, rows.xp.asarray(_shares(rows, cluster_weights)), v)
+    return _gram_product(rows, rows.xp.asarray(_shares(rows, cluster_weights)), v)
 
 
-def _there_and_back(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
+def _gram_product(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
     """Return Bᵀ diag(share) B v (N_c,), host, for v (N_c,)."""
     on_rows = share * row_sums(rows.codes, rows.offsets, v, device=rows.device)
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, on_rows, device=rows.device))
