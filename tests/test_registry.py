@@ -78,7 +78,7 @@ def test_a_registered_method_is_one_of_the_methods(tmp_path, monkeypatch, capsys
 
 
 def test_what_cannot_be_registered_is_refused():
-    refused(lambda: ge.register("lwea", Mild), ValueError, "name 'lwea' is that of another method")
+    refused(lambda: ge.register("lwea", Mild), ValueError, "name 'lwea' is taken by another method")
     for name in ("Mild", "mild_", "-mild", "a--b", "a/b", "", "3"):
         refused(lambda name=name: ge.register(name, Mild), ValueError, "name must be lower-case letters")
     refused(lambda: ge.register(None, Mild), TypeError, "name must be a string, not None")
@@ -92,7 +92,7 @@ def test_a_name_is_taken_but_by_the_same_class():
     again = type("Mild", (ge.LWEA,), {"__module__": Mild.__module__})  # a cell of a notebook that ran twice
     ge.register("mild", again)
     assert ge.methods()["mild"] is again
-    refused(lambda: ge.register("mild", ge.EAC), ValueError, "name 'mild' is that of another method")
+    refused(lambda: ge.register("mild", ge.EAC), ValueError, "name 'mild' is taken by another method")
 
 
 def test_an_entry_point_is_one_of_the_methods(installed, capsys):
@@ -101,7 +101,7 @@ def test_an_entry_point_is_one_of_the_methods(installed, capsys):
     expected = ge.LWEA(3, theta=0.9).fit_predict(LABELS)
     np.testing.assert_array_equal(ge.consensus(LABELS, 3, method="mine", kindness=0.9), expected)
     refused(lambda: ge.consensus(LABELS, 3, method="mime"), ValueError, "did you mean 'mine'?")
-    refused(lambda: ge.register("mine", Mild), ValueError, "name 'mine' is that of another method")
+    refused(lambda: ge.register("mine", Mild), ValueError, "name 'mine' is taken by another method")
     np.save("labels.npy", LABELS)
     assert cli.main(["run", "labels.npy", "-k", "3", "--method", "mine", "--kindness", "0.9", "-o", "out.npy"]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), expected)
