@@ -1,17 +1,17 @@
 """Exact average linkage without N × N, for S = diag(w) / M or any symmetric S: rounds of reciprocal nearest neighbours.
 
-Average linkage is reducible: merging others never brings a region closer to A than the nearest of them was. So every
-pair of regions that are each other's nearest may merge at once, and the dendrogram is the one that the greedy
-algorithm makes. Each region keeps a list of near others and a bound on everything outside it:
+Average linkage is reducible: the union of C and D is never closer to A than the nearer of them. So all pairs of
+regions that are each other's nearest can merge in one round, and the dendrogram is that of the greedy algorithm. Each
+region keeps a list of its nearest others and an upper bound u on the similarity of all regions outside the list:
 
-- when others merge, entries are replaced by their union and scored again; what lies outside stays under the bound;
-- when C and D merge, their lists are united and scored again, and what lies outside both is under
+- when listed regions merge, their entries are replaced by the union and scored again; the bound still holds;
+- when C and D merge, their lists are joined and scored again, and the bound of the union is
   (|C| u_C + |D| u_D) / (|C| + |D|);
-- an entry that drops out of a full list raises the bound to its own similarity;
-- while the best entry is not under the bound, the nearest region is known; otherwise all regions are searched.
+- an entry that is dropped from a full list raises the bound to its similarity;
+- if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
 
-With S = diag(w) / M a region that has no similarity to any other retires; what has retired is joined by id at the end,
-at similarity 0. With any other S all pairs are listed, whatever their sign, until one region is left.
+With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
+ids at the end, at similarity 0. With any other S all regions are listed, whatever the sign, until one is left.
 """
 
 from typing import Any
@@ -70,19 +70,19 @@ def average_linkage(
     offsets : ndarray (M + 1,), int64
         Ensemble-wide numbers of the clusters.
     cluster_weights : ndarray (N_c,) or (N_c, N_c)
-        The diagonal w of S = diag(w) / M. int64 ones for exact arithmetic on whole numbers; else float64, from 1e-150
-        to 1e150. Or M S in full: float64, symmetric, of any sign.
+        The diagonal w of S = diag(w) / M: int64 ones for exact integer arithmetic, else float64 from 1e-150 to 1e150.
+        Or the full matrix M S: float64, symmetric, of any sign.
     sizes : ndarray (G,), int64
-        How many objects each row stands for.
+        The number of objects of each row.
     work : Work, optional
-        Where to count what it cost.
+        Counters to add to.
 
     Raises
     ------
     ValueError
-        For weights beyond that range, and for more objects than whole numbers of 64 bits can count the pairs of.
+        For weights out of that range, and for more objects than 64-bit integers can count the pairs of.
     MemoryError
-        Before it starts, for more rows than the memory budget holds lists and histograms of.
+        Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
     work = Work() if work is None else work
     n_rows, n_clusterings = codes.shape
@@ -116,9 +116,9 @@ def average_linkage(
 def _shared_clusters(
     codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return codes, offsets and weights without most of the clusters in one row only, which bring it near no other.
+    """Return codes, offsets and weights without clusters of a single row, which no two rows share.
 
-    They stay where they are few, and each clustering's first cluster stays.
+    If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
     """
     xp, n_clusters = devices.namespace(device), np.diff(offsets)
     rows_in = devices.to_host(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device))

@@ -1,11 +1,11 @@
 """Regions under any symmetric S: their affinities to all clusters, and searches over all pairs.
 
-The average similarity of regions A and R is p_Aᵀ S p_R. With the affinities V_R = M S n_R, kept for every region and
-added up when two merge, it is Σ_c n_A[c] V_R[c] / (|A| |R| M): as many look-ups as A has entries. Of two regions the
-one with fewer entries looks up (of equally many the one with the smaller id), so that the bits are the same both ways.
+The average similarity of regions A and R is p_Aᵀ S p_R. With the affinities V_R = M S n_R, stored for every region and
+added when two merge, it is Σ_c n_A[c] V_R[c] / (|A| |R| M): one look-up per entry of A. The look-ups are made for the
+region with fewer entries (of equally many for the one with the smaller id), so that both directions give the same bits.
 
-A search passes over the regions once for eight queries, whose affinities lie side by side: one entry of a region meets
-eight numbers in a row. What comes near the last entry of a list is scored again in the one exact order.
+A search visits each region once for eight queries, whose affinities are stored side by side, so that one entry of a
+region meets eight adjacent numbers. Regions near the last entry of a list are scored again in the one exact order.
 """
 
 from typing import Any
@@ -29,14 +29,14 @@ def bytes_needed(n_rows: int, n_clusters: int) -> int:
 
 
 def affinities_of(codes: Any, offsets: np.ndarray, similarity: Any, sizes: Any, *, device: str = "cpu") -> Any:
-    """Return V = M S n of the region that each row is, (G, N_c) float64; ``similarity`` is M S."""
+    """Return V = M S n of each row as a region, (G, N_c) float64; ``similarity`` is M S."""
     affinities = row_lookups(codes, offsets, similarity, device=device)
     affinities *= sizes[:, None]
     return affinities
 
 
 def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
-    """Return by how much an average similarity can be off, however many merges its affinities have added up."""
+    """Return the rounding tolerance of an average similarity after any number of merges."""
     largest = float(abs(similarity).max()) * n_clusterings
     return 4 * float(np.finfo(np.float64).eps) * (len(similarity) + n_rows + 8) * largest
 

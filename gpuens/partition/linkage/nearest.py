@@ -1,19 +1,17 @@
 """The nearest other groups of every group: exact top-K lists by weighted label matches, without N × N.
 
-The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). For every group the K most similar others are
-listed, best first, in the total order of `order`. The work is G² M label comparisons, minus what the
-screen saves:
+The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
+others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
 
-- Rows are cut into tiles of 64 neighbours in lexicographic order, which share many labels; clusterings whose clusters
-  are smaller than a tile come last in that order. For a query the most that any row of a tile can reach is
+- Rows are cut into tiles of 64 adjacent rows in lexicographic order, which share many labels; clusterings whose
+  clusters are smaller than a tile come last in that order. No row of a tile can exceed the query's bound
   Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
   Only tiles whose bound reaches the K-th best similarity so far are compared.
-- On the CPU 64 rows that stand side by side are searched for together (`comparisons`), in tiles that
-  any of them wants.
-- Weights are rounded up to small integers, so the sums are upper bounds too (and exact with unit weights), and only
+- On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs.
+- Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights), and only
   rows that pass are scored in float64.
 
-Tiles are visited in falling bands of their bounds, because good neighbours found early make the screen sharp.
+Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
 
 from typing import Any, NamedTuple

@@ -1,11 +1,11 @@
-"""Regions while they grow: histograms over clusters, exact similarities, and searches over all of them.
+"""Regions of objects as histograms over clusters: exact similarities, merges, and searches over all regions.
 
-A region A is a set of objects with the histogram n_A[c] of the clusters they are in. Its average similarity to another
-region R is Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no pair of objects. With int64 unit weights the sum is an
-exact whole number; with float64 weights it is taken in ascending order of the clusters, on every device.
+A region A is a set of objects, stored as the histogram n_A[c] of their clusters. Its average similarity to region R is
+Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), without visiting pairs of objects. With int64 unit weights the sum is an exact
+integer; with float64 weights it is taken in ascending order of the clusters, on every device.
 
 For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
-the affinities of R: in the place of the weights (N_c,) come those of all regions (G, N_c).
+the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,9 @@
-"""Searches over the label rows that regions are made of, for ensembles whose rows have little in common.
+"""Searches over the label rows of regions, for ensembles whose rows share few labels.
 
-The similarity of regions A and R is the mean over the objects of R of the similarity of A and an object. Where
-histograms have hardly fewer entries than their rows have labels, and no screen saves any, rows of bytes are compared
-faster than histograms: 64 queries at once, by whole numbers that bound Σ_c w_c (share of c in A) from above, as fine as
-16 bits hold those of a chunk of the clusterings. Regions whose mean may enter a list are scored exactly by their
-histograms.
+The similarity of regions A and R is the mean similarity of A to the objects of R. If histograms have hardly fewer
+entries than their rows have labels, and bounds exclude no tiles, rows of bytes are compared faster than histograms: 64
+queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a chunk of the clusterings.
+Regions whose mean may enter a list are scored exactly by their histograms.
 """
 
 import numpy as np
@@ -17,11 +16,11 @@ from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import Regions, shared
 
-NEVER = 2**32 - 1  # a score that nothing reaches
+NEVER = 2**32 - 1  # a score above all others
 
 
 def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:
-    """Return whether rows (G, M) are worth comparing instead of histograms of ``n_entries``, where no screen helps."""
+    """Return whether comparing rows (G, M) is faster than comparing histograms with ``n_entries`` in total."""
     n_labels = shape[0] * shape[1]
     return n_queries >= LANES and 2 * n_entries > n_labels and n_queries * n_labels > 10**7
 
@@ -30,10 +29,10 @@ def search_rows(
     queries: np.ndarray, active: np.ndarray, region: np.ndarray, index: NearestIndex, regions: Regions,
     weights: np.ndarray, lists: Lists,
 ) -> int:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; return the comparisons made.
+    """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
 
-    ``region`` (G,) names the region that each row is part of. As in `regions.search`, a list that was full names active
-    regions at their similarities.
+    ``region`` (G,) is the region of each row. As in `regions.search`, a full list holds active regions with their
+    current similarities.
     """
     n_rows = len(region)
     position = np.full(n_rows, n_rows)
