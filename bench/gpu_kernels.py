@@ -12,6 +12,7 @@ from gpu_launches import Launches
 import gpuens as ge
 from gpuens import device as devices
 from gpuens import incidence
+from gpuens.encoding import mark_labels, write_codes
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.soft_correspondence import (
@@ -148,6 +149,16 @@ def soft_clusterings(on: Given) -> Callable[[], Any]:
     return call
 
 
+def encoded(on: Given) -> Callable[[], Any]:
+    labels = on.xp.asarray(on.ens.to_array()).T
+
+    def encode() -> Any:
+        tables, ranks = mark_labels(labels, 2048, device=on.device)
+        return write_codes(labels, tables, ranks, on.ens.codes.dtype, device=on.device)
+
+    return encode
+
+
 def packed_rows(on: Given) -> Callable[[], Any]:
     return lambda: pack_rows(on.codes, np.diff(on.offsets) + 1, device=on.device)
 
@@ -197,6 +208,7 @@ TIMED = {
     "intersections": Timed(MILLION, intersections),
     "intersections, real weights": Timed(MILLION, weighted_intersections),
     "co-association, 8,192 by 8,192": Timed(MILLION, tile),
+    "labels encoded": Timed(MILLION, encoded),
     "packed rows": Timed(MILLION, packed_rows),
     "CA-tree": Timed(ROWS, tree, 3),
     "coupled similarities of clusters": Timed(MILLION, coupled_clusters),

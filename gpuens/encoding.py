@@ -2,7 +2,8 @@
 
     labels ─▶ split_columns ─▶ M columns ─▶ encode_column ─▶ codes (N, M) in the smallest dtype, and label values
 
-NumPy's functions dispatch to CuPy for arrays in GPU memory: labels are encoded where they are.
+NumPy's functions dispatch to CuPy for arrays in GPU memory: labels are encoded where they are. There a label matrix is
+encoded as a whole (kernels/labels.cu), but for columns of labels that a table of bits does not hold.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, device
+from gpuens import checks, kernels
+from gpuens import device as devices
+
+TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
 
 
 def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
@@ -25,7 +29,7 @@ def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[
 # --- from labels to columns -------------------------------------------------------------------------------------------
 
 
-def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[list, list, str]:
+def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, list, str]:
     """Split the caller's labels into M columns; return them with their names and the kind of memory they live in.
 
     Fewer objects than clusterings are refused as transposed, unless ``n_clusterings`` says how many columns to expect.
@@ -51,7 +55,7 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[list, 
         columns = [labels.iloc[:, m] if hasattr(labels, "iloc") else labels[name] for m, name in enumerate(names)]
         return columns, names, kind
     if isinstance(labels, (list, tuple)):
-        kind = device.common_kind(list(labels))
+        kind = devices.common_kind(list(labels))
         columns = [as_column(c) for c in labels]
         _check_columns([c.shape for c in columns])
         if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
@@ -61,13 +65,13 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[list, 
                 "object (or a list of arrays, if there really are so few objects)."
             )
         return columns, list(range(len(columns))), kind
-    kind = device.kind_of(labels)
-    matrix = device.native(labels)
+    kind = devices.kind_of(labels)
+    matrix = devices.native(labels)
     as_known = len(matrix.shape) == 2 and matrix.shape[1] == n_clusterings
     checks.check_label_shape(matrix.shape, columns_are_clusterings=as_known)
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
-    return [matrix[:, m] for m in range(matrix.shape[1])], list(range(matrix.shape[1])), kind
+    return matrix.T, list(range(matrix.shape[1])), kind
 
 
 def _check_columns(shapes: list[tuple[int, ...]]) -> None:
@@ -94,7 +98,7 @@ def as_column(column: Any) -> Any:
     if _is_pandas(column):
         return column
     if not isinstance(column, (list, tuple)):
-        return device.native(column)
+        return devices.native(column)
     try:
         array = np.asarray(column)
     except ValueError:  # a list of unequal lists
@@ -112,14 +116,19 @@ def _is_pandas(column: Any) -> bool:
 # --- from columns to codes --------------------------------------------------------------------------------------------
 
 
-def encode_columns(columns: list, names: list) -> tuple[Any, list[np.ndarray]]:
-    """Return the codes (N, M) of columns in the smallest dtype that fits all of them, and the label values of each."""
+def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
+    """Return the codes (N, M) of columns in the smallest dtype that fits all of them, and the label values of each.
+
+    ``columns``: a list of M columns, or an array (M, N).
+    """
+    if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS:
+        return _encode_matrix(columns, names)
     shape = (len(columns[0]), len(columns))
-    codes = device.namespace(device.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
+    codes = devices.namespace(devices.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
     categories = []
     for m, (column, name) in enumerate(zip(columns, names, strict=True)):
         column_codes, column_categories = encode_column(column, name)
-        categories.append(device.to_host(column_categories))
+        categories.append(devices.to_host(column_categories))
         needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
             codes = cast_codes(codes, np.dtype(needed))
@@ -147,7 +156,7 @@ def cast_codes(codes: Any, dtype: np.dtype) -> Any:
 
 def renumber_codes(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
     """Return codes in another numbering: ``tables[m][code]`` is the new code, -1 for missing."""
-    xp, missing = device.namespace(device.kind_of(codes)), np.iinfo(dtype).max
+    xp, missing = devices.namespace(devices.kind_of(codes)), np.iinfo(dtype).max
     found = xp.empty(codes.shape, dtype=dtype, order="F")
     for m, table in enumerate(tables):
         extended = xp.asarray(np.append(np.where(table < 0, missing, table), missing).astype(dtype))
@@ -164,6 +173,8 @@ def find_values(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 def unlabelled_objects(codes: Any) -> Any:
     """Return the mask (N,) of the objects whose labels are all missing."""
     missing = np.iinfo(codes.dtype).max
+    if devices.kind_of(codes) == "cuda":  # where to ask whether any is left takes longer than all labels
+        return (codes == missing).all(axis=1)
     everywhere = codes[:, 0] == missing
     for m in range(1, codes.shape[1]):
         if not everywhere.any():
@@ -176,14 +187,119 @@ def cluster_sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
     """Return the number of objects in each cluster of all clusterings, (N_c,), int64, host."""
     # missing codes become k: the largest uint32 would need a table of 32 GB
     counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
-    return device.to_host(np.concatenate(counts)).astype(np.int64)
+    return devices.to_host(np.concatenate(counts)).astype(np.int64)
+
+
+# --- a label matrix in GPU memory -------------------------------------------------------------------------------------
+
+_READ_AS = {  # by kernels; what is not here goes column by column
+    np.dtype(dtype): np.dtype(read)
+    for read, dtypes in {"u1": "?B", "i4": "bhHi", "i8": "lqI", "f8": "fd"}.items()
+    for dtype in dtypes
+}
+
+
+def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
+    """Return what `encode_columns` does of labels (M, N) in GPU memory, which the host asks for the tables alone."""
+    read = labels.view(np.uint8) if labels.dtype == bool else labels.astype(_READ_AS[labels.dtype], copy=False)
+    if not (read.flags.c_contiguous or read.flags.f_contiguous):
+        read = read.copy()
+    n_words = min(TABLE_BITS, 4 * labels.shape[1] + 1024) // 32
+    tables, ranks = mark_labels(read, n_words, device="cuda")
+    on_host = devices.to_host(tables)
+    of_values = np.int64 if labels.dtype.kind == "f" else labels.dtype
+    categories = [np.flatnonzero(present).astype(of_values) for present in _bits_set(on_host)]
+    odd = np.flatnonzero(on_host[:, -1] & 2).tolist()
+    encoded = [encode_column(labels[m], names[m]) for m in odd]
+    for m, (_, values) in zip(odd, encoded, strict=True):
+        categories[m] = devices.to_host(values)
+    dtype = codes_dtype(max(map(len, categories)))
+    codes = write_codes(read, tables, ranks, dtype, device="cuda")
+    for m, (column_codes, _) in zip(odd, encoded, strict=True):
+        column_codes[column_codes < 0] = np.iinfo(dtype).max
+        codes[:, m] = column_codes
+    return codes, categories
+
+
+@kernels.primitive
+def mark_labels(labels: np.ndarray, n_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return tables (M, n_words + 1), uint32, of the labels (M, N) there are, and how many there are before each word.
+
+    The last word of a table has bit 0 where labels are missing, bit 1 where there are any for which it has no bit.
+    """
+    tables = np.zeros((len(labels), n_words + 1), dtype=np.uint32)
+    for table, column in zip(tables, labels, strict=True):
+        bits = _bits_of(column, 32 * n_words)
+        np.bitwise_or.at(table, bits[bits >= 0] // 32, np.uint32(1) << (bits[bits >= 0] % 32).astype(np.uint32))
+        table[-1] = np.bitwise_or.reduce(1 << (-1 - bits[bits < 0]), initial=0)
+    counts = _bits_set(tables).reshape(len(labels), n_words, 32).sum(axis=2, dtype=np.int32)
+    return tables, np.cumsum(counts, axis=1, dtype=np.int32) - counts
+
+
+@kernels.primitive
+def write_codes(labels: np.ndarray, tables: np.ndarray, ranks: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the codes (N, M) of labels (M, N) that are in their tables; other labels become missing."""
+    codes = np.full(labels.shape, np.iinfo(dtype).max, dtype=dtype)
+    for own, column, present in zip(codes, labels, _bits_set(tables), strict=True):
+        bits = _bits_of(column, 32 * ranks.shape[1])
+        own[bits >= 0] = (np.cumsum(present) - 1)[bits[bits >= 0]]
+    return codes.T
+
+
+def _bits_set(tables: np.ndarray) -> np.ndarray:
+    """Return the bits of tables, without the last words, one a byte."""
+    return np.unpackbits(tables[:, :-1].astype("<u4").view(np.uint8), axis=1, bitorder="little")
+
+
+def _bits_of(column: np.ndarray, n_bits: int) -> np.ndarray:
+    """Return the bit of each label, -1 where it is missing and -2 where there is none for it."""
+    inside = (column >= 0) & (column < n_bits)
+    bits = np.where(inside, column, 0).astype(np.int64)
+    missing = (column == checks.MISSING) | (column != column)
+    return np.where(inside & (bits == column), bits, np.where(missing, -1, -2))
+
+
+@mark_labels.kernel
+def _(labels: Any, n_words: int, *, device: str) -> tuple[Any, Any]:
+    xp, n_clusterings = devices.namespace(device), len(labels)
+    tables = xp.zeros((n_clusterings, n_words + 1), dtype=np.uint32)
+    ranks = xp.empty((n_clusterings, n_words), dtype=np.int32)
+    kernels.launch(
+        "mark_labels", kernels.blocks(labels.size, 256), 256, (*_laid_out(labels), n_words, tables), device=device,
+        LABEL=kernels.c_name(labels.dtype), CODE="u8",
+    )  # fmt: skip
+    kernels.launch(
+        "rank_labels", kernels.blocks(n_clusterings, 4), 128, (tables, n_clusterings, n_words, ranks), device=device,
+        LABEL=kernels.c_name(labels.dtype), CODE="u8",
+    )  # fmt: skip
+    return tables, ranks
+
+
+@write_codes.kernel
+def _(labels: Any, tables: Any, ranks: Any, dtype: Any, *, device: str) -> Any:
+    codes = devices.namespace(device).empty(labels.shape, dtype=dtype)
+    kernels.launch(
+        "write_codes", kernels.blocks(labels.size, 256), 256,
+        (*_laid_out(labels), ranks.shape[1], tables, ranks, codes), device=device,
+        LABEL=kernels.c_name(labels.dtype), CODE=kernels.c_name(dtype),
+    )  # fmt: skip
+    return codes.T
+
+
+def _laid_out(labels: Any) -> tuple:
+    """Return labels (M, N) as the kernels take them: contiguous, whether by rows, and their numbers."""
+    by_rows = not labels.flags.c_contiguous
+    return labels.T if by_rows else labels, np.int32(by_rows), labels.shape[1], labels.shape[0]
+
+
+# --- one column -------------------------------------------------------------------------------------------------------
 
 
 def encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes of one column (int64, -1 for missing), in ascending order of label values, and these values."""
     if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
         return _encode_objects(column, name)
-    values = device.native(column)
+    values = devices.native(column)
     if isinstance(values, np.ma.MaskedArray):
         known = ~np.ma.getmaskarray(values)
         codes = np.full(values.shape, checks.MISSING, dtype=np.int64)

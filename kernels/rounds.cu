@@ -14,7 +14,7 @@
 #define UNKNOWN -2
 
 // Of counts: as in rounds.py, and what the blocks of pair_up take turns by, which is 0 between launches.
-enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, NEEDED, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
+enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the nearest of each active region where it is UNKNOWN and the list can tell, and notes where it cannot. Forgets
 // the partners of the round before, and counts the entries of active regions. One thread a region.
@@ -79,16 +79,15 @@ extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_
 
 // Pairs active regions that are each other's nearest: the smaller one has a partner then, and the other is part of it.
 // They are added to the merges; survivors are the active regions but for those absorbed and those RETIRED. Both keep
-// the order of the active regions. Does nothing while regions are UNKNOWN and have not been searched for.
+// the order of the active regions.
 //
 // A block takes 32 * steps regions a warp (steps <= 32) at a time; lane s keeps the votes of step s, so that a second
 // pass knows the places. Blocks take turns, in the order of their tickets, to learn where theirs begin.
-extern "C" __global__ void pair_up(const i64* active, int steps, int searched, const i64* length, const i64* nearest,
+extern "C" __global__ void pair_up(const i64* active, int steps, const i64* nearest,
                                    const f64* nearest_similarity, i64* partner, i64* into, i64* survivors, i64* kept,
                                    i64* absorbed, f64* merged_at, i64* counts) {
     __shared__ i64 ticket, first_survivor, first_pair;
-    __shared__ i64 survivors_of[32], pairs_of[32], needed_of[32];  // warps
-    if (counts[UNKNOWNS] > 0 && !searched) return;
+    __shared__ i64 survivors_of[32], pairs_of[32];  // warps
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     unsigned below = (1u << lane) - 1;
     i64 n_active = counts[ACTIVE], n_merges = counts[MERGES], share = (i64)blockDim.x * steps;
@@ -98,7 +97,7 @@ extern "C" __global__ void pair_up(const i64* active, int steps, int searched, c
         __syncthreads();
         i64 turn = ticket;
         if (turn >= n_shares) break;
-        i64 first = turn * share + warp * 32 * steps + lane, needed = 0;
+        i64 first = turn * share + warp * 32 * steps + lane;
         unsigned votes_to_stay = 0, votes_to_join = 0;
         int n_survivors = 0, n_pairs = 0;
         for (int s = 0; s < steps; ++s) {
@@ -112,31 +111,26 @@ extern "C" __global__ void pair_up(const i64* active, int steps, int searched, c
             }
             n_survivors += __popc(stay);
             n_pairs += __popc(join);
-            if (joins) needed += length[a] + length[b];
         }
-        for (int step = 16; step; step /= 2) needed += __shfl_xor_sync(ALL_LANES, needed, step);
         if (lane == 0) {
             survivors_of[warp] = n_survivors;
             pairs_of[warp] = n_pairs;
-            needed_of[warp] = needed;
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            i64 sums[3] = {0, 0, 0};
+            i64 all_survivors = 0, all_pairs = 0;
             for (int w = 0; w < n_warps; ++w) {
-                i64 before = sums[0], pairs_before = sums[1];
-                sums[0] += survivors_of[w];
-                sums[1] += pairs_of[w];
-                sums[2] += needed_of[w];
-                survivors_of[w] = before;
-                pairs_of[w] = pairs_before;
+                i64 own_survivors = survivors_of[w], own_pairs = pairs_of[w];
+                survivors_of[w] = all_survivors;
+                pairs_of[w] = all_pairs;
+                all_survivors += own_survivors;
+                all_pairs += own_pairs;
             }
             while (add(&counts[TURN], 0) != turn) {
             }
-            first_survivor = turn ? add(&counts[SURVIVORS], sums[0]) : replace(&counts[SURVIVORS], sums[0]);
-            first_pair = turn ? add(&counts[PAIRS], sums[1]) : replace(&counts[PAIRS], sums[1]);
-            turn ? add(&counts[NEEDED], sums[2]) : replace(&counts[NEEDED], sums[2]);
-            if (turn == 0) first_survivor = first_pair = 0;
+            if (turn == 0) replace(&counts[PAIRS], 0);  // those of the round before
+            first_survivor = add(&counts[SURVIVORS], all_survivors);
+            first_pair = add(&counts[PAIRS], all_pairs);
             __threadfence();
             add(&counts[TURN], 1);
         }

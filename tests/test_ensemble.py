@@ -352,6 +352,8 @@ GPU_LABELS = {
     "short floats": lambda: with_missing(blocky().astype(np.float32), np.nan),
     "half floats": lambda: with_missing(blocky().astype(np.float16), np.nan),
     "booleans": lambda: blocky(k=2) > 0,
+    "one column far apart": lambda: with_missing(blocky() * np.where(np.arange(blocky().shape[1]) == 1, 10**12, 1), -1),
+    "every other column": lambda: np.repeat(blocky(), 2, axis=1)[:, ::2],
 }
 
 
@@ -368,9 +370,9 @@ def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
     assert isinstance(codes, fake_cupy.ndarray)
     assert codes.flags.f_contiguous
     assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
-    # what crosses is the label values and the sizes of clusters, column by column; never a column of labels
-    widest = max(len(c) for c in expected.categories)
-    assert fake_cupy.traffic.to_host.largest <= 8 * max(widest, expected.n_clusters)
+    # what crosses is a table of labels, label values and the sizes of clusters; never a column of labels
+    table, widest = labels.shape[1] * (4 * len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
+    assert fake_cupy.traffic.to_host.largest <= max(table, 8 * widest, 8 * expected.n_clusters)
     assert fake_cupy.traffic.to_device.bytes == 0
     check_equal(ens, expected)
     np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), labels)  # the caller's, left alone

@@ -222,14 +222,14 @@ def listed(lists: Any) -> tuple:
 
 def found_in(state: Any) -> tuple:
     """Return the nearest of active regions, and those that are unknown: devices note them in their own order."""
-    active, counts = state.active[: state.counts[0]], state.counts[:6]  # but for what searches have compared
+    active, counts = state.active[: state.counts[0]], state.counts[:5]  # but for what searches have compared
     nearest = state.nearest[active]
     similarity = np.where(nearest >= 0, state.nearest_similarity[active], 0.0)
     return nearest, similarity, np.sort(state.unknown[: state.counts[1]]), state.partner[active], counts
 
 
 def paired_in(state: Any) -> tuple:
-    merges, survivors = state.counts[5], state.survivors[: state.counts[0]]
+    merges, survivors = state.counts[4], state.survivors[: state.counts[0]]
     return state.kept[:merges], state.absorbed[:merges], state.merged_at[:merges], survivors, state.into
 
 
@@ -281,6 +281,15 @@ def intersections(case: Case) -> None:
     case.same("contingency.intersections", lambda device: count(case.ensemble, w, device=device), tolerance)
     entropy = ge.contingency.entropy
     case.same("contingency.entropy", lambda device: entropy(case.ensemble, w, device=device), 100 * tolerance)
+
+
+def encoded(case: Case) -> None:
+    from gpuens.encoding import mark_labels, write_codes
+
+    labels = devices.namespace(case.device).asarray(case.labels if case.weights == "ones" else case.labels.T.copy())
+    labels = labels.T if case.weights == "ones" else labels
+    tables, ranks = mark_labels(labels, 32, device=case.device)
+    write_codes(labels, tables, ranks, case.dtype, device=case.device)
 
 
 def tiles(case: Case) -> None:
@@ -438,7 +447,7 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
 
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
     some = devices.namespace(device).arange(len(rows))[::2].copy()
-    make_room(regions, [some], 2 * len(regions.clusters), device=device)
+    make_room(regions, some, 2 * len(regions.clusters), device=device)
 
 
 def k_means(case: Case) -> None:
@@ -534,7 +543,7 @@ def points_of(n_objects: int) -> np.ndarray:
 
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
-    "look-ups and counts": [products, intersections, tiles, groups, trees, metrics],
+    "look-ups and counts": [encoded, products, intersections, tiles, groups, trees, metrics],
     "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence, mapping],
     "linkage": [nearest, linkage, general_linkage, moves],
     "estimators": [estimators, k_means],

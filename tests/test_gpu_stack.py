@@ -6,6 +6,14 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import structured_labels
+
+from gpuens import LWEA, Ensemble
+from gpuens.encoding import encode_columns
+from gpuens.partition import average_linkage
+from gpuens.partition.linkage.average import _Rounds
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows
 
 gpu_stack = pytest.importorskip("gpu_stack") if "gpu_stack" in sys.modules else None
 pytestmark = [
@@ -92,3 +100,55 @@ with cp.cuda.Device(1):
 print(a.device.id, cp.cuda.runtime.getDeviceCount(), cp.cuda.runtime.pointerGetAttributes(a.data.ptr).device)
 """
     assert elsewhere(program, GPU_STACK_DEVICES="2") == ["1", "2", "1"]
+
+
+# --- what it is asked for ---------------------------------------------------------------------------------------------
+
+LABELS = structured_labels(600, 8, 5, noise=0.3, seed=0)[0]
+IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
+
+
+@pytest.mark.parametrize("weights", [np.ones(len(IN_FULL)), IN_FULL + IN_FULL.T], ids=["diagonal", "in full"])
+def test_a_round_of_average_linkage(weights, asked, monkeypatch):
+    """Four launches, seven where it searches, one more where histograms move; and one look at the counts."""
+    rounds, merge = [], _Rounds.merge_reciprocal_pairs
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 4)  # so that some search
+
+    def counted(self):
+        rounds.append(asked(lambda: rounds.append(merge(self))))
+        return rounds.pop(-2)
+
+    monkeypatch.setattr(_Rounds, "merge_reciprocal_pairs", counted)
+    groups = core_groups(Rows(Ensemble(LABELS)))
+    codes, offsets = groups.ensemble.codes_on("cuda"), groups.ensemble.offsets
+    average_linkage(codes, offsets, weights, groups.counts, device="cuda")
+    assert len(rounds) > 20
+    extra = weights.ndim - 1  # affinities
+    assert {found["synchronizations"] for found in rounds} == {1}
+    launches = [found["launches"] for found in rounds]
+    assert 4 + extra in launches
+    assert max(launches) <= 8 + extra
+
+
+@pytest.mark.parametrize("n_clusterings", [2, 40])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_encoding_a_label_matrix(n_clusterings, order, asked):
+    """However many clusterings: the tables are made, read, and looked up in."""
+    import cupy as cp
+
+    labels = cp.asarray(np.resize(LABELS, (600, n_clusterings)), order=order)
+    found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
+    assert (found["launches"], found["synchronizations"]) == (3, 1)
+    found = asked(lambda: Ensemble(labels))  # which looks for objects without a label
+    assert found["launches"] <= 6
+    assert found["synchronizations"] == 2
+
+
+def test_a_fit(asked):
+    """Beside the rounds there are a few launches a clustering, and ten synchronizations."""
+    import cupy as cp
+
+    labels, est = cp.asarray(LABELS), LWEA(5)
+    found = asked(lambda: est.fit(labels))
+    assert found["launches"] <= 8 * est.work_.rounds + 15 * LABELS.shape[1]
+    assert found["synchronizations"] <= est.work_.rounds + 20

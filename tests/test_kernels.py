@@ -12,7 +12,7 @@ from conftest import ECRMC, MANY_SHAPES, distinct_rows, one_sentence, random_lab
 from sklearn.base import clone
 
 import gpuens as ge
-from gpuens import contingency, incidence, kernels
+from gpuens import contingency, encoding, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Work, average_linkage, single_linkage
@@ -138,6 +138,33 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
     monkeypatch.setattr(contingency, "MOST_PAIRS", most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
+
+
+LABELLED = {  # of which some are missing, and some have no bit
+    "uint8": lambda labels: np.maximum(labels, 0).astype(np.uint8),
+    "int32": lambda labels: labels.astype(np.int32),
+    "int64": lambda labels: np.where(labels == 5, 10**12, labels) - (labels == 6) * 9,
+    "float64": lambda labels: np.where(labels < 0, np.nan, labels + 0.5 * (labels == 3)),
+}
+
+
+@pytest.mark.parametrize("dtype", LABELLED)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("n", "n_words"), [(1, 1), (33, 2), (700, 40)])
+def test_tables_of_labels(n, n_words, order, dtype, device):
+    labels = random_labels(n, 6, 31 * n_words, missing=0.2 * (n > 1), seed=n)
+    labels = np.asarray(LABELLED[dtype](labels).T, order=order)
+    on_device = devices.namespace(device).asarray(labels, order=order)
+    expected = encoding.mark_labels(labels, n_words)
+    found = encoding.mark_labels(on_device, n_words, device=device)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(on_host(one), other, strict=True)
+    for codes in (np.uint8, np.uint16, np.uint32):
+        np.testing.assert_array_equal(
+            on_host(encoding.write_codes(on_device, *found, codes, device=device)),
+            encoding.write_codes(labels, *expected, codes),
+            strict=True,
+        )
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
@@ -471,10 +498,8 @@ LABELS = {
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-@pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
-def test_nearest_lists(n_listed, dense, dtype, weights, device, monkeypatch):
-    """By bits where there are enough tiles to compare, and row by row."""
-    monkeypatch.setattr(nearest, "DENSE", {"i": dense, "f": dense})
+@pytest.mark.parametrize("n_listed", [1, 3, 16])
+def test_nearest_lists(n_listed, dtype, weights, device, monkeypatch):
     rows, offsets, sizes = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
     monkeypatch.setattr(devices, "scratch", lambda device: 1)  # a warp takes many queries
@@ -534,7 +559,7 @@ def test_histograms_move_when_the_arena_is_full(device):
     before = regions.regions_of(rows.codes_on(device), offsets, sizes, device=device)
     live = xp.arange(len(rows))[::2].copy()
     kept = [regions_as_dicts(before, r) for r in on_host(live)]
-    after = regions.make_room(before, [live], 10_000, device=device)
+    after = regions.make_room(before, live, 10_000, device=device)
     assert [regions_as_dicts(after, r) for r in on_host(live)] == kept
     assert int(after.used[0]) == sum(map(len, kept))
     assert len(after.clusters) == 10_000
@@ -557,11 +582,7 @@ def test_pairs_and_survivors_keep_their_order(n, chained, block, device, monkeyp
     for state, on in ((found, xp), (expected, np)):
         state.nearest[:], state.nearest_similarity[:] = on.asarray(nearest), on.asarray(np.arange(n + 50.0))
         state.counts[rounds.ACTIVE], state.counts[rounds.MERGES] = n, 5
-    ensembles = ge.Ensemble(np.arange(n + 50)[:, None] % 3)
-    for state, on in ((found, device), (expected, "cpu")):
-        sizes = np.ones(n + 50, dtype=np.int64)
-        histograms = regions.regions_of(ensembles.codes_on(on), ensembles.offsets, sizes, device=on)
-        rounds.pair_up(state, histograms, most, searched=False, device=on)
+        rounds.pair_up(state, most, device=device if on is xp else "cpu")
     counts = rounds.Counts(*on_host(expected.counts)[: len(rounds.Counts._fields)].tolist())
     assert counts.pairs >= n // 3
     np.testing.assert_array_equal(on_host(found.counts), on_host(expected.counts))
@@ -768,7 +789,6 @@ TINY = {
     "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
-    "nearest by bits": lambda: nearest_by_bits(groups_of(SMALL), "emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
@@ -782,12 +802,6 @@ TINY = {
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
-
-
-def nearest_by_bits(groups, device):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
-        same_dendrogram(single_linkage, groups, "real", device)
 
 
 @pytest.mark.tiny

@@ -58,7 +58,7 @@ def vast_regions(entries, capacity):
 def vast_state(*active):
     """Return the state of regions up to FAR, of which these are active."""
     ids = [vast(FAR + 1, np.int64) for _ in range(9)]
-    similarity, counts = vast(FAR + 1, np.float64), np.zeros(13, dtype=np.int64)
+    similarity, counts = vast(FAR + 1, np.float64), np.zeros(12, dtype=np.int64)
     state = State(*ids[:4], similarity, *ids[4:8], vast(FAR + 1, np.float64), counts)
     state.active[: len(active)], counts[ACTIVE] = active, len(active)
     return state

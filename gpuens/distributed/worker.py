@@ -50,7 +50,7 @@ def _encoded(block: Any) -> Ensemble:
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
-    codes, categories = encode_columns([matrix[:, m] for m in names], names)
+    codes, categories = encode_columns(matrix.T, names)
     return Ensemble.of_codes(codes, categories, names, kind)
 
 

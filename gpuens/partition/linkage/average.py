@@ -209,38 +209,32 @@ class _Rounds:
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
 
-        The host waits for the device once, to read the counts: where there is nothing to search for, pairs have been
-        made before it knows. After a search it knows of nothing but the most that there can be, and asks again only
-        where that would not fit the arena.
+        The host waits for the device once, to read the counts. How many pairs there are it learns in the next round,
+        and makes room for all that there could be.
         """
-        most, state = self.counts.active, self.state
+        state, most = self.state, self.counts.active
         look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
-        pair_up(state, self.regions, most, searched=False, device=self.device)
         counts = self._read_counts()
-        if counts.unknown:
-            unknown = state.unknown[: counts.unknown]
-            self.work.searches += counts.unknown
-            self._search(unknown, state.active[: counts.active])
-            self._take_first_listed(unknown)
-            self._pair_up(counts.active)
-            if counts.used + counts.entries <= len(self.regions.clusters):
-                self._merge(slice(counts.merges, counts.merges + counts.active // 2), counts.active)
-                return True
-            counts = self._read_counts()
-        else:
-            self._take_survivors()
-        if counts.active and not counts.pairs:  # rounding has made a circle of nearest: the best pair breaks it
-            self._choose_best_pair()
-            self._pair_up(counts.active)
-            counts = self._read_counts()
         if not counts.active:
             return False
-        made, capacity = slice(counts.merges - counts.pairs, counts.merges), len(self.regions.clusters)
-        if counts.used + counts.needed > capacity:
-            live = self.state.active[: counts.active], self.state.absorbed[made]
-            capacity = max(capacity, counts.entries + counts.entries // 2 + counts.needed)
-            self.regions = make_room(self.regions, live, capacity, device=self.device)
-        self._merge(made, counts.active)
+        active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
+        if counts.unknown:
+            self.work.searches += counts.unknown
+            self._search(unknown, active)
+            self._take_first_listed(unknown)
+        elif counts.pairs == 0:  # rounding has made a circle of nearest: the best pair breaks it
+            self._choose_best_pair(active)
+        if counts.used + counts.entries > len(self.regions.clusters):
+            capacity = max(len(self.regions.clusters), 5 * counts.entries // 2)
+            self.regions = make_room(self.regions, active, capacity, device=self.device)
+        pair_up(state, counts.active, device=self.device)
+        self.state = state._replace(active=state.survivors, survivors=state.active)
+        made = slice(counts.merges, counts.merges + counts.active // 2)  # there are no more
+        self._unite(state.kept[made], state.absorbed[made])
+        update_lists(
+            self.state, self.regions, self.weights, self.lists, counts.active, self.n_clusterings, self.slack,
+            self.margin, self.nothing, device=self.device,
+        )  # fmt: skip
         return True
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -257,13 +251,6 @@ class _Rounds:
         self.work.rounds += self.counts.rounds - before.rounds
         self.work.comparisons += self.counts.compared - before.compared
         return self.counts
-
-    def _pair_up(self, most: int) -> None:
-        pair_up(self.state, self.regions, most, searched=True, device=self.device)
-        self._take_survivors()
-
-    def _take_survivors(self) -> None:
-        self.state = self.state._replace(active=self.state.survivors, survivors=self.state.active)
 
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
@@ -292,32 +279,19 @@ class _Rounds:
             region = further
         return region
 
-    def _merge(self, made: slice, most: int) -> None:
-        """Unite the histograms of the merges ``made`` in this round, and bring all lists up to date.
-
-        Both are bounds from above: the device knows how many merges and, at ``most``, active regions there are.
-        """
-        state = self.state
-        self._unite(state.kept[made], state.absorbed[made])
-        update_lists(
-            state, self.regions, self.weights, self.lists, most, self.n_clusterings, self.slack, self.margin,
-            self.nothing, device=self.device,
-        )  # fmt: skip
-
     def _unite(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
 
-    def _choose_best_pair(self) -> None:
+    def _choose_best_pair(self, active: Any) -> None:
         """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
-        state = self.state
-        given = state.active[: self.counts.active], state.nearest, state.nearest_similarity
+        given = active, self.state.nearest, self.state.nearest_similarity
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
         if not len(paired):  # a bound was below what it bounds: no reason to read histograms that are gone
             raise RuntimeError(f"average linkage lost the nearest of {len(active)} regions; please report this.")
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
-            state.nearest[one], state.nearest_similarity[one] = other, float(similarities[best])
+            self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
 
 
 class _GeneralRounds(_Rounds):

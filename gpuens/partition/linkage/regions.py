@@ -8,7 +8,6 @@ For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), 
 the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,8 +64,8 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
     return regions
 
 
-def make_room(regions: Regions, live: Sequence, capacity: int, *, device: str = "cpu") -> Regions:
-    """Return regions in an arena of ``capacity`` entries, where only those in the arrays ``live`` have histograms."""
+def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu") -> Regions:
+    """Return regions in an arena of ``capacity`` entries, where only the ``live`` ones have histograms."""
     xp = devices.namespace(device)
     roomy = regions._replace(
         clusters=xp.empty(capacity, dtype=regions.clusters.dtype),
@@ -74,9 +73,8 @@ def make_room(regions: Regions, live: Sequence, capacity: int, *, device: str = 
         start=xp.empty_like(regions.start),
         length=xp.zeros_like(regions.length),  # the others' starts mean nothing in the new arena
     )
-    roomy.used[0] = 0
-    for some in live:
-        move_histograms(regions, roomy, some, device=device)
+    roomy.used.fill(0)
+    move_histograms(regions, roomy, live, device=device)
     return roomy
 
 

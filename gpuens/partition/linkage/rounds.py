@@ -26,15 +26,14 @@ class Counts(NamedTuple):
     active: int = 0
     unknown: int = 0  # active regions whose lists cannot tell their nearest
     entries: int = 0  # of the histograms of active regions
-    pairs: int = 0  # that merge in this round
-    needed: int = 0  # entries of their histograms
+    pairs: int = -1  # that merged in the round before, -1 before the first
     merges: int = 0  # so far
     rounds: int = 0  # so far
     used: int = 0  # entries of the arena of histograms
     compared: int = 0  # in searches so far
 
 
-ACTIVE, UNKNOWNS, ENTRIES, PAIRS, NEEDED, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
+ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
 OF_KERNELS = 4  # more counts, for the blocks of pair_up to take turns
 
 
@@ -66,7 +65,7 @@ class State(NamedTuple):
         """Return the state of regions of one row each, all of them active, in this ``order`` (G,)."""
         xp, n_rows = devices.namespace(device), len(order)
         counts = xp.zeros(len(Counts._fields) + OF_KERNELS, dtype=np.int64)
-        counts[ACTIVE] = n_rows
+        counts[ACTIVE], counts[PAIRS] = n_rows, -1
         ids = (xp.empty(n_rows, dtype=np.int64) for _ in range(5))
         survivors, unknown, nearest, kept, absorbed = ids
         return cls(
@@ -103,13 +102,12 @@ def take_first_listed(rows: Any, state: State, lists: Lists, slack: float, margi
 
 
 @kernels.primitive
-def pair_up(state: State, regions: Regions, most: int, *, searched: bool) -> None:
+def pair_up(state: State, most: int) -> None:
     """Pair regions that are each other's nearest; leave out of the survivors those absorbed and those retired.
 
-    Does nothing while regions are UNKNOWN and have not been ``searched`` for. At ``most`` so many are active.
+    At ``most`` so many are active.
     """
-    if searched or not state.counts[UNKNOWNS]:
-        _pair_up(state, regions.length)
+    _pair_up(state)
 
 
 @kernels.primitive
@@ -163,9 +161,9 @@ def _look_up(state, length, nothing, ids, similarities, bound, bound_hash):
 
 
 @njit(cache=True, nogil=True)
-def _pair_up(state, length):
+def _pair_up(state):
     nearest, counts = state.nearest, state.counts
-    survivors, pairs, needed, merges = 0, 0, 0, counts[MERGES]
+    survivors, merges = 0, counts[MERGES]
     for a in state.active[: counts[ACTIVE]]:
         b = nearest[a]
         mutual = b >= 0 and nearest[b] == a
@@ -174,12 +172,12 @@ def _pair_up(state, length):
         state.survivors[survivors] = a
         survivors += 1
         if mutual:
-            state.kept[merges + pairs], state.absorbed[merges + pairs] = a, b
-            state.merged_at[merges + pairs] = state.nearest_similarity[a]
+            state.kept[merges], state.absorbed[merges] = a, b
+            state.merged_at[merges] = state.nearest_similarity[a]
             state.partner[a], state.into[b] = b, a
-            needed += length[a] + length[b]
-            pairs += 1
-    counts[ACTIVE], counts[PAIRS], counts[NEEDED], counts[MERGES] = survivors, pairs, needed, merges + pairs
+            merges += 1
+    pairs = merges - counts[MERGES]
+    counts[ACTIVE], counts[PAIRS], counts[MERGES] = survivors, pairs, merges
     counts[ROUNDS] += pairs > 0
 
 
@@ -297,12 +295,12 @@ def _(rows: Any, state: State, lists: Lists, slack: float, margin: float, *, dev
 
 
 @pair_up.kernel
-def _(state: State, regions: Regions, most: int, *, searched: bool, device: str) -> None:
+def _(state: State, most: int, *, device: str) -> None:
     steps = min(32, -(-most // (CHAINED * PAIRING)))
     kernels.launch(
         "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
-        (state.active, np.int32(steps), np.int32(searched), regions.length, state.nearest, state.nearest_similarity,
-         state.partner, state.into, state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
+        (state.active, np.int32(steps), state.nearest, state.nearest_similarity, state.partner, state.into,
+         state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
         device=device, **ANY,
     )  # fmt: skip
 
