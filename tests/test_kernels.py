@@ -712,6 +712,26 @@ def test_transfer_cut_of_many(name, changed, device, monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_centers_are_sums_in_fixed_point(device, monkeypatch):
+    """Centers must not hang on the order in which blocks of a GPU add: no sum is of floats."""
+    transfer_cut = sys.modules["gpuens.partition.transfer_cut"]
+    ens, rng = ensemble(300), np.random.default_rng(18)
+    rule = transfer_cut.NearestCenter.to(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
+    expected = transfer_cut._sums_of_points(Rows(ens, device="cpu"), rule)
+    summed = []
+    launch = kernels.launch
+
+    def noted(name, grid, block, args, **how):
+        if name == "cluster_sums":
+            summed.append(args[2].dtype)
+        launch(name, grid, block, args, **how)
+
+    monkeypatch.setattr(kernels, "launch", noted)
+    found = transfer_cut._sums_of_points(Rows(ens, device=device), rule)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=300 * 2.0**-50)
+    assert summed == [np.int64] * 3
+
+
 @pytest.mark.parametrize("sample", [None, 100])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_labels_stay_on_the_device(name, sample, fake_cupy):

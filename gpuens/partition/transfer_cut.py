@@ -317,7 +317,8 @@ def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:
     sums = np.zeros((k, d + 1))
     for some, points, labels in rule.nearest(rows):
         own = some.xp.asarray(some.counts, dtype=np.float64)
-        for j in range(d):
-            sums[:, j] += devices.to_host(np.bincount(labels, weights=own * points[:, j], minlength=k))
-        sums[:, d] += devices.to_host(np.bincount(labels, weights=own, minlength=k))
+        codes, offsets = labels.astype(np.uint32)[:, None], np.array([0, k])
+        for j in range(d + 1):
+            values = own * points[:, j] if j < d else own
+            sums[:, j] += devices.to_host(cluster_sums(codes, offsets, values, device=some.device))
     return sums
