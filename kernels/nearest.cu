@@ -3,10 +3,13 @@
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
 // order (G,): the rows as they stand in tiles. tiles (n_tiles, M, TILE): the rows of a tile side by side for each
-// clustering. present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. One warp a
-// query: its lanes bound what the tiles can hold, 32 tiles a lane, then score the rows of those tiles, band by band of
-// the bounds, and together hold the list. Whole-number units bound the weights from above (and are exact for WEIGHT i64,
-// ones), so that only rows that pass are scored in float64, in the order of the clusterings.
+// clustering. present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. sliced (bits of
+// all clusterings, 32 n_words): the labels of a tile, bit by bit in words of 64; first_bit (M + 1,) are the first of a
+// clustering. One warp a query: its lanes bound what the tiles can hold, 32 tiles a lane, then score the rows of those
+// tiles, band by band of the bounds, and together hold the list. Where many of 32 tiles are wanted, a lane scores a tile,
+// all its rows at once by their bits; else a lane scores two rows of a tile. Whole-number units bound the weights from
+// above (and are exact for WEIGHT i64, ones), so that only rows that pass are scored in float64, in the order of the
+// clusterings.
 //
 // variants: CODE = u8 u16 u32; WEIGHT = i64 f64
 
@@ -30,35 +33,50 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     }
 }
 
-// 32 sums side by side: bit i of plane b is bit b of sum i.
+// One warp 32 rows and a clustering: labels have so many bits that a missing one, all ones, is none of them.
+extern "C" __global__ void slice_labels(const CODE* tiles, const i32* first_bit, u32* sliced, i64 n_tiles,
+                                        i64 n_clusterings) {
+    i64 n_padded = (n_tiles + 31) / 32 * 32;
+    FOR_EACH(at, n_tiles * n_clusterings * TILE) {
+        i64 t = at / TILE / n_clusterings, m = at / TILE % n_clusterings, half = at / 32 % 2;
+        CODE label = tiles[at];
+        for (i32 bit = first_bit[m]; bit < first_bit[m + 1]; ++bit) {
+            u32 found = __ballot_sync(ALL_LANES, label >> (bit - first_bit[m]) & 1);
+            if (at % 32 == 0) sliced[2 * (bit * n_padded + t) + half] = found;
+        }
+    }
+}
+
+// A sum for each bit of a word, less than 2^DEPTH: bit i of plane b is bit b of sum i.
+template <typename Word, int DEPTH>
 struct BitSums {
-    u32 planes[PLANES];
+    Word planes[DEPTH];
 
     __device__ void clear() {
-        for (int b = 0; b < PLANES; ++b) planes[b] = 0;
+        for (int b = 0; b < DEPTH; ++b) planes[b] = 0;
     }
 
     // Adds a number to the sums that are chosen.
-    __device__ void add(u32 chosen, u32 number) {
-        u32 carry = 0;
-        for (int b = 0; b < PLANES; ++b) {
-            u32 own = planes[b], added = number >> b & 1 ? chosen : 0;
+    __device__ void add(Word chosen, u32 number) {
+        Word carry = 0;
+        for (int b = 0; b < DEPTH; ++b) {
+            Word own = planes[b], added = number >> b & 1 ? chosen : 0;
             planes[b] = own ^ added ^ carry;
             carry = (own & added) | (carry & (own | added));
         }
     }
 
     // Which sums are at least a number.
-    __device__ u32 at_least(int number) const {
-        u32 found = ~0u;
-        for (int b = 0; b < PLANES; ++b) found = number >> b & 1 ? planes[b] & found : planes[b] | found;
-        return number >> PLANES ? 0 : found;
+    __device__ Word at_least(int number) const {
+        Word found = ~(Word)0;
+        for (int b = 0; b < DEPTH; ++b) found = number >> b & 1 ? planes[b] & found : planes[b] | found;
+        return number >> DEPTH ? 0 : found;
     }
 
     __device__ int largest() const {
-        u32 candidates = ~0u;
+        Word candidates = ~(Word)0;
         int found = 0;
-        for (int b = PLANES - 1; b >= 0; --b) {
+        for (int b = DEPTH - 1; b >= 0; --b) {
             if (!(candidates & planes[b])) continue;
             candidates &= planes[b];
             found |= 1 << b;
@@ -72,13 +90,33 @@ struct __align__(16) Known {
     u32 cluster, column, label, unit;
 };
 
+// Which rows of a tile reach a floor, by the bits of their labels, which are n_apart words apart.
+template <int DEPTH>
+__device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, const Known* labels, int known, int floor) {
+    BitSums<u64, DEPTH> sums;
+    sums.clear();
+    for (int s = 0; s < known; ++s) {
+        Known one = labels[s];
+        const i32* bits = first_bit + one.column / TILE;
+        const u64* words = sliced + bits[0] * n_apart;
+        u64 same = ~0ull;
+#pragma unroll 1  // few turns, which unrolling would spend on finding out how many they are
+        for (i32 b = bits[1] - bits[0]; b > 0; --b, one.label >>= 1, words += n_apart) {
+            u32 flipped = (one.label & 1) - 1;
+            same &= *words ^ ((u64)flipped << 32 | flipped);
+        }
+        sums.add(same, ONES ? 1 : one.unit);
+    }
+    return sums.at_least(floor);
+}
+
 // queries (n,): rows, each to list rows of another component that are at least as similar as least. reaches (PLANES
 // n_words for each warp of the grid): scratch. Writes row q of ids (G, K), similarities, bound and bound_hash, and adds
 // the label comparisons made to compared. known: M entries for each warp of the grid, where those of a block do not fit
-// its dynamic shared memory (in_shared = 0).
+// its dynamic shared memory (in_shared = 0). dense: of 32 tiles, how many are many.
 extern "C" __global__ void nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u32* present,
-    const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
+    const u64* sliced, const i32* first_bit, int dense, const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
     const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
     int in_shared, u32* known_labels, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash,
     u64* compared) {
@@ -109,7 +147,7 @@ extern "C" __global__ void nearest_rows(
         }
         __syncwarp();
 
-        BitSums sums;
+        BitSums<u32, PLANES> sums;
         int best = 0;
         for (i64 word = lane; word < n_words; word += 32) {
             sums.clear();
@@ -125,6 +163,31 @@ extern "C" __global__ void nearest_rows(
 
         WarpList list(n_listed);
         int floor = max(1, (int)(at_least * to_score + 1e-9));  // the score that is worth scoring exactly
+        // Scores a lane's row exactly where it may be listed, and lists it.
+        auto offer = [&](bool passes, i64 place) {
+            i64 r = passes ? order[place] : 0;
+            passes = passes && component[r] != mine;
+            f64 similarity = 0.0;
+            if (passes) {
+                const CODE* row = tiles + place / TILE * n_clusterings * TILE + place % TILE;
+                i64 pairs = sizes[q] * sizes[r];
+                WEIGHT numerator = 0;
+                for (int s = 0; s < known; ++s)
+                    if (row[labels[s].column] == (CODE)labels[s].label)
+                        numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
+                similarity = (f64)numerator / (f64)(pairs * n_clusterings);
+                passes = similarity >= at_least;
+            }
+            u64 tie = pair_hash(q, r);
+            unsigned offers = __ballot_sync(ALL_LANES, passes);
+            while (offers) {
+                int lender = __ffs(offers) - 1;
+                offers &= offers - 1;
+                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
+                            __shfl_sync(ALL_LANES, tie, lender));
+            }
+            if (list.full()) floor = max(floor, (int)(list.last_similarity() * to_score + 1e-9));
+        };
         int high = best + 1, low = best - best / 4;
         while (high > floor) {
             low = max(low, floor);
@@ -133,45 +196,38 @@ extern "C" __global__ void nearest_rows(
                 for (int b = 0; b < PLANES; ++b) sums.planes[b] = inside ? reach[b * n_words + first + lane] : 0;
                 u32 wanted = sums.at_least(low) & ~sums.at_least(high);
                 while (unsigned wanting = __ballot_sync(ALL_LANES, wanted != 0)) {
-                    int source = __ffs(wanting) - 1;
-                    i64 t = (first + source) * 32 + __ffs(__shfl_sync(ALL_LANES, wanted, source)) - 1;
-                    if (lane == source) wanted &= wanted - 1;
-                    if (of_tile[t] == mine) continue;
-                    const CODE* tile = tiles + t * n_clusterings * TILE + lane;
-                    work += known * TILE;
-                    u32 score[TILE / 32] = {};
-                    for (int s = 0; s < known; ++s) {
-                        Known one = labels[s];
-                        const CODE* column = tile + one.column;
-                        for (int part = 0; part < TILE / 32; ++part)
-                            if (column[32 * part] == (CODE)one.label) score[part] += one.unit;
-                    }
-                    int before = floor;
-                    for (int part = 0; part < TILE / 32; ++part) {
-                        i64 place = t * TILE + 32 * part + lane;
-                        bool passes = (int)score[part] >= floor && place < n_rows;
-                        i64 r = passes ? order[place] : 0;
-                        passes = passes && component[r] != mine;
-                        f64 similarity = 0.0;
-                        if (passes) {
-                            i64 pairs = sizes[q] * sizes[r];
-                            WEIGHT numerator = 0;
-                            for (int s = 0; s < known; ++s)
-                                if (tile[labels[s].column + 32 * part] == (CODE)labels[s].label)
-                                    numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
-                            similarity = (f64)numerator / (f64)(pairs * n_clusterings);
-                            passes = similarity >= at_least;
+                    int source = __ffs(wanting) - 1, before = floor;
+                    u32 chosen = __shfl_sync(ALL_LANES, wanted, source);
+                    i64 t = (first + source) * 32;
+                    if (__popc(chosen) >= dense) {
+                        if (lane == source) wanted = 0;
+                        t += lane;
+                        u64 passing = ONES && known < 64
+                                          ? reaching<6>(sliced + t, 32 * n_words, first_bit, labels, known, floor)
+                                          : reaching<PLANES>(sliced + t, 32 * n_words, first_bit, labels, known, floor);
+                        if (!(chosen >> lane & 1) || of_tile[t] == mine) passing = 0;
+                        while (__ballot_sync(ALL_LANES, passing != 0)) {
+                            offer(passing != 0, t * TILE + __ffsll(passing) - 1);
+                            passing &= passing - 1;
                         }
-                        u64 tie = pair_hash(q, r);
-                        unsigned offers = __ballot_sync(ALL_LANES, passes);
-                        while (offers) {
-                            int lender = __ffs(offers) - 1;
-                            offers &= offers - 1;
-                            list.insert(__shfl_sync(ALL_LANES, r, lender),
-                                        __shfl_sync(ALL_LANES, similarity, lender),
-                                        __shfl_sync(ALL_LANES, tie, lender));
+                        work += 32 * known * TILE;
+                    } else {
+                        if (lane == source) wanted &= wanted - 1;
+                        t += __ffs(chosen) - 1;
+                        if (of_tile[t] == mine) continue;
+                        const CODE* tile = tiles + t * n_clusterings * TILE + lane;
+                        u32 score[TILE / 32] = {};
+                        for (int s = 0; s < known; ++s) {
+                            Known one = labels[s];
+                            const CODE* column = tile + one.column;
+                            for (int part = 0; part < TILE / 32; ++part)
+                                if (column[32 * part] == (CODE)one.label) score[part] += one.unit;
                         }
-                        if (list.full()) floor = max(floor, (int)(list.last_similarity() * to_score + 1e-9));
+                        for (int part = 0; part < TILE / 32; ++part) {
+                            i64 place = t * TILE + 32 * part + lane;
+                            offer((int)score[part] >= floor && place < n_rows, place);
+                        }
+                        work += known * TILE;
                     }
                     if (floor > before) wanted &= sums.at_least(floor);
                 }

@@ -121,6 +121,18 @@ def test_only_the_sets_that_are_named_are_worked_on(tmp_path):
     assert of_paper("ecrmc", tmp_path, "--only", "sets", "--sets", "no such set") == {"sets": {}}
 
 
+@pytest.mark.bench
+def test_instructions_are_counted(tmp_path, on_bench):
+    if reason := on_bench("instructions").nvrtc.why_not():
+        pytest.skip(reason)
+    run("instructions.py", "--quick", "--output", tmp_path / "found.json")
+    for part in json.loads((tmp_path / "found.json").read_text())["parts"].values():
+        (counts,) = part["rows"].values()
+        for step, before in counts["before"].items():
+            assert 0 < counts["now"][step]["all"] < before["all"]
+        assert counts["now"]["bits"]["all"] < counts["now"]["rows"]["all"]
+
+
 @pytest.fixture
 def on_bench(monkeypatch):
     """Import modules of bench/ afresh."""
@@ -130,7 +142,7 @@ def on_bench(monkeypatch):
     return importlib.import_module
 
 
-PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype"]
+PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
 
 
 @pytest.mark.parametrize("name", PAGES)

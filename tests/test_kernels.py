@@ -498,8 +498,10 @@ LABELS = {
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-@pytest.mark.parametrize("n_listed", [1, 3, 16])
-def test_nearest_lists(n_listed, dtype, weights, device, monkeypatch):
+@pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
+def test_nearest_lists(n_listed, dense, dtype, weights, device, monkeypatch):
+    """By bits where there are enough tiles to compare, and row by row."""
+    monkeypatch.setattr(nearest, "DENSE", {"i": dense, "f": dense})
     rows, offsets, sizes = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
     monkeypatch.setattr(devices, "scratch", lambda device: 1)  # a warp takes many queries
@@ -809,6 +811,7 @@ TINY = {
     "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
+    "nearest by bits": lambda: nearest_by_bits(groups_of(SMALL), "emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
@@ -822,6 +825,12 @@ TINY = {
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
+
+
+def nearest_by_bits(groups, device):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
+        same_dendrogram(single_linkage, groups, "real", device)
 
 
 @pytest.mark.tiny

@@ -29,6 +29,7 @@ TILE = 64
 SORTED_BY = 8  # clusterings
 BATCH = 16  # tiles that one table is filled for, where there is none of all clusterings
 WARPS = 4  # in a block of a GPU
+DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
 
 class Lists(NamedTuple):
@@ -151,9 +152,17 @@ class KernelIndex:
         self.tiles = _tiles(codes, self.order)
         self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # a bit a tile
         self._compared = xp.zeros(1, dtype=np.uint64)
+        bits = [n_clusters.bit_length() for n_clusters in np.diff(offsets).tolist()]
+        self.first_bit = xp.asarray(np.cumsum([0, *bits]).astype(np.int32))
+        self.sliced = xp.zeros((sum(bits), 32 * self.present.shape[1]), dtype=np.uint64)
+        shape = len(self.tiles), codes.shape[1]
         kernels.launch(
             "mark_present", kernels.blocks(self.tiles.size // TILE, 128), 128,
-            (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
+            (self.tiles, self.offsets, self.present, *shape), device=device, **self._types,
+        )  # fmt: skip
+        kernels.launch(
+            "slice_labels", kernels.blocks(self.tiles.size, 128), 128,
+            (self.tiles, self.first_bit, self.sliced.view(np.uint32), *shape), device=device, **self._types,
         )  # fmt: skip
 
     @property
@@ -173,9 +182,10 @@ class KernelIndex:
         n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (4 * warps * reach) + 1)
         kernels.launch(
             "nearest_rows", n_blocks, 32 * warps,
-            (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.offsets, self.cluster_weights,
-             self.units, self.sizes, component, _component_of_tiles(component[self.order]), self.order,
-             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
+            (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.sliced, self.first_bit,
+             np.int32(DENSE[self.cluster_weights.dtype.kind]), self.offsets, self.cluster_weights, self.units,
+             self.sizes, component, _component_of_tiles(component[self.order]), self.order, np.float64(self.scale),
+             n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
              xp.empty(0 if in_shared else n_blocks * warps * labels, dtype=np.uint32),
              xp.empty(n_blocks * warps * reach, dtype=np.uint32), *lists, self._compared),
             device=self.device, shared=4 * labels * warps if in_shared else 0, **self._types,

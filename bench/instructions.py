@@ -1,0 +1,183 @@
+"""How many instructions the search for nearest rows takes a label comparison, and what GPUs can reach at most.
+
+The kernels are compiled by NVRTC 13 as on a user's machine, and the innermost loops of the machine code are counted; no
+GPU is needed. Three loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles; with
+the rows of a tile; and with those of many tiles by the bits of their labels. A comparison costs a warp the instructions
+of its loop, over the comparisons of all lanes. --before names a commit whose kernels are counted too.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import common
+import parts
+import report
+from parts import Job, Part
+
+sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
+
+import nvrtc
+
+CLUSTERS = 100  # of a clustering, whose labels have 7 bits
+WEIGHTS = {"ones": "i64", "real": "f64"}
+LANES = 32
+
+
+class Gpu(NamedTuple):
+    """What a GPU starts in a second: warp instructions a cycle and multiprocessor, by the unit that takes them."""
+
+    architecture: str
+    multiprocessors: int
+    gigahertz: float
+    issued: float = 4.0
+    whole: float = 2.0  # whole numbers and bits
+    memory: float = 1.0
+
+
+GPUS = {"H100 SXM": Gpu("sm_90", 132, 1.98), "RTX 4090": Gpu("sm_89", 128, 2.52)}
+
+
+def main() -> None:
+    parser = parts.parser(__doc__, WEIGHTS, quick="one architecture")
+    parser.add_argument("--before", metavar="COMMIT", default="01c900d", help="whose kernels are counted too")
+    options = parser.parse_args()
+    architectures = nvrtc.ARCHITECTURES[:1] if options.quick else nvrtc.ARCHITECTURES
+    page = report.Page("instructions", sys.modules[__name__])
+    parts.run(
+        "instructions", options, {name: Part(partial(of_weights, WEIGHTS[name], architectures)) for name in WEIGHTS},
+        page.markdown, packages=["gpuens", "nvidia-cuda-nvrtc"], setting={"before": options.before},
+    )  # fmt: skip
+
+
+def of_weights(
+    weight: str, architectures: tuple[str, ...], options: argparse.Namespace, rows: common.Record
+) -> Iterator[Job]:
+    for architecture in architectures:
+        yield architecture, partial(of_architecture, architecture, weight, options.before)
+
+
+def of_architecture(architecture: str, weight: str, before: str) -> common.Record:
+    return {
+        "now": counted(source(None), architecture, weight),
+        "before": counted(source(before), architecture, weight),
+    }
+
+
+def source(commit: str | None) -> str:
+    """Return the text of the kernel and its prelude, as they are or at a commit."""
+    names = ("prelude.cuh", "nearest.cu")
+    if commit is None:
+        return "".join((common.HERE.parent / "kernels" / name).read_text() for name in names)
+    command = ["git", "-C", str(common.HERE), "show", *(f"{commit}:kernels/{name}" for name in names)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def counted(text: str, architecture: str, weight: str) -> common.Record:
+    """Return, for each step, the warp instructions of 1,024 comparisons by the unit that takes them."""
+    from gpuens import kernels
+
+    options = (*kernels.options({"CODE": "u8", "WEIGHT": weight}), *kernels.APPENDED)
+    program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
+    if not program.cubin:
+        raise RuntimeError(program.log)
+    (code,) = nvrtc.instructions([program.cubin], architecture)
+    loops = loops_of(code["nearest_rows"])
+    reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
+    tiles, *others = reading
+    rows = next(loop for loop in others if reads(loop) == {"LDG.E.U8"})
+    found = {
+        "tiles": per_comparison(units(tiles), LANES * loads(tiles, "LDG.E.U8") or 32 * LANES * loads(tiles, "LDG.E")),
+        "rows": per_comparison(units(rows), LANES * loads(rows, "LDG.E.U8")),
+    }
+    by_bits = [label_by_bits(bits, loops) for bits in others if reads(bits) == {"LDG.E.64"}]
+    if by_bits:  # the shorter one is for fewer than 64 clusterings
+        found["bits"] = per_comparison(min(by_bits, key=lambda counts: sum(counts.values())), 64 * LANES)
+    return found
+
+
+Loop: TypeAlias = list[nvrtc.Instruction]
+APART = re.compile(r"ST|VOTE|SHFL|D(ADD|MUL|FMA|SETP)")  # what writes memory, lets lanes meet, or scores exactly
+
+
+def label_by_bits(bits: Loop, loops: list[Loop]) -> dict[str, float]:
+    """Return what a label costs: as many turns of a loop as it has bits, and what is around that."""
+    label = min((loop for loop in loops if contains(loop, bits) and loop != bits), key=len)
+    turns, around = CLUSTERS.bit_length() / loads(bits, "LDG.E.64"), units(label)
+    around.subtract(units(bits))
+    return {name: around[name] + turns * units(bits)[name] for name in around}
+
+
+def loops_of(code: Loop) -> list[Loop]:
+    """Return the instructions of each loop, from the target of a branch backwards to the branch."""
+    targets = ((re.search(r"BRA.*?(0x[0-9a-f]+)", one.text), one.address) for one in code)
+    ends = [(int(target[1], 16), stop) for target, stop in targets if target]
+    return [[one for one in code if start <= one.address <= stop] for start, stop in ends if start < stop]
+
+
+def contains(loop: Loop, other: Loop) -> bool:
+    return loop[0].address <= other[0].address and other[-1].address <= loop[-1].address
+
+
+def innermost(loops: list[Loop]) -> list[Loop]:
+    return [loop for loop in loops if not any(contains(loop, other) for other in loops if other != loop)]
+
+
+def reads(loop: Loop) -> set[str]:
+    """Return the instructions by which a loop reads global memory."""
+    return {kind(one.opcode) for one in loop if one.opcode.startswith("LDG")}
+
+
+def loads(loop: Loop, wanted: str) -> int:
+    return sum(kind(one.opcode) == wanted for one in loop)
+
+
+def kind(opcode: str) -> str:
+    """Return an instruction without what says how it goes through the caches."""
+    return re.sub(r"\.(SYS|CONSTANT|STRONG|WEAK|GPU|EF|EL|LU|NA)\b", "", opcode)
+
+
+def units(loop: Loop) -> Counter:
+    return Counter(unit(one.opcode) for one in loop)
+
+
+def unit(opcode: str) -> str:
+    """Return what takes an instruction; those of uniform registers, branches and products have units of their own."""
+    name = opcode.split(".")[0]
+    if name.startswith(("B", "U", "IMAD", "LDC")):
+        return "other"
+    return "memory" if name.startswith("LD") else "whole"
+
+
+def per_comparison(counts: dict[str, float], compared: int) -> common.Record:
+    return {name: 1024 * n / compared for name, n in counts.items()} | {"all": 1024 * sum(counts.values()) / compared}
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
+    bounds = [
+        {"gpu": gpu}
+        | {when: {step: bound(GPUS[gpu], counts) for step, counts in rows[GPUS[gpu].architecture][when].items()}
+           for when in ("before", "now")}
+        for gpu in GPUS if GPUS[gpu].architecture in rows
+    ]  # fmt: skip
+    return {"bounds": bounds}
+
+
+def bound(gpu: Gpu, counts: common.Record) -> float:
+    """Return the 10⁹ comparisons a second that a GPU makes at most, were all data at hand."""
+    cycles = max(
+        counts["all"] / gpu.issued, counts.get("whole", 0.0) / gpu.whole, counts.get("memory", 0.0) / gpu.memory
+    )
+    return 1024 / cycles * gpu.multiprocessors * gpu.gigahertz
+
+
+if __name__ == "__main__":
+    main()
