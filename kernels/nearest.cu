@@ -173,7 +173,7 @@ extern "C" __global__ void nearest_rows(
                 i64 pairs = sizes[q] * sizes[r];
                 WEIGHT numerator = 0;
                 for (int s = 0; s < known; ++s)
-                    if (row[labels[s].column] == (CODE)labels[s].label)
+                    if (row[labels[s].column] == labels[s].label)
                         numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
                 similarity = (f64)numerator / (f64)(pairs * n_clusterings);
                 passes = similarity >= at_least;
@@ -221,7 +221,7 @@ extern "C" __global__ void nearest_rows(
                             Known one = labels[s];
                             const CODE* column = tile + one.column;
                             for (int part = 0; part < TILE / 32; ++part)
-                                if (column[32 * part] == (CODE)one.label) score[part] += one.unit;
+                                if (column[32 * part] == one.label) score[part] += one.unit;
                         }
                         for (int part = 0; part < TILE / 32; ++part) {
                             i64 place = t * TILE + 32 * part + lane;
