@@ -163,11 +163,14 @@ extern "C" __global__ void nearest_rows(
 
         WarpList list(n_listed);
         int floor = max(1, (int)(at_least * to_score + 1e-9));  // the score that is worth scoring exactly
+        f64 last = 0.0;  // of a full list
+        u64 last_tie = NO_HASH;
         // Scores a lane's row exactly where it may be listed, and lists it.
         auto offer = [&](bool passes, i64 place) {
             i64 r = passes ? order[place] : 0;
             passes = passes && component[r] != mine;
             f64 similarity = 0.0;
+            u64 tie = pair_hash(q, r);
             if (passes) {
                 const CODE* row = tiles + place / TILE * n_clusterings * TILE + place % TILE;
                 i64 pairs = sizes[q] * sizes[r];
@@ -176,17 +179,21 @@ extern "C" __global__ void nearest_rows(
                     if (row[labels[s].column] == labels[s].label)
                         numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
                 similarity = (f64)numerator / (f64)(pairs * n_clusterings);
-                passes = similarity >= at_least;
+                passes = similarity >= at_least &&
+                         (!list.full() || comes_before(similarity, tie, last, last_tie));
             }
-            u64 tie = pair_hash(q, r);
             unsigned offers = __ballot_sync(ALL_LANES, passes);
+            if (!offers) return;
             while (offers) {
                 int lender = __ffs(offers) - 1;
                 offers &= offers - 1;
                 list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
                             __shfl_sync(ALL_LANES, tie, lender));
             }
-            if (list.full()) floor = max(floor, (int)(list.last_similarity() * to_score + 1e-9));
+            if (!list.full()) return;
+            last = list.last_similarity();
+            last_tie = list.last_tie();
+            floor = max(floor, (int)(last * to_score + 1e-9));
         };
         int high = best + 1, low = best - best / 4;
         while (high > floor) {
@@ -199,7 +206,7 @@ extern "C" __global__ void nearest_rows(
                     int source = __ffs(wanting) - 1, before = floor;
                     u32 chosen = __shfl_sync(ALL_LANES, wanted, source);
                     i64 t = (first + source) * 32;
-                    if (__popc(chosen) >= dense) {
+                    if (list.full() && __popc(chosen) >= dense) {  // before, nearly all rows would pass
                         if (lane == source) wanted = 0;
                         t += lane;
                         u64 passing = ONES && known < 64
@@ -239,8 +246,6 @@ extern "C" __global__ void nearest_rows(
             ids[q * n_listed + lane] = (i32)list.id;
             similarities[q * n_listed + lane] = list.similarity;
         }
-        f64 last = list.last_similarity();
-        u64 last_tie = list.last_tie();
         if (lane == 0) {
             bound[q] = list.full() ? last : at_least;
             bound_hash[q] = list.full() ? last_tie : NO_HASH;

@@ -811,7 +811,7 @@ TINY = {
     "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
-    "nearest by bits": lambda: nearest_by_bits(groups_of(SMALL), "emulated"),
+    "nearest by bits": lambda: nearest_by_bits("emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
@@ -827,10 +827,11 @@ TINY = {
 }
 
 
-def nearest_by_bits(groups, device):
+def nearest_by_bits(device):
+    """Three tiles: the first fills the lists."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
-        same_dendrogram(single_linkage, groups, "real", device)
+        same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
 @pytest.mark.tiny
