@@ -56,9 +56,9 @@ def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) 
 def check_label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:
     """Refuse labels (of type ``kind``) that are not a non-empty vector."""
     if len(shape) == 0:
-        raise TypeError(f"{name} must be a list, array or Series of labels, one an object, not {kind}.")
+        raise TypeError(f"{name} must be a list, array or Series of labels, one per object, not {kind}.")
     if len(shape) != 1:
-        raise ValueError(f"{name} must be 1-D, one label an object, but has shape {shape}; pass one column of it.")
+        raise ValueError(f"{name} must be 1-D, one label per object, but has shape {shape}; pass one column of it.")
     if shape[0] == 0:
         raise ValueError(f"{name} is empty; pass the labels of at least one object.")
 
@@ -147,7 +147,7 @@ def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | No
     """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
     if values is None:
         return None
-    must = f"{name} must be {n} numbers, one a row"
+    must = f"{name} must be {n} numbers, one per row"
     array = host_array(values, must)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")

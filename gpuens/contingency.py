@@ -94,7 +94,7 @@ def intersections(
 
 
 def layout_for(n_clusters: int) -> str:
-    """Return the layout of the intersections of so many clusters that is "auto", wherever they are counted."""
+    """Return the layout that "auto" means for the intersections of ``n_clusters`` clusters."""
     return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"
 
 

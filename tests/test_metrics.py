@@ -124,9 +124,9 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(call):
         call([0, 1], np.zeros((2, 1), int))
     with pytest.raises(ValueError, match="a is empty"):
         call([], [])
-    with pytest.raises(TypeError, match="a must be a list, array or Series of labels, one an object, not str"):
+    with pytest.raises(TypeError, match="a must be a list, array or Series of labels, one per object, not str"):
         call("abc", [0, 1, 1])
-    with pytest.raises(TypeError, match="b must be a list, array or Series of labels, one an object, not NoneType"):
+    with pytest.raises(TypeError, match="b must be a list, array or Series of labels, one per object, not NoneType"):
         call([0, 1, 1], None)
     with pytest.raises(ValueError, match="no object has a label in both"):
         call([0, -1], [None, 3])

@@ -69,7 +69,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 class Done(NamedTuple):
-    """What a run has worked on and found."""
+    """The input and the result of a run."""
 
     ensemble: Any  # of the labels; in chunks that of their core groups
     sizes: list[int]  # objects of each cluster of the consensus
@@ -196,7 +196,7 @@ def _print_summary(args: argparse.Namespace, estimator: Any, done: Done) -> None
     print(
         f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
         f"clusters, {estimator.reduction_.n_representatives:,} "
-        f"{'distinct label rows' if _is_exact(estimator) else 'rows worked on'}"
+        f"{'distinct label rows' if _is_exact(estimator) else 'rows clustered'}"
     )
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
