@@ -114,27 +114,14 @@ def kmeans_ensemble(
     >>> ens.n_objects, ens.n_clusterings
     (150, 5)
     """
+    where = "cpu"
     if chunked(X):
-        from gpuens.distributed import as_declared
-
-        X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-        checks.check_feature_shape(tuple(X.shape))
-        X = as_declared(X, "X", client)
-        n_objects, n_features = (int(n) for n in X.shape)
-        if _share(objects, n_objects, "objects") == n_objects:
-            raise ValueError(
-                "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
-                "objects=100_000."
-            )
-        if names is not None:
-            raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
-        if device not in ("auto", "cpu"):
-            raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
+        X = _features_in_chunks(X, objects, names, device, client)
     else:
         where = kind_of(X)
         device = resolve(device, where)
         X = as_features(X, device)
-        n_objects, n_features = X.shape
+    n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = _share(objects, n_objects, "objects")
     n_seen = _share(features, n_features, "features")
@@ -164,24 +151,47 @@ def kmeans_ensemble(
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
     with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
-        if device == "cpu":
-            made = _label(X, tasks, draws, algorithm, settings)
-            if client is not None:
-                from gpuens.distributed import on_workers
-
-                one = partial(_label_one, draws=draws, algorithm=algorithm, settings=settings)
-                made = on_workers(one, X, tasks, client)
-            for m, column in enumerate(made):
-                labels[:, m] = column
-                shown.update(1)
-        else:
-            for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
-                for m, column in zip(columns, found, strict=True):
-                    labels[:, m] = column
-                shown.update(len(columns))
+        for m, column in _columns(X, tasks, draws, algorithm, settings, device, client):
+            labels[:, m] = column
+            shown.update(1)
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
+
+
+def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: Any) -> Any:
+    """Return features in chunks as a Dask array with known chunks; refuse parameters that need them in one piece."""
+    from gpuens.distributed import as_declared
+
+    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    checks.check_feature_shape(tuple(X.shape))
+    X = as_declared(X, "X", client)
+    if _share(objects, int(X.shape[0]), "objects") == X.shape[0]:
+        raise ValueError(
+            "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
+            "objects=100_000."
+        )
+    if names is not None:
+        raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
+    if device not in ("auto", "cpu"):
+        raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
+    return X
+
+
+def _columns(
+    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
+) -> Iterator[tuple[int, Any]]:
+    """Yield the labels (n_objects,) of each task with its position: made by threads, workers or kernels."""
+    if device != "cpu":
+        for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
+            yield from zip(columns, found, strict=True)
+    elif client is None:
+        yield from enumerate(_label(X, tasks, draws, algorithm, settings))
+    else:
+        from gpuens.distributed import on_workers
+
+        one = partial(_label_one, draws=draws, algorithm=algorithm, settings=settings)
+        yield from enumerate(on_workers(one, X, tasks, client))
 
 
 def _share(value: Any, total: int, name: str) -> int:
