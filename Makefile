@@ -21,7 +21,8 @@ test-bench: $(VENV)/.installed
 # what a change breaks most often, in two minutes
 quick: check
 	$(BIN)/python $(TEST) tests/test_methods.py tests/test_algebra.py tests/test_similarity.py tests/test_oracles.py \
-		tests/test_ensemble.py tests/test_core_groups.py tests/test_options.py tests/test_checks.py
+		tests/test_ensemble.py tests/test_core_groups.py tests/test_options.py tests/test_checks.py \
+		tests/test_registry.py tests/test_architecture.py
 
 # where there is a GPU: what the others skip, above all that it gives what the CPU gives (tests/test_gpu_parity.py)
 test-gpu: $(VENV)/.installed
