@@ -3,7 +3,7 @@
     labels ─▶ split_columns ─▶ M columns ─▶ encode_column ─▶ codes (N, M) in the smallest dtype, and label values
 
 NumPy's functions dispatch to CuPy for arrays in GPU memory: labels are encoded where they are. There a label matrix is
-encoded as a whole (kernels/labels.cu), but for columns of labels that a table of bits does not hold.
+encoded as a whole (kernels/labels.cu), except columns with labels that a table of bits cannot hold.
 """
 
 from collections.abc import Sequence
@@ -173,7 +173,7 @@ def find_values(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 def unlabelled_objects(codes: Any) -> Any:
     """Return the mask (N,) of the objects whose labels are all missing."""
     missing = np.iinfo(codes.dtype).max
-    if devices.kind_of(codes) == "cuda":  # where to ask whether any is left takes longer than all labels
+    if devices.kind_of(codes) == "cuda":  # asking after each clustering would take longer than reading all labels
         return (codes == missing).all(axis=1)
     everywhere = codes[:, 0] == missing
     for m in range(1, codes.shape[1]):
@@ -200,7 +200,7 @@ _READ_AS = {  # by kernels; what is not here goes column by column
 
 
 def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
-    """Return what `encode_columns` does of labels (M, N) in GPU memory, which the host asks for the tables alone."""
+    """Return the result of `encode_columns` for labels (M, N) in GPU memory; only the tables come to the host."""
     read = labels.view(np.uint8) if labels.dtype == bool else labels.astype(_READ_AS[labels.dtype], copy=False)
     if not (read.flags.c_contiguous or read.flags.f_contiguous):
         read = read.copy()
@@ -223,9 +223,9 @@ def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
 
 @kernels.primitive
 def mark_labels(labels: np.ndarray, n_words: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return tables (M, n_words + 1), uint32, of the labels (M, N) there are, and how many there are before each word.
+    """Return bit tables (M, n_words + 1), uint32, of the values in labels (M, N), and their number before each word.
 
-    The last word of a table has bit 0 where labels are missing, bit 1 where there are any for which it has no bit.
+    The last word of a table has bit 0 set if labels are missing, and bit 1 if there are labels without a bit.
     """
     tables = np.zeros((len(labels), n_words + 1), dtype=np.uint32)
     for table, column in zip(tables, labels, strict=True):
@@ -247,12 +247,12 @@ def write_codes(labels: np.ndarray, tables: np.ndarray, ranks: np.ndarray, dtype
 
 
 def _bits_set(tables: np.ndarray) -> np.ndarray:
-    """Return the bits of tables, without the last words, one a byte."""
+    """Return the bits of tables, without their last words, one per byte."""
     return np.unpackbits(tables[:, :-1].astype("<u4").view(np.uint8), axis=1, bitorder="little")
 
 
 def _bits_of(column: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return the bit of each label, -1 where it is missing and -2 where there is none for it."""
+    """Return the bit of each label, -1 if it is missing, -2 if there is no bit for it."""
     inside = (column >= 0) & (column < n_bits)
     bits = np.where(inside, column, 0).astype(np.int64)
     missing = (column == checks.MISSING) | (column != column)
