@@ -23,7 +23,8 @@ from gpuens.partition.soft_correspondence import (
     soft_memberships,
 )
 from gpuens.reduction.ca_tree import grow
-from gpuens.reduction.core_groups import pack_rows
+from gpuens.reduction.core_groups import core_groups, pack_rows
+from gpuens.reduction.find import find_rows
 from gpuens.rows import Rows
 from gpuens.similarity.blocks import coupled_tile
 from gpuens.similarity.coupled import coupling
@@ -160,7 +161,14 @@ def encoded(on: Given) -> Callable[[], Any]:
 
 
 def packed_rows(on: Given) -> Callable[[], Any]:
-    return lambda: pack_rows(on.codes, np.diff(on.offsets) + 1, device=on.device)
+    """Return rows packed, and found among the core groups."""
+    groups = core_groups(on.rows()).rows.codes
+
+    def call() -> None:
+        pack_rows(on.codes, np.diff(on.offsets) + 1, device=on.device)
+        find_rows(on.codes, groups, device=on.device)
+
+    return call
 
 
 def linkage(link: Callable, weights: str) -> Callable[[Given], Callable[[], Any]]:

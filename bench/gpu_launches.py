@@ -176,6 +176,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "rank_labels": once("tables ranks", lambda a: a.ranks.size),
     "write_codes": once("labels tables ranks codes", lambda a: a.labels.size),
     "pack_rows": once("codes words", lambda a: a.codes.size),
+    "find_rows": once("rows others places", lambda a: a.rows.size * max(1, int(a.n_others).bit_length())),
     "mark_present": once("tiles present", lambda a: a.tiles.size),
     "nearest_rows": of_nearest_rows,
     "raise_ceilings": of_raise_ceilings,

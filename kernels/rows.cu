@@ -1,4 +1,6 @@
-// Rows as numbers in mixed radix, in 64-bit words that compare as the rows do, the first word first.
+// Rows in lexicographic order: as numbers that compare as they do, and found among others.
+//
+// pack_rows: in mixed radix, in 64-bit words, the first word first.
 //
 // codes (M, N): the labels of one clustering after the other; words (n_words, N). Clustering m gives word word_of[m] the
 // digit 0 ... radices[m] - 1, of which the last stands for a missing label. One thread a row.
@@ -18,5 +20,25 @@ extern "C" __global__ void pack_rows(const CODE* codes, const i64* radices, cons
                 word = 0;
             }
         }
+    }
+}
+
+// places (n_rows,): where each row is among others, which are distinct and in lexicographic order, -1 where it is none
+// of them. rows (M, n_rows), others (M, n_others). One thread a row halves the others.
+extern "C" __global__ void find_rows(const CODE* rows, const CODE* others, i64* places, i64 n_rows, i64 n_others,
+                                     i64 n_clusterings) {
+    FOR_EACH(x, n_rows) {
+        i64 low = 0, high = n_others, found = -1;
+        while (low < high && found < 0) {
+            i64 middle = (low + high) / 2, m = 0;
+            while (m < n_clusterings && rows[m * n_rows + x] == others[m * n_others + middle]) ++m;
+            if (m == n_clusterings)
+                found = middle;
+            else if (rows[m * n_rows + x] > others[m * n_others + middle])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        places[x] = found;
     }
 }

@@ -7,7 +7,7 @@ from conftest import random_labels
 
 import gpuens as ge
 from gpuens.device import to_host
-from gpuens.reduction import core_groups
+from gpuens.reduction import core_groups, find_rows
 from gpuens.reduction.core_groups import pack_rows
 from gpuens.rows import Rows
 
@@ -39,6 +39,16 @@ def test_rows_of_many_words_compare_lexicographically(where):
     *_, row_of = oracles.core_groups(ensemble.to_array())
     found = core_groups(Rows(ensemble, device=where))
     np.testing.assert_array_equal(to_host(found.row_of), row_of)
+
+
+def test_rows_are_found_among_groups(any_labels, where):
+    """Half of the groups are left out: their rows are found nowhere."""
+    groups = core_groups(Rows(any_labels, device=where))
+    codes, kept = groups.rows.codes, np.arange(0, len(groups.rows), 2)
+    found = to_host(find_rows(codes, codes[groups.rows.xp.asarray(kept)], device=where))
+    np.testing.assert_array_equal(found, np.where(np.arange(len(found)) % 2, -1, np.arange(len(found)) // 2))
+    again = ge.Ensemble(any_labels).codes_on(where)
+    np.testing.assert_array_equal(to_host(find_rows(again, codes, device=where)), to_host(groups.row_of))
 
 
 @pytest.mark.parametrize("radix", [2, 255, 256, 2**16, 2**21, 2**22])

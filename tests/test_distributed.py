@@ -13,6 +13,8 @@ import pytest
 from conftest import one_sentence, random_labels, refused, structured_labels
 
 import gpuens as ge
+from gpuens import device as devices
+from gpuens import kernels
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -447,11 +449,49 @@ def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels, monkeypatch):
+    """device="auto": core groups, their merges, the fit and the look-ups go where the labels are."""
+    launched, launch = set(), kernels.launch
+
+    def noted(name, *args, device, **options):
+        launched.add((name, device))
+        launch(name, *args, device=device, **options)
+
+    monkeypatch.setattr(kernels, "launch", noted)
+    est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+    est.labels_.compute(scheduler="sync")
+    assert {device for _, device in launched} == {"cuda"}
+    assert {"pack_rows", "nearest_rows", "find_rows"} <= {name for name, _ in launched}
+
+
+def test_chunks_in_different_memories_are_refused(fake_cupy, labels):
+    on_host, on_gpu = chunks_of(labels, 300), in_chunks.on_gpus(chunks_of(labels, 300))
+    refused(lambda: ge.EAC(4).fit(da.concatenate([on_host, on_gpu])), TypeError, "chunk", "GPU memory", "host memory")
+
+
 @pytest.mark.parametrize("method", ["cgc", "lwgp"])
 def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
     expected = ge.methods()[method](4).fit(chunks_of(labels, 300)).labels_.compute()
     est = ge.methods()[method](4, device="cuda").fit(chunks_of(labels, 300))
     np.testing.assert_array_equal(est.labels_.compute(), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("here", [True, False])
+def test_a_worker_with_a_gpu(labels, here, monkeypatch):
+    """In a process of its own, and only one: Dask moves CuPy's arrays between processes by RMM or Numba's driver."""
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster),
+    ):
+        if not here:  # the client has no GPU
+            if "gpu_stack" not in sys.modules:
+                pytest.skip("takes the GPU away: make check-gpu")
+            monkeypatch.setenv("GPU_STACK_DEVICES", "0")
+        est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+        assert est.reduction_.rows.device == ("cuda" if here else "cpu")
+        found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
+    np.testing.assert_array_equal(found, ge.EAC(4).fit_predict(labels))
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------

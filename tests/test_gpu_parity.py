@@ -386,7 +386,7 @@ def mapping(case: Case) -> None:
 def groups(case: Case) -> None:
     def reduced(device: str) -> Any:
         found = core_groups(Rows(case.ensemble, device=device))
-        return found.counts, found.row_of, found.ensemble.codes
+        return found.counts, found.row_of, found.ensemble.codes, found.find(Rows(case.ensemble, device=device))
 
     case.same("core_groups", reduced)
 

@@ -24,6 +24,7 @@ from gpuens.partition.soft_correspondence import (
     soft_correspondences,
     soft_memberships,
 )
+from gpuens.reduction import find_rows
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.rows import Rows
@@ -209,6 +210,8 @@ def test_core_groups(n, n_clusterings, dtype, device):
     np.testing.assert_array_equal(found.ensemble.codes, expected.ensemble.codes)
     labels = np.arange(len(found.rows))
     np.testing.assert_array_equal(on_host(found.expand(labels)), expected.expand(labels))
+    places = find_rows(ens.codes_on(device), found.ensemble.codes_on(device), device=device)
+    np.testing.assert_array_equal(on_host(places), expected.row_of)
 
 
 @pytest.mark.parametrize(("n_des", "order"), [(32, "given"), (4, "coarse"), (1, "fine"), (None, "given")])

@@ -1,6 +1,7 @@
 """A label matrix in chunks: one numbering of the clusters for all chunks, and their merged core groups."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -46,7 +47,14 @@ class Chunks(Tasks):
 
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks by ascending label value, as in one ensemble."""
-        found = self.compute([self.task(worker.categories_of, part, phase="labels") for part in self.parts], "labels")
+        described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
+        found, kinds = zip(*described, strict=True)
+        if len(set(kinds)) > 1:
+            raise TypeError(
+                f"labels: chunk {kinds.index('cuda')} is in GPU memory and chunk {kinds.index('cpu')} is in host "
+                "memory; move them all to one device first."
+            )
+        self.kind: str = kinds[0]
         categories, tables = [], []
         for m, name in enumerate(self.names):
             of_chunks = [own[m] for own in found]
@@ -59,6 +67,17 @@ class Chunks(Tasks):
         dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
         per_chunk = [[table[i] for table in tables] for i in range(len(found))]
         return Numbering(categories, self.names, dtype), per_chunk
+
+    def there(self, device: str) -> str:
+        """Return where workers work, if they are told "auto": where the chunks are."""
+        return devices.resolve(device, self.kind) if device == "auto" else device
+
+    def here(self, device: str) -> str:
+        """Return where this process works, if it is told "auto": as the workers do, if it has a GPU as they have."""
+        if device == "auto" and self.kind == "cuda":
+            with suppress(ValueError):
+                return devices.resolve("cuda")
+        return devices.resolve(device)
 
     @property
     def fit_here(self) -> bool:
@@ -77,7 +96,7 @@ class Chunks(Tasks):
                     f"{checks.human_bytes(n_rows * self._row_bytes)}, which do not fit one process; work on a sample, "
                     "reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
                 )
-            rows = worker.merge(self.compute(self.merged, "core groups"), self.bare())
+            rows = worker.merge(self.compute(self.merged, "core groups"), self.bare(), self.here("auto"))
             self.merged = self.pieces = []  # frees the workers' memory
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(Rows.of(ensemble, rows.counts, "cpu"), None), self)
@@ -104,7 +123,8 @@ class Chunks(Tasks):
                 copies = 1 if len(together) == 1 else 3  # while they are merged
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
-            tasks = [self.task(worker.merge, self.merged[some], self.bare(), phase="merge") for some in together]
+            bare, device = self.bare(), self.there("auto")
+            tasks = [self.task(worker.merge, self.merged[some], bare, device, phase="merge") for some in together]
             self.merged = self.persist(tasks, "core groups")
             self.merged_sizes = self._sizes_of(self.merged)
 

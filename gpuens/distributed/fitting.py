@@ -55,16 +55,18 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
         )
     chunks = Chunks(labels, client)
     if isinstance(parts.reduction, Sample):
-        sample = chunks.sample(parts.reduction, estimator.device)
-        return estimator._fit(parts, sample.ensemble, sample.on)
+        sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
+        return estimator._fit(parts, sample.ensemble, sample.on, device=chunks.here(estimator.device))
     if parts.reduction is None and not chunks.fit_here:
         return _fit_in_pieces(estimator, parts, chunks)
-    return estimator._fit(parts, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+    reduce = partial(chunks.reduce, parts.reduction)
+    return estimator._fit(parts, chunks.groups.ensemble, reduce, device=chunks.here(estimator.device))
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
     """Fit an estimator to core groups that stay in pieces; it learns a rule that labels the chunks."""
-    rows = ChunkPieces(chunks, estimator.device)
+    device = chunks.there(estimator.device)
+    rows = ChunkPieces(chunks, device)
     chunks.merged = []
     if not parts.learn_by_sums:
         raise MemoryError(
@@ -74,7 +76,7 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
         )
     rule = estimator._learn(parts, rows, None).rule
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")
-    estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=estimator.device)
+    estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=device)
     estimator.labels_ = estimator.reduction_.of_rows(rule)
     estimator._note_names(rows.ensemble)
     return estimator

@@ -9,7 +9,7 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.encoding import encode_columns, renumber_codes, unlabelled_objects
 from gpuens.ensemble import Ensemble
-from gpuens.reduction import Reduction, core_groups, last_not_after
+from gpuens.reduction import Reduction, core_groups, find_rows
 from gpuens.rows import Rows
 
 
@@ -22,11 +22,15 @@ class Numbering(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The distinct rows of one chunk, in the chunk's own numbering of the clusters."""
+    """The distinct rows of one chunk, with the chunk's own numbering of the clusters.
+
+    They are in host memory, wherever the chunk is, for workers send them to each other.
+    """
 
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
     categories: list[np.ndarray]
+    kind: str  # the memory that the chunk is in (`gpuens.device.kind_of`)
 
 
 class Distinct(NamedTuple):
@@ -62,11 +66,11 @@ def reduce_chunk(block: Any, start: int) -> Part:
     ensemble = _encoded(block)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
     groups = core_groups(Rows(ensemble))
-    return Part(groups.ensemble.codes, groups.counts, ensemble.categories)
+    return Part(groups.ensemble.codes, groups.counts, ensemble.categories, ensemble.device_kind)
 
 
-def categories_of(part: Part) -> list[np.ndarray]:
-    return part.categories
+def described(part: Part) -> tuple[list[np.ndarray], str]:
+    return part.categories, part.kind
 
 
 def count_rows(rows: Distinct) -> int:
@@ -82,11 +86,11 @@ def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
     return Distinct(renumber_codes(part.codes, dtype, tables), part.counts)
 
 
-def merge(parts: list[Distinct], numbering: Numbering) -> Distinct:
+def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     if len(parts) == 1:
         return parts[0]
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
-    groups = core_groups(_rows_of(codes, counts, numbering))
+    groups = core_groups(_rows_of(codes, counts, numbering, device))
     return Distinct(groups.ensemble.codes, groups.counts)
 
 
@@ -98,10 +102,16 @@ def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, devic
     return Rows.of(ensemble, counts, devices.resolve(device, "cpu"))
 
 
-def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of a chunk in the numbering of all chunks, and the row of each object (host)."""
+def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, np.ndarray]:
+    """Return the distinct rows of a chunk, where it is, in the numbering of all, and the row of each object (host)."""
     own = own_groups(block)
-    return renumber_codes(own.ensemble.codes, dtype, tables), devices.to_host(own.row_of)
+    return renumber_codes(own.rows.codes, dtype, tables), devices.to_host(own.row_of)
+
+
+def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
+    """Return the places of distinct rows among groups (host), looked up where the rows are."""
+    kind = devices.kind_of(rows)
+    return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
 
 
 def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
@@ -115,12 +125,11 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row: known if the row is in the sample, else computed by a function."""
     rows, row_of = _distinct(block, dtype, tables)
-    known = sampled.ensemble
-    places = last_not_after(rows, known.codes)
-    found = sampled.values[places]
-    other = np.flatnonzero((known.codes[places] != rows).any(axis=1))
+    places = _found(rows, sampled.ensemble.codes)
+    found, other = sampled.values[places], np.flatnonzero(places < 0)
     if len(other):
-        found[other] = sampled.others(_rows_of(rows[other], None, known, sampled.device))
+        rest = devices.to_host(rows)[other]
+        found[other] = sampled.others(_rows_of(rest, None, sampled.ensemble, sampled.device))
     return devices.move(found[row_of], devices.kind_of(block))
 
 
@@ -134,7 +143,8 @@ def apply_to_objects(
 ) -> Any:
     """Return the value of a function at each object's row."""
     rows, row_of = _distinct(block, dtype, tables)
-    return devices.move(function(_rows_of(rows, None, own, device))[row_of], devices.kind_of(block))
+    rows = _rows_of(devices.to_host(rows), None, own, device)
+    return devices.move(function(rows)[row_of], devices.kind_of(block))
 
 
 def apply_to_piece(function: Callable, device: str, piece: Distinct, numbering: Numbering, *given: Any) -> Any:
@@ -144,7 +154,7 @@ def apply_to_piece(function: Callable, device: str, piece: Distinct, numbering: 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return the value of each object's core group."""
     rows, row_of = _distinct(block, dtype, tables)
-    return devices.move(values[last_not_after(rows, groups)][row_of], devices.kind_of(block))
+    return devices.move(values[_found(rows, groups)][row_of], devices.kind_of(block))
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

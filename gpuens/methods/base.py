@@ -216,10 +216,15 @@ class Consensus(ClusterMixin, BaseEstimator):
         return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
 
     def _fit(
-        self, parts: Parts, ensemble: Any, reduce: Callable[[str], Reduction], features: Any = None
+        self,
+        parts: Parts,
+        ensemble: Any,
+        reduce: Callable[[str], Reduction],
+        features: Any = None,
+        device: str | None = None,
     ) -> "Consensus":
         """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``."""
-        device = devices.resolve(self.device, ensemble.device_kind)
+        device = device or devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
             reduction = reduce(device)

@@ -7,12 +7,13 @@ from typing import Any
 
 from gpuens import checks
 from gpuens.options import named
-from gpuens.reduction.base import Reduction, check_reduced, last_not_after
+from gpuens.reduction.base import Reduction, check_reduced
 from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
+from gpuens.reduction.find import find_rows
 from gpuens.reduction.sampling import Sample
 
-__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "check_reduced", "core_groups", "last_not_after", "reducer"]
+__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "check_reduced", "core_groups", "find_rows", "reducer"]
 
 _BY_NAME: dict[str, Any] = {"catree": CATree, "core-groups": CoreGroups, "sample": Sample}
 

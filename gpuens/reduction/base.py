@@ -8,8 +8,8 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
+from gpuens.reduction.find import find_rows
 from gpuens.rows import Rows, Rule
 
 
@@ -86,10 +86,8 @@ class Reduction:
     def find(self, rows: Rows) -> np.ndarray:
         """Return the row of each of other label rows (G,), int64, -1 for rows that no object had."""
         known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
-        places = last_not_after(rows.ensemble.codes, known.codes)
-        found = places if row_of is None else row_of[places]
-        same: np.ndarray = (known.codes[places] == rows.ensemble.codes).all(axis=1)
-        return np.where(same, found, -1)
+        places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
+        return places if row_of is None else np.where(places < 0, -1, row_of[places])
 
 
 def check_reduced(found: Any, reduction: Any) -> Reduction:
@@ -100,27 +98,3 @@ def check_reduced(found: Any, reduction: Any) -> Reduction:
             "gpuens.Reduction."
         )
     return found
-
-
-def last_not_after(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return for each row the index of the last of ``others`` (in lexicographic order) not after it, 0 if none."""
-    places = np.empty(len(rows), dtype=np.int64)
-    rows, others = np.ascontiguousarray(rows), np.ascontiguousarray(others)
-    devices.over_ranges(lambda a, b: _search(rows[a:b], others, places[a:b]), len(rows), grain=4096)
-    return places
-
-
-@njit(cache=True, nogil=True)
-def _search(rows, others, places):
-    for i in range(len(rows)):
-        low, high = 0, len(others)
-        while high - low > 1:
-            middle = (low + high) // 2
-            m = 0
-            while m < rows.shape[1] and rows[i, m] == others[middle, m]:
-                m += 1
-            if m == rows.shape[1] or rows[i, m] > others[middle, m]:
-                low = middle
-            else:
-                high = middle
-        places[i] = low
