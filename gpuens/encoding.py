@@ -204,7 +204,7 @@ def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
     read = labels.view(np.uint8) if labels.dtype == bool else labels.astype(_READ_AS[labels.dtype], copy=False)
     if not (read.flags.c_contiguous or read.flags.f_contiguous):
         read = read.copy()
-    n_words = min(TABLE_BITS, 4 * labels.shape[1] + 1024) // 32
+    n_words = min(TABLE_BITS, labels.shape[1] + 1024) // 32  # less than the labels take
     tables, ranks = mark_labels(read, n_words, device="cuda")
     on_host = devices.to_host(tables)
     of_values = np.int64 if labels.dtype.kind == "f" else labels.dtype

@@ -371,7 +371,7 @@ def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
     assert codes.flags.f_contiguous
     assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
     # what crosses is a table of labels, label values and the sizes of clusters; never a column of labels
-    table, widest = labels.shape[1] * (4 * len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
+    table, widest = labels.shape[1] * (len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
     assert fake_cupy.traffic.to_host.largest <= max(table, 8 * widest, 8 * expected.n_clusters)
     assert fake_cupy.traffic.to_device.bytes == 0
     check_equal(ens, expected)
