@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons fuzz check check-bounds check-kernels check-gpu install clean
+.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -51,6 +51,13 @@ test-on-%:
 # $(call environment,PYTHON,FOLDER,OPTIONS)
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
 	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[dask,io,plot,test]'
+
+# a machine with only a driver needs nothing but pip install 'gpuens[cu12]'; needs no GPU, and downloads 2 GB for each
+test-extras: test-extra-cu12 test-extra-cu13
+
+test-extra-%:
+	rm -rf $(VENV)-$* && $(PYTHON) -m venv $(VENV)-$* && $(VENV)-$*/bin/python -m pip install --quiet '.[$*]'
+	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
 # 5,000 inputs that nobody has tried before; make fuzz SEED=… tries those of an earlier run again
 fuzz: $(VENV)/.installed

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -73,6 +73,7 @@ def native(array: Any) -> Any:
         array = array.map_blocks(chunk_as_declared, "array", dtype=array.dtype, meta=array._meta)
     if kind_of(array) == "cuda":
         cupy = _cupy()
+        _refuse_too_long(array)
         return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
     if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
         return np.from_dlpack(array)
@@ -87,7 +88,10 @@ def to_host(array: Any) -> np.ndarray:
 
 def move(array: Any, kind: str) -> Any:
     """Return an array in the memory named by ``kind`` (see `kind_of`): results go where the labels came from."""
-    return _cupy().asarray(array) if kind == "cuda" else to_host(array)
+    if kind != "cuda":
+        return to_host(array)
+    _refuse_too_long(array)
+    return _cupy().asarray(array)
 
 
 def namespace(device: str) -> Any:
@@ -105,6 +109,20 @@ def compile_cuda(source: str, options: tuple[str, ...]) -> Any:
     return _cupy().RawModule(code=source, options=options)
 
 
+# the longest axis of an array on a GPU: CuPy passes sizes to CUB as 32-bit integers and ignores its errors
+LONGEST = 2**31 - 1
+
+
+def _refuse_too_long(array: Any) -> None:
+    """Refuse arrays that are too long for CuPy's sorts, scans and sums."""
+    shape = tuple(getattr(array, "shape", ()))
+    if max(shape, default=0) > LONGEST:
+        raise ValueError(
+            f"an array has shape {shape}, and one GPU works on at most {LONGEST} objects; pass labels in chunks, as a "
+            "Dask array, or labels in host memory with device='cpu'."
+        )
+
+
 def _cupy() -> Any:
     try:
         import cupy
@@ -112,7 +130,29 @@ def _cupy() -> Any:
         raise ImportError(
             "labels in GPU memory need CuPy, but CuPy is not installed: pip install 'gpuens[cu12]' or 'gpuens[cu13]'."
         ) from error
+    _refuse_incomplete(cupy)
     return cupy
+
+
+@cache
+def _refuse_incomplete(cupy: Any) -> None:
+    """Refuse a CuPy without the CUDA libraries that it loads on first use; a driver does not include them."""
+    libraries = {"NVRTC": lambda: cupy.cuda.nvrtc.getVersion(), "cuBLAS": lambda: cupy.cuda.cublas}
+    missing = [name for name, load in libraries.items() if _fails(load)]
+    if missing:
+        major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+        raise ImportError(
+            f"CuPy finds no {' and no '.join(missing)}, which CUDA {major} has and the driver has not: pip install "
+            f"'gpuens[cu{major}]'."
+        )
+
+
+def _fails(load: Callable[[], Any]) -> bool:
+    try:
+        load()
+    except Exception:  # ImportError, RuntimeError and classes of cuda.pathfinder
+        return True
+    return False
 
 
 # --- where to work ----------------------------------------------------------------------------------------------------
@@ -211,7 +251,10 @@ def total_memory() -> int:
 
 
 def memory_budget(device: str = "cpu") -> int:
-    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now."""
+    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now.
+
+    On a GPU this includes what CuPy's memory pool holds and does not use; see `_room` for other allocators.
+    """
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
         match = re.fullmatch(r"\s*((?=\.?[0-9])[0-9]{0,15}\.?[0-9]{0,15})\s*([kmgt]i?|)b?\s*", setting.lower())
@@ -220,9 +263,7 @@ def memory_budget(device: str = "cpu") -> int:
             raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
         return size
     if device == "cuda":
-        cupy = _cupy()
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        return int(0.8 * (free + cupy.get_default_memory_pool().free_bytes()))
+        return int(0.8 * _available(_cupy()))
     import psutil
 
     return int(0.8 * psutil.virtual_memory().available)
@@ -231,6 +272,66 @@ def memory_budget(device: str = "cpu") -> int:
 # --- memory of a GPU --------------------------------------------------------------------------------------------------
 
 _shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
+_rooms: ContextVar[dict | None] = ContextVar("rooms", default=None)  # what `_room` says of each GPU, while a fit lasts
+
+
+def _available(cupy: Any) -> int:
+    """Return the bytes left for CuPy's arrays on the GPU in use; within a fit the driver is asked once."""
+    rooms = _rooms.get()
+    rooms = {} if rooms is None else rooms
+    gpu = cupy.cuda.runtime.getDevice()
+    if gpu not in rooms:
+        rooms[gpu] = _room(cupy)
+    room, used = rooms[gpu]
+    return max(0, room - used())
+
+
+def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
+    """Return the bytes that are free or held by CuPy's allocator, and a function that returns how many of them it uses.
+
+    CuPy's pools know both. RMM knows the size of a pool, and its use if it keeps statistics. Half of a pool of
+    unknown use counts as used; the pool of any other allocator, such as PyTorch's, is all that is not free. If that
+    proves too optimistic, `within_memory` makes the steps smaller.
+    """
+    free, total = cupy.cuda.runtime.memGetInfo()
+    allocator = cupy.cuda.get_allocator()
+    pool: Any = getattr(allocator, "__self__", None)
+    if hasattr(pool, "used_bytes"):
+        room = free + pool.total_bytes()
+        return min(room, pool.get_limit() or room), pool.used_bytes
+    owner = str(getattr(allocator, "__module__", None))
+    if owner.startswith("cupy"):  # no pool
+        return free, lambda: 0
+    held, used = _held_by_rmm() if owner.startswith("rmm") else (None, None)
+    if held is None:
+        held, used = total - free, None
+    return free + held, used or (lambda: held // 2)
+
+
+def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
+    """Return the size of RMM's pool in bytes and a function that returns its use; None is unknown."""
+    import rmm
+
+    held = used = None
+    resource = rmm.mr.get_current_device_resource()
+    while resource is not None:  # an adaptor, then what it adapts
+        if hasattr(resource, "pool_size"):
+            held = resource.pool_size()
+        if hasattr(resource, "allocation_counts"):
+            used = partial(_current_bytes, resource)
+        elif hasattr(resource, "get_allocated_bytes"):
+            used = resource.get_allocated_bytes
+        resource = getattr(resource, "upstream_mr", None)
+    return held, used
+
+
+def _current_bytes(statistics: Any) -> int:
+    return int(statistics.allocation_counts.current_bytes)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Return whether GPU memory ran out: an error of CuPy or PyTorch, or bad_alloc from RMM or CuPy's sorts."""
+    return type(error).__name__ == "OutOfMemoryError" or (isinstance(error, MemoryError) and "bad_alloc" in str(error))
 
 
 def scratch(device: str) -> int:
@@ -239,14 +340,17 @@ def scratch(device: str) -> int:
 
 
 def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
-    """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence."""
+    """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence.
+
+    Each try asks the driver for the free memory once.
+    """
     shrink = _shrunk.get()
     while True:
-        token = _shrunk.set(shrink)
+        token, asked = _shrunk.set(shrink), _rooms.set({})
         try:
             return work()
         except Exception as error:
-            if type(error).__name__ != "OutOfMemoryError":
+            if not _out_of_memory(error):
                 raise
             cupy = _cupy()
             total = cupy.cuda.runtime.memGetInfo()[1]
@@ -254,5 +358,6 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
                 raise MemoryError(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
         finally:
             _shrunk.reset(token)
+            _rooms.reset(asked)
         cupy.get_default_memory_pool().free_all_blocks()  # only now: the error kept arrays alive
         shrink *= 16

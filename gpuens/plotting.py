@@ -68,7 +68,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     checks.check_one_per_row(labels, ensemble.n_objects, "labels")
     names, clusters = np.unique(labels, return_inverse=True)
     drawn = _evenly(clusters, max_objects)
-    similarity = coassociation(ensemble, drawn, drawn)
+    similarity = to_host(coassociation(ensemble, drawn, drawn))
     order = _seriated(similarity, clusters[drawn])
     clusters = clusters[drawn][order]
 

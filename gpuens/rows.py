@@ -111,9 +111,11 @@ class Rows:
 
     def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
         """Return some of the rows, with their own counts by default."""
-        own = self.counts[rows] if counts is None else counts
-        where = rows if isinstance(rows, slice) else self.xp.asarray(rows)
-        return Rows.of(self.ensemble.take(where), own, self.device)
+        is_slice = isinstance(rows, slice)
+        if counts is None:
+            counts = self.counts[rows if is_slice else devices.to_host(rows)]
+        where = rows if is_slice else devices.move(rows, "cuda" if self.device == "cuda" else "cpu")
+        return Rows.of(self.ensemble.take(where), devices.to_host(counts), self.device)
 
     def cluster_sizes(self) -> np.ndarray:
         """Return the number of objects in each cluster (N_c,), int64, host."""

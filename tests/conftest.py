@@ -179,6 +179,7 @@ def fake_cupy(monkeypatch):
     def forget():
         kernels._module.cache_clear()
         device.describe.cache_clear()
+        device._refuse_incomplete.cache_clear()
 
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     fake_cupy.reset()

@@ -1,13 +1,19 @@
-"""Threads: the pieces of a range, each once and in order; the pool outlives a call, but not a fork."""
+"""Threads, memory budgets, and what is asked of CuPy before it is used."""
 
 import os
 import signal
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import refused
 from numba import njit
+from packaging.requirements import Requirement
 
+import gpuens as ge
 from gpuens import device
 
 
@@ -89,3 +95,138 @@ def test_an_index_that_is_out_of_bounds_is_found():
     assert at(np.arange(3), 2) == 2
     with pytest.raises(IndexError):
         at(np.arange(3), 3)
+
+
+# --- GPUs -------------------------------------------------------------------------------------------------------------
+
+
+def unavailable(*_):
+    raise RuntimeError("a page of text.\nAnother.")
+
+
+@pytest.mark.parametrize("missing", [["NVRTC"], ["cuBLAS"], ["NVRTC", "cuBLAS"]])
+def test_a_cupy_without_libraries_of_cuda_is_refused_before_it_is_used(missing, fake_cupy, monkeypatch):
+    if "NVRTC" in missing:
+        monkeypatch.setattr(fake_cupy.cuda.nvrtc, "getVersion", unavailable)
+    if "cuBLAS" in missing:
+        monkeypatch.delattr(fake_cupy.cuda, "cublas")
+    labels = [[0, 0, 1, 1], [0, 1, 1, 1]]
+    said = [*missing, "CUDA 12", "pip install 'gpuens[cu12]'"]
+    refused(lambda: ge.LWEA(2, device="cuda").fit(labels), ValueError, "device='cuda'", *said)
+    refused(lambda: ge.LWEA(2).fit([fake_cupy.asarray(np.array(column)) for column in labels]), ImportError, *said)
+    assert [name for name in ("NVRTC", "cuBLAS") if name in refused(device._cupy, ImportError)] == missing
+
+
+def test_libraries_of_cuda_are_looked_for_once(fake_cupy, monkeypatch):
+    device.namespace("cuda")
+    monkeypatch.setattr(fake_cupy.cuda.nvrtc, "getVersion", unavailable)
+    assert device.resolve("cuda") == "cuda"
+
+
+@pytest.mark.parametrize("cuda", ["12", "13"])
+def test_extras_bring_the_libraries_of_cuda(cuda):
+    about = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    (line,) = about["optional-dependencies"][f"cu{cuda}"]
+    found = Requirement(line)
+    assert (found.name, found.extras) == (f"cupy-cuda{cuda}x", {"ctk"})
+    assert not found.specifier.contains("14.0.1")  # has no ctk in 13; sorts wrongly where memory ends
+
+
+@pytest.mark.parametrize("labels", [[[0, 1], [0, 1], [1, 0]], [[0, 0, 1], [1, 1, 0]]], ids=["matrix", "columns"])
+def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, monkeypatch):
+    given = labels if len(labels) == 2 else np.array(labels)
+    on_gpu = [fake_cupy.asarray(np.array(c)) for c in labels] if len(labels) == 2 else fake_cupy.asarray(given)
+    monkeypatch.setattr(device, "LONGEST", 2)
+    refused(lambda: ge.LWEA(2).fit(on_gpu), ValueError, "one GPU works on at most 2 objects", "Dask array")
+    refused(lambda: ge.LWEA(2, device="cuda").fit(given), ValueError, "one GPU works on at most 2 objects")
+
+
+# --- memory of a GPU --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu(fake_cupy, monkeypatch):
+    """Return a function that sets the module of CuPy's allocator; 1,000 of the GPU's 10,000 bytes are free."""
+    monkeypatch.delenv("GPUENS_MEMORY", raising=False)
+    monkeypatch.setattr(fake_cupy.cuda.runtime, "memGetInfo", lambda: (1000, 10_000))
+
+    def owned_by(module):
+        def theirs(n_bytes): ...
+
+        theirs.__module__ = module
+        monkeypatch.setattr(fake_cupy.cuda, "get_allocator", lambda: theirs)
+
+    return owned_by
+
+
+def test_half_of_what_an_unknown_allocator_may_hold_counts_as_free(gpu):
+    gpu("thinc.util")
+    assert device.memory_budget("cuda") == int(0.8 * (1000 + 4500))
+
+
+def test_without_a_pool_only_what_is_free_is_free(gpu):
+    gpu("cupy.cuda.memory")
+    assert device.memory_budget("cuda") == 800
+
+
+def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):
+    monkeypatch.delenv("GPUENS_MEMORY", raising=False)
+    monkeypatch.setattr(fake_cupy.Pool, "get_limit", lambda self: 5120)
+    taken = fake_cupy.zeros(1000, dtype=np.uint8)
+    assert device.memory_budget("cuda") == int(0.8 * (5120 - 1024))
+    del taken
+
+
+@pytest.mark.parametrize(
+    ("adaptors", "free"),
+    [
+        ([], 1000 + 4500),  # nothing is known
+        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # of no pool
+        ([{"pool_size": lambda: 8000}], 1000 + 4000),
+        ([{"get_allocated_bytes": lambda: 2000}, {"pool_size": lambda: 8000}], 7000),
+        ([{}, {"allocation_counts": SimpleNamespace(current_bytes=3000)}, {"pool_size": lambda: 8000}], 6000),
+    ],
+)
+def test_what_rmms_pool_does_not_use_is_free(adaptors, free, gpu, monkeypatch):
+    gpu("rmm.allocators.cupy")
+    resource = None
+    for has in reversed(adaptors):
+        resource = SimpleNamespace(upstream_mr=resource, **has)
+    stand_in = SimpleNamespace(mr=SimpleNamespace(get_current_device_resource=lambda: resource))
+    monkeypatch.setitem(sys.modules, "rmm", stand_in)
+    assert device.memory_budget("cuda") == int(0.8 * free)
+
+
+def test_the_driver_is_asked_once_while_a_fit_lasts(fake_cupy, monkeypatch):
+    monkeypatch.delenv("GPUENS_MEMORY", raising=False)
+    asked = []
+    monkeypatch.setattr(fake_cupy.cuda.runtime, "memGetInfo", lambda: asked.append(1) or (10_000, 10_000))
+
+    def work():
+        assert device.memory_budget("cuda") == 8000
+        kept = fake_cupy.zeros(512, dtype=np.uint8)
+        assert device.memory_budget("cuda") == int(0.8 * (10_000 - 512))
+        return len(kept)
+
+    assert device.within_memory(work, "it", "take less") == 512
+    assert len(asked) == 1
+    device.memory_budget("cuda")
+    device.memory_budget("cuda")
+    assert len(asked) == 3
+
+
+def test_memory_errors_of_other_allocators_are_retried_in_smaller_pieces(fake_cupy):
+    told = "std::bad_alloc: out_of_memory: RMM failure at:pool_memory_resource.hpp:196: Maximum pool size exceeded"
+    tried = []
+
+    def work():
+        tried.append(device._shrunk.get())
+        raise MemoryError(told)
+
+    text = refused(lambda: device.within_memory(work, "it", "take less"), MemoryError, "it does not fit the GPU's")
+    assert "RMM" not in text
+    assert tried == [1, 16, 256, 4096]
+    tried.clear()
+    told = "it needs 3 GB and 2 GB may be used; take less."  # our own refusal
+    refused(lambda: device.within_memory(work, "it", "take less"), MemoryError, told)
+    assert tried == [1]

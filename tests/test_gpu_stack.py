@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
+import gpuens as ge
 from gpuens import LWEA, Ensemble
 from gpuens.encoding import encode_columns
 from gpuens.partition import average_linkage
@@ -152,3 +153,81 @@ def test_a_fit(asked):
     found = asked(lambda: est.fit(labels))
     assert found["launches"] <= 8 * est.work_.rounds + 15 * LABELS.shape[1]
     assert found["synchronizations"] <= est.work_.rounds + 20
+
+
+# --- what a fit asks of it --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["lwea", "lwgp", "crc-ia", "scec"])
+def test_a_fit_asks_once_how_much_memory_is_free(method, asked, monkeypatch):
+    import cupy as cp
+
+    monkeypatch.delenv("GPUENS_MEMORY", raising=False)
+    labels = cp.asarray(structured_labels(200, 6, 3, seed=1)[0])
+    ge.consensus(labels, 3, method=method)
+    assert asked(lambda: ge.consensus(labels, 3, method=method))["memory_queries"] == 1
+
+
+LACKING = """
+import cuda.pathfinder as pathfinder
+
+def nowhere(name):
+    raise pathfinder.DynamicLibNotFoundError(f"no {name}")
+
+pathfinder.load_nvidia_dynamic_lib = nowhere
+import cupy as cp
+import gpuens as ge
+
+try:
+    ge.LWEA(2).fit(cp.zeros((3, 2), dtype=int))
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_libraries_of_cuda_that_are_missing_are_named():
+    pytest.importorskip("cuda.pathfinder")  # before CuPy 14 a library was looked for where it was linked
+    text = " ".join(elsewhere(LACKING))
+    assert text.startswith("CuPy finds no NVRTC and no cuBLAS, which CUDA 13 has ")
+    assert text.endswith("pip install 'gpuens[cu13]'.")
+
+
+OWNED = """
+import os
+
+import cupy as cp
+import numpy as np
+import gpuens as ge
+from gpuens import device
+
+pool = cp.cuda.MemoryPool()
+pool.malloc(9_000_000)  # and given back to it, which keeps it
+
+def theirs(n_bytes):
+    try:
+        return pool.malloc(n_bytes)
+    except cp.cuda.memory.OutOfMemoryError:
+        raise MemoryError("std::bad_alloc: out_of_memory: RMM failure at: Maximum pool size exceeded")
+
+cp.cuda.set_allocator(theirs)
+free, total = cp.cuda.runtime.memGetInfo()
+print(free, device.memory_budget("cuda"))
+labels = np.random.default_rng(0).integers(0, 9, size=(200, 4))
+print((ge.LWEA(3).fit(cp.asarray(labels)).labels_.get() == ge.LWEA(3).fit(labels).labels_).all())
+os.environ["GPUENS_MEMORY"] = "1GB"
+try:
+    ge.LWEA(3, device="cuda").fit(np.random.default_rng(0).integers(0, 9, size=(30_000, 12)))
+except MemoryError as error:
+    print(error)
+"""
+
+
+def test_memory_that_another_allocator_owns():
+    free, budget, same, *told = elsewhere(OWNED, GPU_STACK_MEMORY="10000000", GPUENS_MEMORY="")
+    assert int(free) < 1_000_000
+    assert int(budget) == int(0.8 * (int(free) + (10_000_000 - int(free)) // 2))
+    assert same == "True"
+    assert " ".join(told) == (
+        "LWEA of 30000 objects and 12 clusterings does not fit the GPU's 0.0 GB; use device='cpu', or reduce the "
+        "objects first."
+    )

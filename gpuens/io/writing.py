@@ -6,7 +6,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.device import to_host
+from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.atomic import replacing, replacing_folder
@@ -63,6 +63,7 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     if names is None:
         names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
+    ids = to_host(ids) if kind_of(ids) == "cuda" else ids
     if ids is not None and len(ids) != len(matrix):
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
     packages_for(suffix)

@@ -69,7 +69,8 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
             f"coefficients must be from 0 to 1, but {coefficients.data[outside][0]} was found; scale them first."
         )
     n_objects, n_columns = coefficients.shape
-    counts = np.ones(n_objects, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    given = np.ones(n_objects) if counts is None else checks.host_array(counts, "counts must be whole numbers")
+    counts = given.astype(np.int64)
     checks.check_one_per_row(counts, n_objects, "counts")
     checks.check_memory(
         48 * n_columns**2 + 40 * coefficients.nnz,
