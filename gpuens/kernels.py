@@ -154,6 +154,12 @@ def launch(
     run(tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared))
 
 
+def modules() -> list[tuple[str, dict[str, str]]]:
+    """Return every variant of every source as one of its kernels and the macros: `function` compiles them all."""
+    kernel_of = {stem: kernel for kernel, stem in functions().items()}
+    return [(kernel_of[stem], macros) for stem in sources() for macros in variants(stem)]
+
+
 def function(name: str, device: str, **macros: str) -> Any:
     """Return a kernel compiled for the GPU in use or for the emulator."""
     return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)

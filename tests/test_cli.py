@@ -18,7 +18,8 @@ import pytest
 from conftest import structured_labels
 
 import gpuens
-from gpuens import cli, datasets, device, generate, io, metrics
+from gpuens import cli, datasets, device, generate, io, kernels, metrics
+from gpuens.cli import warm
 from gpuens.methods import EAC, HBGF, LWEA, LWGP, methods
 
 K = 4
@@ -662,6 +663,37 @@ def test_info_and_records_of_a_checkout_that_is_not_installed(folder, call, monk
     facts = json.loads("".join(call("info --json")[1]))
     assert (facts["versions"], facts["extras"]) == ({}, {})
     assert call("info")[0] == 0
+
+
+# --- warm -------------------------------------------------------------------------------------------------------------
+
+
+def test_warm_compiles_every_variant(folder, call, monkeypatch):
+    found = kernels.modules()
+    assert len(found) == sum(len(kernels.variants(stem)) for stem in kernels.sources())
+    assert {kernels.functions()[kernel] for kernel, _ in found} == kernels.sources().keys()
+    monkeypatch.setattr(kernels, "modules", lambda: found[:3])
+    kernels._module.cache_clear()
+    line = "compiled 3 kernel modules for emulated"
+    assert call("warm --device emulated") == (0, [line], [])
+    assert kernels._module.cache_info().currsize == 3
+    monkeypatch.setenv("GPUENS_PROGRESS", "1")
+    assert "kernels:   0%|" in "".join(call("warm --device emulated")[2])
+
+
+def test_warm_fits_each_method_on_the_gpu(folder, call, fake_cupy, monkeypatch):
+    monkeypatch.setattr(kernels, "modules", list)
+    monkeypatch.setattr(warm, "N_OBJECTS", 40)
+    monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
+    assert call("warm") == (0, ["compiled 0 kernel modules for cuda:0", f"fitted {len(methods())} small ensembles"], [])
+
+
+def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    code, out, (line,) = call("warm")
+    assert (code, out) == (2, [])
+    assert line.startswith("gpuens: device='cuda' needs CuPy and a GPU (")
+    assert call("warm --device cpu")[2] == ["gpuens: device must be one of 'cuda', 'emulated', not 'cpu'."]
 
 
 # --- demo -------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import LWEA, Ensemble
+from gpuens import LWEA, Ensemble, kernels
 from gpuens.encoding import encode_columns
 from gpuens.partition import average_linkage
 from gpuens.partition.linkage.average import _Rounds
@@ -166,6 +166,23 @@ def test_a_fit_asks_once_how_much_memory_is_free(method, asked, monkeypatch):
     labels = cp.asarray(structured_labels(200, 6, 3, seed=1)[0])
     ge.consensus(labels, 3, method=method)
     assert asked(lambda: ge.consensus(labels, 3, method=method))["memory_queries"] == 1
+
+
+def test_after_gpuens_warm_a_fit_compiles_nothing(monkeypatch, capsys):
+    import cupy as cp
+    from cupy.cuda import compiler
+
+    from gpuens.cli import main, warm
+
+    labels = cp.asarray(structured_labels(300, 5, 4, seed=2, missing=0.02)[0])
+    monkeypatch.setattr(kernels, "modules", list)  # which compiles ours, and that is not in doubt
+    monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
+    assert main(["warm"]) == 0, capsys.readouterr().err
+    compiled = []
+    monkeypatch.setattr(compiler, "_compile_with_cache_cuda", lambda source, *_, **__: compiled.append(source))
+    ge.consensus(labels, 3, method="lwea")
+    ge.consensus(labels, 3, method="lwgp")
+    assert compiled == []
 
 
 LACKING = """

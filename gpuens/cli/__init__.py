@@ -1,4 +1,4 @@
-"""The command line: ``gpuens run``, ``generate``, ``score``, ``methods``, ``info`` and ``demo``.
+"""The command line: ``gpuens run``, ``generate``, ``score``, ``methods``, ``info``, ``demo`` and ``warm``.
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
 refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Commands import modules that
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuens import __version__
-from gpuens.cli import demo, generate, info, methods, run, score
+from gpuens.cli import demo, generate, info, methods, run, score, warm
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import (
     REFUSED,
@@ -81,6 +81,6 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    for module in (run, generate, score, methods, info, demo):
+    for module in (run, generate, score, methods, info, demo, warm):
         module.add(command)
     return parser

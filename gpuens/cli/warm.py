@@ -1,0 +1,51 @@
+"""``gpuens warm``: compile kernels before the first fit needs them."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+N_OBJECTS = 400  # in the ensembles that are fitted
+N_CLUSTERS = (4, 300)  # in each of their clusterings: codes of 8 and of 16 bits
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "warm",
+        warm,
+        "Compile all kernels for the visible GPU, so that the first fit does not wait for them.",
+        epilog="CuPy keeps compiled kernels in the directory CUPY_CACHE_DIR (~/.cupy/kernel_cache).",
+    )
+    parser.add_argument("--device", default="cuda", help="cuda, or emulated in a checkout (cuda)")
+
+
+def warm(args: argparse.Namespace) -> None:
+    from gpuens import checks, kernels
+    from gpuens import device as devices
+    from gpuens.progress import bar
+
+    device = devices.resolve(checks.check_choice(args.device, "device", ("cuda", "emulated")))
+    modules = kernels.modules()
+    for kernel, macros in bar(modules, "kernels"):
+        kernels.function(kernel, device, **macros)
+    print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
+    if device == "cuda":  # CuPy compiles kernels of its own for each operation and dtype
+        fits = list(_fits())
+        for estimator, labels, features in bar(fits, "fits"):
+            estimator.fit(devices.move(labels, "cuda"), **features)
+        print(f"fitted {len(fits)} small ensembles")
+
+
+def _fits() -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """Yield an estimator of every method of gpuens with labels (N_OBJECTS, 5) and the features it needs."""
+    import numpy as np
+
+    from gpuens.methods import ESTIMATORS, REGISTRY
+
+    rng = np.random.default_rng(0)
+    for n_clusters in N_CLUSTERS:
+        labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
+        labels[0, 1:] = -1
+        for method in ESTIMATORS.values():
+            estimator = REGISTRY.load(method)(2, device="cuda")
+            yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
