@@ -193,13 +193,14 @@ extern "C" __global__ void search_regions(
                     i64 place = queue[at / tile] * tile + at % tile;
                     if (place >= n_active) continue;
                     i64 r = active[place];
+                    if (r == a) continue;  // whose score with itself may be beyond i64
                     Score score = 0;
                     for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
                         score += (Score)counts[e] * table[clusters[e]];
                     for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
                     if (lane != 0) continue;
                     work += length[r];
-                    if (score <= 0 || (BOUND)score < floor * (BOUND)size[r] || r == a) continue;
+                    if (score <= 0 || (BOUND)score < floor * (BOUND)size[r]) continue;
                     int offer = atomicAdd(&n_offers, 1);
                     offer_score[offer] = (f64)score;
                     offer_id[offer] = r;
