@@ -69,7 +69,7 @@ def shared_memory(request, monkeypatch):
 pytestmark = [
     pytest.mark.kernels,
     pytest.mark.filterwarnings("ignore:constant clusterings"),
-    pytest.mark.filterwarnings("ignore:.*have no links between them"),
+    pytest.mark.filterwarnings("ignore:.*without links between them"),
     pytest.mark.filterwarnings("ignore:found only . of . clusters"),
 ]
 
