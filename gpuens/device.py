@@ -74,10 +74,22 @@ def native(array: Any) -> Any:
     if kind_of(array) == "cuda":
         cupy = _cupy()
         _refuse_too_long(array)
-        return cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
+        ours = cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
+        return on_current(ours)
     if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
         return np.from_dlpack(array)
     return np.asarray(array)
+
+
+def on_current(array: Any) -> Any:
+    """Return a CuPy array, or refuse one in the memory of a GPU that is not the current one: kernels run there."""
+    home, current = array.device.id, _cupy().cuda.runtime.getDevice()
+    if home != current:
+        raise ValueError(
+            f"an array is on GPU {home} while the current GPU is {current}; enter cupy.cuda.Device({home}) first, or "
+            "copy the array."
+        )
+    return array
 
 
 def to_host(array: Any) -> np.ndarray:

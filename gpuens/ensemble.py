@@ -278,7 +278,7 @@ class Ensemble:
 
     def codes_on(self, where: str) -> Any:
         """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
-        return self._copy("cuda" if where == "cuda" else "cpu")
+        return device.on_current(self._copy("cuda")) if where == "cuda" else self._copy("cpu")
 
     def _copy(self, kind: str) -> Any:
         if kind not in self._copies:

@@ -226,6 +226,7 @@ class ndarray:
     nbytes = property(lambda self: self._hidden.nbytes)
     itemsize = property(lambda self: self._hidden.itemsize)
     T = property(lambda self: _wrap(self._hidden.T, self))
+    device = SimpleNamespace(id=0)
 
     @property
     def flags(self):

@@ -103,6 +103,29 @@ print(a.device.id, cp.cuda.runtime.getDeviceCount(), cp.cuda.runtime.pointerGetA
     assert elsewhere(program, GPU_STACK_DEVICES="2") == ["1", "2", "1"]
 
 
+def test_another_gpu_than_the_current_one():
+    """Labels, and ensembles made of them, are worked on where they are or refused."""
+    program = """
+import cupy as cp, numpy as np, gpuens as ge
+values = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
+with cp.cuda.Device(1):
+    labels = cp.asarray(values)
+    ensemble = ge.Ensemble(labels)
+    there = ge.EAC(2).fit_predict(ensemble)
+    assert there.device.id == 1
+    assert there.tolist() == ge.EAC(2).fit_predict(values).tolist()
+for refused in labels, ensemble:
+    try:
+        ge.EAC(2).fit(refused)
+    except ValueError as error:
+        print(str(error).replace(" ", "_"))
+"""
+    for text in elsewhere(program, GPU_STACK_DEVICES="2"):
+        assert text.replace("_", " ") == (
+            "an array is on GPU 1 while the current GPU is 0; enter cupy.cuda.Device(1) first, or copy the array."
+        )
+
+
 # --- what it is asked for ---------------------------------------------------------------------------------------------
 
 LABELS = structured_labels(600, 8, 5, noise=0.3, seed=0)[0]
