@@ -19,6 +19,8 @@ so that a compiler cache keyed by the source sees all of it. A file's first line
 import importlib.util
 import itertools
 import re
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache, update_wrapper
 from pathlib import Path
@@ -173,18 +175,23 @@ def _module(stem: str, device: str, macros: tuple) -> Any:
     return devices.compile_cuda(text, flags)
 
 
-@cache
+_emulator = threading.Lock()
+
+
 def emulator() -> Any:
     """Return the tests' emulator, which compiles kernels with g++ for the CPU; only checkouts have it."""
-    path = PACKAGE.parent / "tests" / "emulator" / "__init__.py"
+    path, name = PACKAGE.parent / "tests" / "emulator" / "__init__.py", "gpuens_emulator"
     if not path.exists():
         raise ValueError("device='emulated' works in a checkout only, where tests/emulator is; use device='cpu'.")
-    spec = importlib.util.spec_from_file_location("gpuens_emulator", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with _emulator:  # a second one, made by another thread, would launch into the memory of the first
+        if name not in sys.modules:
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            sys.modules[name] = module
+        return sys.modules[name]
 
 
 def blocks(n: int, block: int, most: int = 65_535) -> int:

@@ -259,6 +259,13 @@ def test_several_threads_launch(vocabulary):
         assert all(pool.map(launch, range(40)))
 
 
+def test_threads_share_one_emulator(monkeypatch):
+    """Two would launch into the same libraries at once, under a lock each."""
+    monkeypatch.delitem(sys.modules, "gpuens_emulator", raising=False)
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(found) for found in pool.map(lambda _: kernels.emulator(), range(64))}) == 1
+
+
 # --- planted faults ---------------------------------------------------------------------------------------------------
 
 

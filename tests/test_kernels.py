@@ -778,7 +778,6 @@ def test_the_command_line(tmp_path, device):
 
 def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "PACKAGE", tmp_path / "gpuens")
-    kernels.emulator.cache_clear()
     refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
 
 
