@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gpuens import kernels
-from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage.general_regions import merge_affinities
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH
@@ -128,7 +127,8 @@ def test_labels_of_a_far_query():
     codes[:, q] = [1, 0]
     tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
     tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # rows 0, 1, 2
-    offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint8)
+    offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
+    by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)  # never
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
     order = vast(n_rows, np.int64)
@@ -137,10 +137,11 @@ def test_labels_of_a_far_query():
                   vast(n_rows, np.uint64))  # fmt: skip
     kernels.launch(
         "nearest_rows", 1, 32,
-        (np.array([q]), np.zeros(1), 1, codes, tiles, present, offsets, np.ones(4, dtype=np.int64),
+        (np.array([q]), np.zeros(1), 1, codes, tiles, present, *by_bits, offsets, np.ones(4, dtype=np.int64),
          np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), order, np.float64(1.0), n_rows, 1, 2,
-         np.int32(2), np.empty(1, dtype=np.uint16), *lists, np.zeros(1, dtype=np.uint64)),
-        device="emulated", shared=24, CODE="u8", WEIGHT="i64",
+         np.int32(2), np.int32(1), np.empty(0, dtype=np.uint32), np.empty(16, dtype=np.uint32), *lists,
+         np.zeros(1, dtype=np.uint64)),
+        device="emulated", shared=32, CODE="u8", WEIGHT="i64",
     )  # fmt: skip
     assert lists.ids[q, 0] == 0
     assert lists.similarities[q].tolist() == [1.0, 0.5]
@@ -185,7 +186,8 @@ def test_a_cluster_far_down_its_block():
     values, starts, offsets = vast(k * k + 5, np.float64), np.array([5]), np.array([0, k])
     values[5 + (k - 1) * k + k - 2] = 0.75
     row, col = np.array([[k - 1]], dtype=np.uint32), np.array([[k - 2]], dtype=np.uint32)
-    blocks = OnDevice(starts, values)
+    units = vast(values.shape, np.int32)  # the screen's: nothing is known without the values
+    blocks = OnDevice(starts, values, units, 1.0)
     assert coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
     assert neighborhood.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
 
@@ -234,8 +236,14 @@ def test_labels_by_their_far_costs():
     far = 2**31
     cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
     cost[far:] = [[3, 1, 2], [0, 5, -1]]
-    codes = np.array([[0], [1], [255]], dtype=np.uint8)
-    labels, distances = nearest_centroids(codes, offsets, cost, np.array([2.0, 2.0, 2.0]), device="emulated")
+    units = vast((far + 3, 3), np.int32)  # of the screen: 2 wins where the last label is known
+    units[-1] = [20, 20, 0]
+    codes, labels, distances = np.array([[0, 1, 255]], dtype=np.uint8), np.empty(3, dtype=np.int64), np.empty(3)
+    kernels.launch(
+        "nearest_centroids", 1, 32,
+        (codes, offsets, units, np.int32(6), cost, np.full(3, 2.0), labels, distances, 3, 1, 3),
+        device="emulated", CODE="u8",
+    )  # fmt: skip
     assert (labels.tolist(), distances.tolist()) == ([1, 2, 0], [3.0, 1.0, 2.0])
 
 
