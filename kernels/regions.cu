@@ -121,18 +121,19 @@ template <> struct Scores<i64> {
 // One block a query: its threads bound the tiles, its warps score the regions of those that are worth it (a lane an
 // entry), and its first warp scores what passes exactly and holds the list. whole: weights are whole numbers whose
 // sums of products float64 holds, so that the score decides. tables (blocks, N_c) zeros before and after,
-// reaches (blocks, n_tiles): scratch. Dynamic shared memory: 16 bytes for each region of a visit to room tiles.
+// reaches (blocks, n_tiles): scratch. A visit is to `room` tiles at most; between two meetings `at_once` of their regions
+// are scored, for each of which there are 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
     const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
-    int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
-    extern __shared__ f64 offer_score[];  // (room * tile,), and then as many i64 ids
+    i64 at_once, int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    extern __shared__ f64 offer_score[];  // (at_once,), and then as many i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
     __shared__ BOUND best_of_warp[32];
     __shared__ BOUND shared_floor, shared_least;  // the score that an object of a region needs, and the reach of a tile
-    i64* offer_id = (i64*)(offer_score + room * tile);
+    i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;
     bool bounded = (WEIGHT)0.5 != 0;  // weights are real, and scores bounds
@@ -170,8 +171,7 @@ extern "C" __global__ void search_regions(
             if (low < (BOUND)0.02 * best) low = 0;
             for (i64 next = 0; next < n_tiles;) {
                 // the next tiles worth a visit, found by all warps alike
-                __syncthreads();
-                BOUND least = shared_least, floor = shared_floor;
+                BOUND least = shared_least;
                 int queued = 0;
                 while (next < n_tiles && queued < room) {
                     i64 t = next + lane;
@@ -187,48 +187,53 @@ extern "C" __global__ void search_regions(
                     if (warp == 0 && (visits >> lane & 1)) queue[queued + __popc(visits & ((1u << lane) - 1))] = t;
                     queued += __popc(visits);
                 }
-                if (threadIdx.x == 0) n_offers = 0;
-                __syncthreads();
-                for (i64 at = warp; at < queued * tile; at += n_warps) {
-                    i64 place = queue[at / tile] * tile + at % tile;
-                    if (place >= n_active) continue;
-                    i64 r = active[place];
-                    if (r == a) continue;  // whose score with itself may be beyond i64
-                    Score score = 0;
-                    for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
-                        score += (Score)counts[e] * table[clusters[e]];
-                    for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
-                    if (lane != 0) continue;
-                    work += length[r];
-                    if (score <= 0 || (BOUND)score < floor * (BOUND)size[r]) continue;
-                    int offer = atomicAdd(&n_offers, 1);
-                    offer_score[offer] = (f64)score;
-                    offer_id[offer] = r;
-                }
-                __syncthreads();
-                if (warp == 0) {
-                    int offers = n_offers;
-                    for (int first = 0; first < offers; first += 32) {
-                        i64 r = -1;
-                        f64 similarity = 0.0;
-                        if (first + lane < offers) {
-                            r = offer_id[first + lane];
-                            similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
-                                               : similarity_of(clusters, counts, start, length, size, weights, 0,
-                                                               n_clusterings, a, r);
+                i64 n_places = queued * tile;
+                for (i64 meeting = 0; meeting < n_places; meeting += at_once) {
+                    if (threadIdx.x == 0) n_offers = 0;
+                    BOUND floor = shared_floor;
+                    __syncthreads();
+                    for (i64 at = meeting + warp; at < min(meeting + at_once, n_places); at += n_warps) {
+                        i64 place = queue[at / tile] * tile + at % tile;
+                        if (place >= n_active) continue;
+                        i64 r = active[place];
+                        if (r == a) continue;  // whose score with itself may be beyond i64
+                        Score score = 0;
+                        for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
+                            score += (Score)counts[e] * table[clusters[e]];
+                        for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
+                        if (lane != 0) continue;
+                        work += length[r];
+                        if (score <= 0 || (BOUND)score < floor * (BOUND)size[r]) continue;
+                        int offer = atomicAdd(&n_offers, 1);
+                        offer_score[offer] = (f64)score;
+                        offer_id[offer] = r;
+                    }
+                    __syncthreads();
+                    if (warp == 0) {
+                        int offers = n_offers;
+                        for (int first = 0; first < offers; first += 32) {
+                            i64 r = -1;
+                            f64 similarity = 0.0;
+                            if (first + lane < offers) {
+                                r = offer_id[first + lane];
+                                similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
+                                                   : similarity_of(clusters, counts, start, length, size, weights, 0,
+                                                                   n_clusterings, a, r);
+                            }
+                            u64 tie = pair_hash(a, r);
+                            for (int lender = 0; lender < min(32, offers - first); ++lender)
+                                list.insert(__shfl_sync(ALL_LANES, r, lender),
+                                            __shfl_sync(ALL_LANES, similarity, lender),
+                                            __shfl_sync(ALL_LANES, tie, lender));
                         }
-                        u64 tie = pair_hash(a, r);
-                        for (int lender = 0; lender < min(32, offers - first); ++lender)
-                            list.insert(__shfl_sync(ALL_LANES, r, lender),
-                                        __shfl_sync(ALL_LANES, similarity, lender),
-                                        __shfl_sync(ALL_LANES, tie, lender));
+                        f64 last = list.last_similarity();
+                        if (lane == 0 && list.full()) {
+                            // lower than the last entry's by more than scores, sizes and their products are rounded
+                            shared_least = (BOUND)max(0.0, last * lowered);
+                            shared_floor = bounded ? shared_least : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
+                        }
                     }
-                    f64 last = list.last_similarity();
-                    if (lane == 0 && list.full()) {
-                        // lower than the last entry's by more than scores, sizes and their products are rounded
-                        shared_least = (BOUND)max(0.0, last * lowered);
-                        shared_floor = bounded ? shared_least : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
-                    }
+                    __syncthreads();
                 }
             }
             __syncthreads();

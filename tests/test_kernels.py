@@ -543,6 +543,26 @@ def test_searches_in_pieces(changed, weights, device, monkeypatch):
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
 
 
+@pytest.mark.parametrize("weights", ["ones", "real"])
+def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, monkeypatch):
+    """Tiles grow where little memory is left for their ceilings, beyond what 48 kB hold."""
+    rows, offsets, sizes = groups_of(random_labels(3500, 2, 3500, seed=6))
+    w = cluster_weights(rows.n_clusters, weights)
+    monkeypatch.setattr(devices, "scratch", lambda device: 2**14)
+    found = []
+    for where in ("cpu", device):
+        xp = devices.namespace(where)
+        lists = nearest.Lists.empty(len(sizes), 3, where)
+        regions.search(
+            xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
+            xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,
+            xp.zeros(1, dtype=np.uint64), device=where,
+        )  # fmt: skip
+        found.append([on_host(part[:7]) for part in lists])
+    for on_cpu, on_device in zip(*found, strict=True):
+        np.testing.assert_array_equal(on_device, on_cpu)
+
+
 def test_thousands_of_clusterings(device):
     """More than the labels of a warp's query, and of a tile's rows, find room in 48 kB of shared memory."""
     labels = random_labels(6500, 9, 3, seed=7).T[:, :6500]

@@ -432,12 +432,13 @@ def _(
     )  # fmt: skip
     n_blocks = min(len(queries), scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
     room = min(TILE, max(1, OFFERS // tile))
+    at_once = min(OFFERS, room * tile)
     scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
         (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights,
          bounding.weights, np.float64(bounding.unit), n_clusters, n_clusterings, np.int32(whole), np.int32(room),
-         np.int32(lists.ids.shape[1]), xp.zeros((n_blocks, n_clusters), scores),
+         at_once, np.int32(lists.ids.shape[1]), xp.zeros((n_blocks, n_clusters), scores),
          xp.empty((n_blocks, n_tiles), bound_dtype), *lists, compared),
-        device=device, shared=16 * room * tile, **types,
+        device=device, shared=16 * at_once, **types,
     )  # fmt: skip
