@@ -120,7 +120,7 @@ extern "C" __global__ void nearest_rows(
     const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
     int in_shared, u32* known_labels, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash,
     u64* compared) {
-    extern __shared__ u32 shared[];
+    extern __shared__ __align__(16) u32 shared[];  // which Known wants
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     i64 n_words = (n_tiles + 31) / 32;

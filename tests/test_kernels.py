@@ -563,6 +563,25 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         np.testing.assert_array_equal(on_device, on_cpu)
 
 
+def test_labels_of_many_warps_are_part_of_the_scratch(monkeypatch):
+    """The labels of a query, of thousands of clusterings, are in global memory."""
+    rows, offsets, sizes = groups_of(random_labels(3200, 60, 3, seed=7).T[:, :3200])
+    taken, launch = [], kernels.launch
+
+    def noting(name, grid, block, args, **options):
+        if name == "nearest_rows":
+            taken.append(sum(array.nbytes for array in args if isinstance(array, np.ndarray) and array.dtype == "u4"))
+        return launch(name, grid, block, args, **options)
+
+    monkeypatch.setattr(kernels, "launch", noting)
+    index = nearest.nearest_index(rows.codes, offsets, np.ones(offsets[-1], dtype=np.int64), sizes, device="emulated")
+    for scratch in (1, 200_000):
+        monkeypatch.setattr(devices, "scratch", lambda device, scratch=scratch: scratch)
+        nearest.nearest_lists(index, 1)
+    of_one_block, of_several = (n - index.present.nbytes for n in taken)
+    assert of_one_block < of_several <= 200_000 + of_one_block
+
+
 def test_thousands_of_clusterings(device):
     """More than the labels of a warp's query, and of a tile's rows, find room in 48 kB of shared memory."""
     labels = random_labels(6500, 9, 3, seed=7).T[:, :6500]

@@ -179,7 +179,8 @@ class KernelIndex:
         labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # words of a warp
         warps = max(1, min(WARPS, kernels.SHARED_BYTES // (4 * labels)))
         in_shared = 4 * labels * warps <= kernels.SHARED_BYTES
-        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (4 * warps * reach) + 1)
+        words = warps * (reach if in_shared else reach + labels)
+        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (4 * words) + 1)
         kernels.launch(
             "nearest_rows", n_blocks, 32 * warps,
             (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.sliced, self.first_bit,
