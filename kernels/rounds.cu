@@ -128,6 +128,7 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
             }
             while (add(&counts[TURN], 0) != turn) {
             }
+            __threadfence();  // what the block before has added comes first
             if (turn == 0) replace(&counts[PAIRS], 0);  // those of the round before
             first_survivor = add(&counts[SURVIVORS], all_survivors);
             first_pair = add(&counts[PAIRS], all_pairs);
