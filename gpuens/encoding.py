@@ -121,7 +121,7 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
 
     ``columns``: a list of M columns, or an array (M, N).
     """
-    if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS:
+    if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS and _fits_as_read(columns):
         return _encode_matrix(columns, names)
     shape = (len(columns[0]), len(columns))
     codes = devices.namespace(devices.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
@@ -197,6 +197,14 @@ _READ_AS = {  # by kernels; what is not here goes column by column
     for read, dtypes in {"u1": "?B", "i4": "bhHi", "i8": "lqI", "f8": "fd"}.items()
     for dtype in dtypes
 }
+
+
+def _fits_as_read(labels: Any) -> bool:
+    """Return whether kernels read labels (M, N) as they are, or a copy that fits the memory budget with their codes."""
+    read = _READ_AS[labels.dtype]
+    if read.itemsize == labels.dtype.itemsize and (labels.flags.c_contiguous or labels.flags.f_contiguous):
+        return True
+    return bool(labels.size * (read.itemsize + 1) <= devices.memory_budget("cuda"))
 
 
 def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:

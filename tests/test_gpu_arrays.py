@@ -8,7 +8,7 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import contingency, generate, metrics, plotting
+from gpuens import contingency, encoding, generate, metrics, plotting
 from gpuens import similarity as sim
 
 N, M, K = 24, 3, 3
@@ -99,3 +99,17 @@ def test_arrays_in_gpu_memory_are_written_and_drawn(cp, tmp_path):
     ge.io.write_labels(tmp_path / "gpu.csv", cp.asarray(LABELS), ids=cp.asarray(OF_OBJECTS))
     ge.io.write_labels(tmp_path / "host.csv", LABELS, ids=OF_OBJECTS)
     assert (tmp_path / "gpu.csv").read_bytes() == (tmp_path / "host.csv").read_bytes()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint32, np.float32])
+def test_labels_are_not_copied_whole_where_memory_is_short(dtype, cp, monkeypatch):
+    """Kernels read some dtypes as wider ones, of up to four times the size."""
+    labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 7, LABELS, 100).astype(dtype)
+    expected = ge.Ensemble(labels)
+    monkeypatch.setenv("GPUENS_MEMORY", f"{2 * labels.size}B")
+    monkeypatch.delattr(encoding, "_encode_matrix")
+    found = ge.Ensemble(cp.asarray(labels))
+    assert found.device_kind == "cuda"
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    for own, wanted in zip(found.categories, expected.categories, strict=True):
+        np.testing.assert_array_equal(own, wanted)
