@@ -464,6 +464,23 @@ def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels, monkeypatch):
     assert {"pack_rows", "nearest_rows", "find_rows"} <= {name for name, _ in launched}
 
 
+def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, labels, monkeypatch):
+    """What workers may merge is measured by the memory of their hosts."""
+    core_groups, refusals = worker.core_groups, []
+
+    def of_few(rows):
+        if rows.device != "cpu" and len(rows) > 300:
+            refusals.append(len(rows))
+            raise MemoryError("Out of memory allocating …")
+        return core_groups(rows)
+
+    monkeypatch.setattr(worker, "core_groups", of_few)
+    est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+    assert refusals
+    found = np.concatenate([block.compute(scheduler="sync").get() for block in est.labels_.to_delayed().ravel()])
+    np.testing.assert_array_equal(found, ge.EAC(4).fit_predict(labels))
+
+
 def test_chunks_in_different_memories_are_refused(fake_cupy, labels):
     on_host, on_gpu = chunks_of(labels, 300), in_chunks.on_gpus(chunks_of(labels, 300))
     refused(lambda: ge.EAC(4).fit(da.concatenate([on_host, on_gpu])), TypeError, "chunk", "GPU memory", "host memory")

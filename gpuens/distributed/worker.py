@@ -90,7 +90,12 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     if len(parts) == 1:
         return parts[0]
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
-    groups = core_groups(_rows_of(codes, counts, numbering, device))
+    try:
+        groups = core_groups(_rows_of(codes, counts, numbering, device))
+    except MemoryError:  # of a GPU, which has less than the host and may be shared by threads; CuPy's error is one
+        if device == "cpu":
+            raise
+        groups = core_groups(_rows_of(codes, counts, numbering))
     return Distinct(groups.ensemble.codes, groups.counts)
 
 
