@@ -231,7 +231,7 @@ class Given:
     def __init__(self, labels):
         self.labels = labels
 
-    def where_rows_are(self, rows):
+    def on_device(self, rows):
         return rows.xp.asarray(self.labels)
 
 

@@ -115,9 +115,9 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
     """Return ECI from entropies, at least 1e-100 so that a tiny θ cannot make S vanish; warn if that happens."""
     theta = checks.check_real(theta, "theta", above=0.0)
+    h = devices.to_host(h)
     with np.errstate(over="ignore"):  # becomes the smallest ECI
-        h = devices.to_host(h)
-    found = np.exp(-h / (theta * n_clusterings))
+        found = np.exp(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
         checks.warn(
             f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {LEAST_ECI}, and so "
