@@ -153,8 +153,7 @@ def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
     """
     if values.dtype.kind in "iu":
         return values.astype(np.int64), None
-    largest = float(abs(values).max()) * n if values.size else 0.0
-    unit = 2.0 ** (math.frexp(largest)[1] - 62)
+    unit = 2.0 ** (_exponent(values, n) - 62)
     return np.rint(values / unit).astype(np.int64), unit
 
 
@@ -163,9 +162,13 @@ def screen_units(values: Any, n: int) -> tuple[Any, float]:
 
     By such sums kernels rule out nearly all that float64 would have to decide.
     """
-    largest = float(abs(values).max()) * n if values.size else 0.0
-    scale = 2.0 ** min(30 - math.frexp(largest)[1], 1000)
+    scale = 2.0 ** min(30 - _exponent(values, n), 1000)
     return np.floor(values * scale).astype(np.int32), scale
+
+
+def _exponent(values: Any, n: int) -> int:
+    """Return e such that sums of n of the numbers are below 2^e."""
+    return math.frexp(float(abs(values).max()) * n if values.size else 0.0)[1]
 
 
 def from_fixed_point(sums: Any, unit: float | None) -> Any:

@@ -127,6 +127,18 @@ __device__ Value coupled_sum(const Code* a, const Code* b, i64 step, const i64* 
 
 // --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------
 
+// The first entry begin ... end - 1 that is not before a cluster.
+__device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 cluster) {
+    while (begin < end) {
+        i64 middle = (begin + end) / 2;
+        if (clusters[middle] < cluster)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
 // The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters. For
 // any S, the weights are the affinities of all regions, n_affinities to each: sum_c n_a[c] V_b[c] / (|a| |b| M).
 template <typename Count, typename Weight>
@@ -149,18 +161,10 @@ __device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64
     Weight total = 0;
     for (; i < end_a && j < end_b; ++i) {
         i32 wanted = clusters[i];
-        if (leap) {
-            i64 high = end_b;
-            while (j < high) {
-                i64 middle = (j + high) / 2;
-                if (clusters[middle] < wanted)
-                    j = middle + 1;
-                else
-                    high = middle;
-            }
-        } else {
+        if (leap)
+            j = lower_bound(clusters, j, end_b, wanted);
+        else
             while (j < end_b && clusters[j] < wanted) ++j;
-        }
         if (j < end_b && clusters[j] == wanted) {
             total += weights[wanted] * (Weight)((i64)counts[i] * (i64)counts[j]);
             ++j;

@@ -25,18 +25,6 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
     }
 }
 
-// The first entry begin ... end - 1 that is not before a cluster.
-__device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 cluster) {
-    while (begin < end) {
-        i64 middle = (begin + end) / 2;
-        if (clusters[middle] < cluster)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
 // Gives kept[p] the histogram of its union with absorbed[p], in the arena from its `used` entries on; absorbed[p] has
 // none then. One warp a pair: an entry's place is how many entries of both come before it, but for the clusters that
 // are in both, which count once.

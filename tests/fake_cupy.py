@@ -594,8 +594,8 @@ class RawModule:
 
         if not isinstance(options, tuple):
             raise TypeError("options must be a tuple of str")
-        stem = re.search(r'^#line 1 "(\w+)\.cu"', code, flags=re.MULTILINE)
-        self._module = kernels.emulator().Module(code, options, name=stem[1] if stem else "kernel")
+        emulator = kernels.emulator()
+        self._module = emulator.Module(code, options, name=emulator.stem_of(code) or "kernel")
 
     def get_function(self, name):
         return RawKernel(self._module.get_function(name))

@@ -70,7 +70,7 @@ class Chunks(Tasks):
 
     def there(self, device: str) -> str:
         """Return where workers work, if they are told "auto": where the chunks are."""
-        return devices.resolve(device, self.kind) if device == "auto" else device
+        return self.kind if device == "auto" else device
 
     def here(self, device: str) -> str:
         """Return where this process works, if it is told "auto": as the workers do, if it has a GPU as they have."""

@@ -74,11 +74,21 @@ def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
 
 def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels: dict) -> str:
     # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
-    macros = [option[2:].replace("=", " ", 1) for option in options if option.startswith("-D")]
     text = _FLOAT_LITERAL.sub(r"emulated::Single(\g<0>)", _FLOAT.sub("emulated::Single", _placed(source)))
-    parts = ['#line 1 "shim.h"', SHIM.read_text(), *(f"#define {macro}" for macro in macros)]
+    parts = ['#line 1 "shim.h"', SHIM.read_text(), *_macros(options)]
     parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace", *_tables(kernels), ""]
     return "\n".join(parts)
+
+
+def _macros(options: tuple[str, ...]) -> list[str]:
+    """Return the definitions that a compiler's options make."""
+    return [f"#define {option[2:].replace('=', ' ', 1)}" for option in options if option.startswith("-D")]
+
+
+def stem_of(source: str) -> str | None:
+    """Return the name of the file that a source of ours comes from, without its suffix; None for sources of others."""
+    found = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
+    return found[1] if found else None
 
 
 def _placed(source: str) -> str:

@@ -13,7 +13,6 @@ import ctypes
 import importlib.abc
 import importlib.machinery
 import os
-import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -99,14 +98,11 @@ def _library(source: str, options: tuple[str, ...], instances: tuple[str, ...]) 
     import emulator
 
     kernels = emulator._parameters(source) | {instance: ("", []) for instance in instances}
-    ours = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
-    if ours:
-        return emulator._compile(emulator._translation_unit(source, options, ours[1], kernels), ours[1])
+    if stem := emulator.stem_of(source):
+        return emulator._compile(emulator._translation_unit(source, options, stem, kernels), stem)
     found = [option for option in options if option.startswith("-I") and "_cccl" not in option]
-    macros = [f"#define {option[2:].replace('=', ' ', 1)}" for option in options if option.startswith("-D")]
-    text = "\n".join(
-        [STANDARD, emulator.SHIM.read_text(), *macros, emulator._placed(source), *emulator._tables(kernels), ""]
-    )
+    parts = [STANDARD, emulator.SHIM.read_text(), *emulator._macros(options), emulator._placed(source)]
+    text = "\n".join([*parts, *emulator._tables(kernels), ""])
     return emulator._compile(text, "cupy", (f"-I{INCLUDE}", *found, *LENIENT))
 
 

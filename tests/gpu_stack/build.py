@@ -24,7 +24,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
 RUNTIME = "cupy_backends/cuda/api/runtime"
-CC = ["g++", "-x", "c++", "-fpermissive"]  # no C compiler is asked for
 BUILT_WITH = {  # CuPy: Cython and CUDA
     "14": (["cython>=3.2,<3.3"], 13),
     "13": (["cython>=3,<3.2"], 13),
@@ -146,9 +145,9 @@ def compile_c(
     with tempfile.TemporaryDirectory() as scratch:
         stubs, ours, beside = Path(scratch) / "stubs.o", Path(scratch) / "ours.o", Path(scratch) / result.name
         includes = [flag for flag in flags if flag.startswith("-I")]
-        for name, lines_or_file in ((stubs, "\n".join(lines)), (ours, text.read_text())):
+        for name, source in ((stubs, "\n".join(lines)), (ours, text.read_text())):
             command = ["gcc", "-O1", "-w", "-fPIC", *includes, "-x", "c", "-", "-c", "-o", name]
-            subprocess.run(command, input=lines_or_file, text=True, check=True)
+            subprocess.run(command, input=source, text=True, check=True)
         subprocess.run(["g++", "-shared", ours, stubs, *flags, "-o", beside], check=True)
         shutil.move(beside, result)
 
