@@ -74,6 +74,8 @@ def native(array: Any) -> Any:
     if kind_of(array) == "cuda":
         cupy = _cupy()
         _refuse_too_long(array)
+        if isinstance(array, cupy.ndarray):  # asarray would copy it to the current GPU
+            return on_current(array)
         ours = cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
         return on_current(ours)
     if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
