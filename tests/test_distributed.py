@@ -481,6 +481,12 @@ def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, l
     np.testing.assert_array_equal(found, ge.EAC(4).fit_predict(labels))
 
 
+def test_chunks_that_a_gpu_has_no_room_to_work_on(fake_cupy, labels):
+    fake_cupy.reset(56_000)  # a chunk has 48,000
+    chunks = in_chunks.on_gpus(chunks_of(labels, len(labels)))
+    refused(lambda: ge.EAC(4).fit(chunks), MemoryError, "chunk", "does not fit the GPU", "smaller chunks")
+
+
 def test_chunks_in_different_memories_are_refused(fake_cupy, labels):
     on_host, on_gpu = chunks_of(labels, 300), in_chunks.on_gpus(chunks_of(labels, 300))
     refused(lambda: ge.EAC(4).fit(da.concatenate([on_host, on_gpu])), TypeError, "chunk", "GPU memory", "host memory")

@@ -78,11 +78,11 @@ class Tasks:
 
 
 def _named(function: Callable, where: tuple[int, int, int] | None, *args: Any) -> Any:
-    """Call a function, and name the chunk in its refusals."""
+    """Call a function, and name the chunk in its refusals, that of a GPU without room for it among them."""
+    named = f"chunk {where[0]} (objects {where[1]} … {where[2] - 1})" if where else None
     try:
-        return function(*args)
+        return devices.within_memory(lambda: function(*args), named or "a chunk", "work on smaller chunks")
     except (ValueError, TypeError, ImportError) as error:
-        if where is None:
+        if named is None:
             raise
-        chunk, start, stop = where
-        raise type(error)(f"chunk {chunk} (objects {start} … {stop - 1}): {str(error).rstrip('.')}.") from None
+        raise type(error)(f"{named}: {str(error).rstrip('.')}.") from None
