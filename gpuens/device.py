@@ -5,7 +5,7 @@ The only module that names cupy. "device" says where, never which method. ``"aut
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from fractions import Fraction
@@ -183,16 +183,28 @@ def resolve(device: str, kind: str = "cpu") -> str:
         raise refusal(f"device must be one of {', '.join(map(repr, DEVICES))}, not {found}.")
     if device == "auto":
         return kind
-    if device == "cuda":
-        try:
-            usable = _cupy().cuda.runtime.getDeviceCount() > 0
-        except Exception as error:  # no CuPy, or no driver
-            raise ValueError(
-                f"device='cuda' needs CuPy and a GPU ({str(error).rstrip('.')}); use device='auto' or 'cpu'."
-            ) from error
-        if not usable:
-            raise ValueError("device='cuda' needs a GPU and none is visible; use device='auto' or 'cpu'.")
+    if device == "cuda" and (reason := why_no_gpu()) is not None:
+        raise ValueError(f"device='cuda' needs CuPy and a GPU ({reason.rstrip('.')}); use device='auto' or 'cpu'.")
     return device
+
+
+def why_no_gpu() -> str | None:
+    """Return why there is no GPU to work on, such as a missing CuPy or driver, as a sentence; None if there is one."""
+    try:
+        return None if _cupy().cuda.runtime.getDeviceCount() > 0 else "the driver shows none."
+    except Exception as error:  # no CuPy, or no driver
+        return " ".join(str(error).split())
+
+
+def units(device: str) -> Iterator[str]:
+    """Yield the name of the CPU or of each GPU ("cuda:0", …), which is the current one until the next name."""
+    if device != "cuda":
+        yield device
+        return
+    cupy = _cupy()
+    for index in range(cupy.cuda.runtime.getDeviceCount()):
+        with cupy.cuda.Device(index):
+            yield identity(device)
 
 
 @cache

@@ -16,6 +16,7 @@ import re
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -666,6 +667,7 @@ def get_default_memory_pool():
 
 
 cuda = SimpleNamespace(
+    Device=nullcontext,
     Event=Event,
     cublas=SimpleNamespace(),
     get_allocator=lambda: get_default_memory_pool().malloc,

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import importlib
 import inspect
 import json
 import os
@@ -654,6 +655,86 @@ def test_info_as_json(folder, call):
     assert facts["extras"]["io"]["pyarrow"]
     assert "dev" not in facts["extras"]
     assert 0 < facts["memory"]["budget"] <= facts["memory"]["total"]
+
+
+def test_info_says_why_no_gpu_is_visible(folder, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    (line,) = (line for line in call("info")[1] if "GPU" in line and "visible" in line)
+    assert line.startswith(
+        "  no GPU is visible: labels in GPU memory need CuPy, but CuPy is not installed: pip install "
+    )
+    monkeypatch.setitem(sys.modules, "cupy", fake := importlib.import_module("fake_cupy"))
+    monkeypatch.setattr(fake.cuda.runtime, "getDeviceCount", lambda: 0)
+    assert "  no GPU is visible: the driver shows none." in call("info")[1]
+    expected = "gpuens: device='cuda' needs CuPy and a GPU (the driver shows none); use device='auto' or 'cpu'."
+    assert call(f"run labels.csv -k {K} --device cuda")[2] == [expected]
+
+
+def test_check_finds_planted_clusters_on_every_device(folder, call, fake_cupy):
+    code, out, err = call("info --check")
+    assert (code, err) == (0, [])
+    pattern = r"(.*): found the 5 planted clusters of 1,000 objects in \d+\.\d\d s"
+    assert [re.fullmatch(pattern, line)[1] for line in out] == ["cpu", "cuda:0"]
+    facts = json.loads("".join(call("info --check --device emulated --json")[1]))
+    assert facts["seconds"].keys() == {"emulated"}
+
+
+def dead(*_, **__):
+    raise RuntimeError("cudaErrorECCUncorrectable: uncorrectable\nECC error encountered")
+
+
+def wrong_at(device, change):
+    """Return a fit of LWEA that is wrong on one device."""
+    fit = LWEA.fit
+
+    def fitted(self, labels):
+        fit(self, labels)
+        if self.device == device:
+            change(self)
+        return self
+
+    return fitted
+
+
+@pytest.mark.parametrize(
+    ("broken", "options", "sentence"),
+    [
+        (dead, "", "cpu failed: RuntimeError: cudaErrorECCUncorrectable: uncorrectable ECC error encountered ("),
+        (
+            lambda est: est.labels_.fill(0),
+            "",
+            "cuda:0 failed: it did not find the 5 planted clusters of 1,000 objects.",
+        ),
+        (
+            lambda est: np.multiply.at(est.dendrogram_.similarities, -1, 1 + 1e-15),
+            "--device cuda",
+            "cuda:0 failed: its dendrogram of 1,000 objects differs from that of the CPU.",
+        ),
+    ],
+    ids=["dead", "wrong labels", "wrong heights"],
+)
+def test_check_fails_in_one_sentence_on_a_broken_device(
+    folder, call, fake_cupy, monkeypatch, broken, options, sentence
+):
+    monkeypatch.setattr(LWEA, "fit", broken if broken is dead else wrong_at("cuda", broken))
+    code, out, (line,) = call(f"info --check {options}")
+    assert code not in (0, 2)
+    assert out == []
+    assert line.startswith(f"gpuens: {sentence}")
+    assert files(folder) == GIVEN
+
+
+def test_check_of_a_gpu_fails_where_there_is_none(folder, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    code, out, (line,) = call("info --check --device cuda")
+    assert (code in (0, 2), out) == (False, [])
+    assert line.startswith("gpuens: cuda failed: labels in GPU memory need CuPy, but CuPy is not installed: ")
+    assert call("info --check --device tpu")[2] == [
+        "gpuens: device must be one of 'cpu', 'cuda', 'emulated', not 'tpu'."
+    ]
+    assert call("info --device cpu")[2] == [
+        "gpuens: --device=cpu is the device to check; add --check, or leave it out."
+    ]
 
 
 def test_info_and_records_of_a_checkout_that_is_not_installed(folder, call, monkeypatch):

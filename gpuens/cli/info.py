@@ -1,20 +1,93 @@
-"""``gpuens info``: the installed packages, the devices and the methods."""
+"""``gpuens info``: the installed packages, the devices and the methods, and whether the devices work."""
 
 import argparse
+import time
 from collections.abc import Callable
+from typing import Any
 
 from gpuens.cli.files import print_json
 from gpuens.cli.methods import summaries
+from gpuens.cli.process import Failed, describe_error
 from gpuens.record import extras, surroundings
+
+N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # of the ensemble that --check fits
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = command("info", info, "Show the installed packages, the devices and the methods.")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"instead, cluster {N_OBJECTS:,} objects on each device and fail unless the planted clusters come out",
+    )
+    parser.add_argument("--device", help="device to check: cpu or cuda (the CPU, and GPUs if any are visible)")
 
 
 def info(args: argparse.Namespace) -> None:
+    if args.check:
+        _check(args.device, args.json)
+    elif args.device is not None:
+        raise ValueError(f"--device={args.device} is the device to check; add --check, or leave it out.")
+    else:
+        _show(args.json)
+
+
+def _check(device: str | None, as_json: bool) -> None:
+    """Fit a small ensemble on each device and compare with the planted clusters, and with the CPU's dendrogram."""
+    from gpuens import checks
+    from gpuens import device as devices
+
+    no_gpu = devices.why_no_gpu()
+    if device is None:
+        wanted = ["cpu"] if no_gpu else ["cpu", "cuda"]
+    else:
+        wanted = [checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))]
+    if "cuda" in wanted and no_gpu:
+        raise Failed(f"cuda failed: {no_gpu}")
+    truth, labels = _planted()
+    expected = _heights(labels, truth, "cpu", "cpu")
+    seconds = {}
+    for name in wanted:
+        for unit in devices.units(name):
+            started = time.perf_counter()
+            if (_heights(labels, truth, name, unit) != expected).any():
+                raise Failed(f"{unit} failed: its dendrogram of {N_OBJECTS:,} objects differs from that of the CPU.")
+            seconds[unit] = round(time.perf_counter() - started, 3)
+    if as_json:
+        print_json({"objects": N_OBJECTS, "clusterings": N_CLUSTERINGS, "clusters": N_CLUSTERS, "seconds": seconds})
+        return
+    for unit, taken in seconds.items():
+        print(f"{unit}: found the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects in {taken:.2f} s")
+
+
+def _planted() -> tuple[Any, Any]:
+    """Return the planted clusters (N_OBJECTS,), and clusterings (N_OBJECTS, N_CLUSTERINGS) with a tenth drawn anew."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    truth = np.arange(N_OBJECTS) % N_CLUSTERS  # in the order of first appearance, as consensus labels are
+    labels = np.repeat(truth[:, None], N_CLUSTERINGS, axis=1)
+    strays = rng.random(labels.shape) < 0.1
+    labels[strays] = rng.integers(N_CLUSTERS, size=strays.sum())
+    return truth, labels
+
+
+def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
+    """Return the heights of the dendrogram, an array, after a fit that has found the planted clusters."""
+    from gpuens.methods import LWEA
+
+    try:
+        estimator = LWEA(N_CLUSTERS, device=device).fit(labels)
+    except Exception as error:  # a driver has many ways to fail
+        raise Failed(f"{unit} failed: {describe_error(error)}") from error
+    if (estimator.labels_ != truth).any():
+        raise Failed(f"{unit} failed: it did not find the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects.")
+    return estimator.dendrogram_.similarities
+
+
+def _show(as_json: bool) -> None:
     from gpuens import device
     from gpuens.checks import human_bytes
     from gpuens.methods import methods
@@ -25,7 +98,7 @@ def info(args: argparse.Namespace) -> None:
     facts["memory"] = {"total": device.total_memory(), "budget": device.memory_budget()}
     facts["methods"] = summaries(methods())
     facts["extras"] = extras()
-    if args.json:
+    if as_json:
         print_json(facts)
         return
     print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
@@ -37,6 +110,8 @@ def info(args: argparse.Namespace) -> None:
     print("\ndevices")
     for found in facts["devices"]:
         print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
+    if (reason := device.why_no_gpu()) is not None:
+        print(f"  no GPU is visible: {reason}")
     print("\nmethods")
     for name, meaning in facts["methods"].items():
         print(f"  {name:8}{meaning}")

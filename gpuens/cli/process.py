@@ -11,6 +11,10 @@ from typing import Any
 REFUSED = (ValueError, TypeError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
+class Failed(Exception):
+    """Work that failed; the message says how in one sentence."""
+
+
 class _Stopped(KeyboardInterrupt):
     """A signal that ends the process, handled like Ctrl-C."""
 
@@ -65,7 +69,7 @@ def describe_error(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return text or "out of memory; take fewer objects or clusterings, or a machine with more."
-    if isinstance(error, (*REFUSED, OSError)) and text:
+    if isinstance(error, (*REFUSED, OSError, Failed)) and text:
         return text
     return f"{type(error).__name__}: {text or 'no details'} (--debug shows where)."
 
