@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, datasets, generate, metrics, plotting
+from gpuens import checks, datasets, failures, generate, metrics, plotting
 from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
 from gpuens.io.atomic import replacing
@@ -50,10 +50,11 @@ def demo(
     """
     checks.make_generator(seed)
     os.makedirs(output_dir, exist_ok=True)
-    dataset = datasets.load(data)
-    truth = dataset.y
-    if truth is None:
-        raise ValueError(f"data set {dataset.name!r} has no classes to compare results with; add them as y.")
+    with failures.stage("read"):
+        dataset = datasets.load(data)
+        truth = dataset.y
+        if truth is None:
+            raise ValueError(f"data set {dataset.name!r} has no classes to compare results with; add them as y.")
     picture = os.path.join(output_dir, f"gpuens-demo-{dataset.name}.png")
     atomic.check_output(picture, [".png"])
     n_objects, n_features = dataset.X.shape

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.failures import OutOfGPUMemory
+
 DEVICES = ("auto", "cpu", "cuda", "emulated")
 
 
@@ -381,7 +383,7 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
             cupy = _cupy()
             total = cupy.cuda.runtime.memGetInfo()[1]
             if shrink >= 2**12:
-                raise MemoryError(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
+                raise OutOfGPUMemory(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
         finally:
             _shrunk.reset(token)
             _rooms.reset(asked)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gpuens import __version__
+from gpuens import __version__, failures
 
 
 class Clock:
@@ -25,7 +25,8 @@ class Clock:
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
-        yield
+        with failures.stage(name):
+            yield
         self._phases[name] = round(time.perf_counter() - started, 3)
 
     def spent(self) -> dict[str, Any]:

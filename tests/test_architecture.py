@@ -22,7 +22,7 @@ ROOT = Path(gpuens.__file__).parent
 
 # from the top down: a module may import from its own layer and from those below it
 LAYERS = [
-    {"__main__", "cli", "demo", "report", "plotting"},
+    {"__main__", "cli", "batch", "runs", "demo", "report", "plotting"},
     {"methods", "generate", "distributed", "datasets", "io"},
     {"partition", "reduction", "similarity", "metrics", "kmeans"},
     {"contingency"},
@@ -30,7 +30,7 @@ LAYERS = [
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
     {"encoding", "odd_columns"},
-    {"checks", "device", "kernels", "options", "progress", "record", "registry", "compiled", "lanes"},
+    {"checks", "device", "failures", "kernels", "options", "progress", "record", "registry", "compiled", "lanes"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

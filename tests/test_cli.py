@@ -19,7 +19,7 @@ import pytest
 from conftest import structured_labels
 
 import gpuens
-from gpuens import cli, datasets, device, generate, io, kernels, metrics
+from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
 from gpuens.cli import warm
 from gpuens.methods import EAC, HBGF, LWEA, LWGP, methods
 
@@ -287,7 +287,7 @@ def test_features_of_cells_are_clustered(folder, call, cells):
     code, _, _ = call("run labels.csv --method ecrmc -k 4 --features cells.h5ad -o out.npy")
     assert code == 0
     code, _, err = call("generate cells.h5ad --key X_pca -o made.npy")
-    assert (code, err[0].count("key='X_pca'")) == (2, 1)
+    assert (code, err[0].count("key='X_pca'")) == (3, 1)
 
 
 def test_a_zarr_output_is_replaced_too(folder, call):
@@ -297,7 +297,7 @@ def test_a_zarr_output_is_replaced_too(folder, call):
         np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWEA(k).fit(LABELS).labels_)
     assert files(folder) == sorted([*GIVEN, "out.zarr", "out.zarr.json"])
     Path("file.zarr").write_text("")
-    assert call("run labels.csv -k 3 -o file.zarr")[0] == 2
+    assert call("run labels.csv -k 3 -o file.zarr")[0] == 3
 
 
 def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, call):
@@ -393,7 +393,6 @@ BEFORE_READING = {
     "run labels.csv --method hbgf -k 3 --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --device tpu": "device must be one of 'auto', 'cpu', 'cuda', 'emulated', not 'tpu'.",
     "run labels.csv -k 3 -o out.txt": "path 'out.txt' has no known ending; it must end in *",
-    "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run labels.csv -k 3 -o ../{here}/labels.csv": "output '../{here}/labels.csv' is the input itself; *",
     "run labels.csv -k 3 -o pipe.csv": "path 'pipe.csv' is a pipe or a device, which a file would replace; *",
     "run labels.csv -k 3 -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
@@ -417,10 +416,12 @@ BEFORE_READING = {
     "generate features.npy": "the following arguments are required: -o/--output; see gpuens generate --help.",
     "generate features.npy -o features.npy": "output 'features.npy' is the input itself; choose another name.",
     "generate features.npy -o out.h5": "path 'out.h5' has no known ending; it must end in *",
+    "run . -k 3": "path '.' has no known ending; it must end in *",
+    "demo --seed -1": "random_state must be at least 0, but is -1.",
 }
 AFTER_READING = {
+    "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
-    "run . -k 3": "path '.' has no known ending; it must end in *",
     "run broken.npy -k 3": "path 'broken.npy' cannot be read as the kind of file that its name says; write it anew (*",
     "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
     "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
@@ -447,7 +448,6 @@ AFTER_READING = {
     "score labels.csv nothing.csv": "path 'nothing.csv' does not exist; check the name.",
     "demo --data nothing": "data set 'nothing' is unknown; there are *",
     "demo --data features.npy": "data set 'features' has no classes to compare results with; add them as y.",
-    "demo --seed -1": "random_state must be at least 0, but is -1.",
 }
 
 
@@ -464,7 +464,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(folder, call, monkeypatch, 
         for reader in ("read_label_file", "read_features"):
             monkeypatch.setattr(io, reader, lambda *_, **__: pytest.fail("read before it was refused"))
     code, out, err = call(line.format(**names))
-    assert (code, out, len(err)) == (2, [], 1)
+    assert (code, out, len(err)) == (2 if line in BEFORE_READING else 3, [], 1)
     assert re.fullmatch("gpuens: " + re.escape(expected).replace(r"\*", ".*") + "$", err[0]), err[0]
     assert err[0].endswith((".", ")"))
     assert files(folder) == before
@@ -491,7 +491,7 @@ def test_a_directory_that_may_not_be_written_to_is_refused_first(folder, call, m
     monkeypatch.setattr(io, "read_label_file", lambda *_, **__: pytest.fail("read before it was refused"))
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
     code, _, err = call("run labels.csv -k 3 -o out.npy")
-    assert code == 1
+    assert code == 3
     assert err == ["gpuens: path 'out.npy' is in a directory that this user may not write to; choose another place."]
 
 
@@ -514,23 +514,29 @@ def raising(error):
 
 
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("error", "code", "sentence"),
     [
-        (MemoryError("that needs 3 TB;\n take less."), "that needs 3 TB; take less."),
-        (MemoryError(), "out of memory; take fewer objects or clusterings, or a machine with more."),
-        (OSError(28, "No space left on device", "disk"), "disk: No space left on device."),
-        (RuntimeError("the roof is\non fire"), "RuntimeError: the roof is on fire (--debug shows where)."),
-        (AssertionError(), "AssertionError: no details (--debug shows where)."),
+        (MemoryError("that needs 3 TB;\n take less."), 3, "that needs 3 TB; take less."),
+        (MemoryError(), 3, "out of memory; take fewer objects or clusterings, or a machine with more."),
+        (PermissionError(13, "Permission denied", "disk"), 3, "disk: Permission denied."),
+        (OSError(30, "Read-only file system", "disk"), 3, "disk: Read-only file system."),
+        (OSError(28, "No space left on device", "disk"), 75, "disk: No space left on device."),
+        (ConnectionError("the scheduler went away."), 75, "the scheduler went away."),
+        (failures.OutOfGPUMemory("that does not fit the GPU."), 75, "that does not fit the GPU."),
+        (failures.LostWorkers("workers died."), 75, "workers died."),
+        (type("CUDARuntimeError", (RuntimeError,), {})("fault"), 75, "CUDARuntimeError: fault (--debug shows where)."),
+        (RuntimeError("the roof is\non fire"), 1, "RuntimeError: the roof is on fire (--debug shows where)."),
+        (AssertionError(), 1, "AssertionError: no details (--debug shows where)."),
     ],
 )
-def test_failures_are_one_sentence_and_exit_code_1(folder, call, monkeypatch, error, sentence):
+def test_failures_are_one_sentence_and_an_exit_code(folder, call, monkeypatch, error, code, sentence):
     monkeypatch.setattr(LWEA, "fit", raising(error))
-    assert call("run labels.csv -k 3 -o out.npy") == (1, [], [f"gpuens: {sentence}"])
+    assert call("run labels.csv -k 3 -o out.npy") == (code, [], [f"gpuens: {sentence}"])
     assert files(folder) == GIVEN
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(ValueError("no."), 2), (RuntimeError("no."), 1), (KeyboardInterrupt(), 130)]
+    ("error", "code"), [(ValueError("no."), 3), (RuntimeError("no."), 1), (KeyboardInterrupt(), 130)]
 )
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, call, monkeypatch, error, code):
     monkeypatch.setattr(LWEA, "fit", raising(error))
@@ -550,7 +556,7 @@ def test_what_fails_while_it_writes_leaves_nothing(folder, call, monkeypatch, su
     if isinstance(error, KeyboardInterrupt):
         assert (code, out, err) == (130, [], ["gpuens: interrupted; no half-written file is left."])
     else:
-        assert (code, out) == (1, [])
+        assert (code, out) == (75, [])
         assert err == [
             f"gpuens: path 'out.{suffix}' cannot be written (No space left on device); choose another place."
         ]

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 import gpuens as ge
 from gpuens import device
+from gpuens.failures import OutOfGPUMemory
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -223,7 +224,7 @@ def test_memory_errors_of_other_allocators_are_retried_in_smaller_pieces(fake_cu
         tried.append(device._shrunk.get())
         raise MemoryError(told)
 
-    text = refused(lambda: device.within_memory(work, "it", "take less"), MemoryError, "it does not fit the GPU's")
+    text = refused(lambda: device.within_memory(work, "it", "take less"), OutOfGPUMemory, "it does not fit the GPU's")
     assert "RMM" not in text
     assert tried == [1, 16, 256, 4096]
     tried.clear()

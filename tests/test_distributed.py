@@ -22,6 +22,7 @@ distributed = pytest.importorskip("distributed")
 from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
 from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
+from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
 METHODS = sorted(ge.methods().keys() - {"ecrmc"})  # which finds neighbours among all objects
@@ -484,7 +485,7 @@ def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, l
 def test_chunks_that_a_gpu_has_no_room_to_work_on(fake_cupy, labels):
     fake_cupy.reset(56_000)  # a chunk has 48,000
     chunks = in_chunks.on_gpus(chunks_of(labels, len(labels)))
-    refused(lambda: ge.EAC(4).fit(chunks), MemoryError, "chunk", "does not fit the GPU", "smaller chunks")
+    refused(lambda: ge.EAC(4).fit(chunks), OutOfGPUMemory, "chunk", "does not fit the GPU", "smaller chunks")
 
 
 def test_chunks_in_different_memories_are_refused(fake_cupy, labels):
@@ -888,7 +889,7 @@ def test_a_chunk_that_kills_every_worker_is_named(labels):
     ):
         refused(
             lambda: ge.EAC(3).fit(chunks_of(labels).map_blocks(die, dtype=labels.dtype, meta=labels[:0])),
-            MemoryError,
+            LostWorkers,
             "smaller chunks",
         )
 

@@ -1,8 +1,8 @@
 """The command line: ``gpuens run``, ``generate``, ``score``, ``methods``, ``info``, ``demo`` and ``warm``.
 
-Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a command or an input that is
-refused; 1 for work that failed; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP. Commands import modules that
-take long to load when they need them.
+Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
+refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
+and 129 after SIGHUP (`gpuens.failures`). Commands import modules that take long to load when they need them.
 """
 
 import argparse
@@ -13,18 +13,10 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from gpuens import __version__
+from gpuens import __version__, failures
 from gpuens.cli import demo, generate, info, methods, run, score, warm
 from gpuens.cli.arguments import Parser
-from gpuens.cli.process import (
-    REFUSED,
-    clean_stops,
-    describe_error,
-    one_line_warnings,
-    print_error,
-    progress_bars,
-    signal_of,
-)
+from gpuens.cli.process import clean_stops, one_line_warnings, print_error, progress_bars
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["run", "labels.npy", "-k", "0", "-o", "consensus.txt"])
-    2
+    >>> main(["run", "nowhere.npy", "-k", "7"])
+    3
     """
     if argv is None:
         with clean_stops():
@@ -60,10 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in argv:
             traceback.print_exception(error)
-        print_error(describe_error(error))
-        if isinstance(error, KeyboardInterrupt):
-            return 128 + signal_of(error)
-        return 2 if isinstance(error, REFUSED) else 1
+        print_error(failures.describe(error))
+        return failures.exit_code(error)
 
 
 def _parser() -> argparse.ArgumentParser:

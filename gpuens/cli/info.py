@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuens.cli.files import print_json
 from gpuens.cli.methods import summaries
-from gpuens.cli.process import Failed, describe_error
+from gpuens.failures import Temporary, describe
 from gpuens.record import extras, surroundings
 
 N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # of the ensemble that --check fits
@@ -45,7 +45,7 @@ def _check(device: str | None, as_json: bool) -> None:
     else:
         wanted = [checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))]
     if "cuda" in wanted and no_gpu:
-        raise Failed(f"cuda failed: {no_gpu}")
+        raise Temporary(f"cuda failed: {no_gpu}")
     truth, labels = _planted()
     expected = _heights(labels, truth, "cpu", "cpu")
     seconds = {}
@@ -53,7 +53,7 @@ def _check(device: str | None, as_json: bool) -> None:
         for unit in devices.units(name):
             started = time.perf_counter()
             if (_heights(labels, truth, name, unit) != expected).any():
-                raise Failed(f"{unit} failed: its dendrogram of {N_OBJECTS:,} objects differs from that of the CPU.")
+                raise Temporary(f"{unit} failed: its dendrogram of {N_OBJECTS:,} objects differs from that of the CPU.")
             seconds[unit] = round(time.perf_counter() - started, 3)
     if as_json:
         print_json({"objects": N_OBJECTS, "clusterings": N_CLUSTERINGS, "clusters": N_CLUSTERS, "seconds": seconds})
@@ -81,9 +81,9 @@ def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
     try:
         estimator = LWEA(N_CLUSTERS, device=device).fit(labels)
     except Exception as error:  # a driver has many ways to fail
-        raise Failed(f"{unit} failed: {describe_error(error)}") from error
+        raise Temporary(f"{unit} failed: {describe(error)}") from error
     if (estimator.labels_ != truth).any():
-        raise Failed(f"{unit} failed: it did not find the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects.")
+        raise Temporary(f"{unit} failed: it did not find the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects.")
     return estimator.dendrogram_.similarities
 
 

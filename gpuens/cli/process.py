@@ -1,4 +1,4 @@
-"""Signals, and errors and warnings as one line each on stderr."""
+"""Signals, and warnings as one line each on stderr."""
 
 import contextlib
 import os
@@ -8,19 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-REFUSED = (ValueError, TypeError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
-
-
-class Failed(Exception):
-    """Work that failed; the message says how in one sentence."""
-
-
-class _Stopped(KeyboardInterrupt):
-    """A signal that ends the process, handled like Ctrl-C."""
-
-
-def signal_of(error: KeyboardInterrupt) -> signal.Signals:
-    return error.args[0] if isinstance(error, _Stopped) else signal.SIGINT
+from gpuens import failures
 
 
 @contextlib.contextmanager
@@ -42,7 +30,7 @@ def clean_stops() -> Iterator[None]:
 
     def stop(number: int, frame: Any) -> None:
         restore()
-        raise _Stopped(signal.Signals(number))
+        raise failures.Stopped(signal.Signals(number))
 
     for number in ours:
         signal.signal(number, stop)
@@ -56,22 +44,6 @@ def print_error(sentence: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):  # a terminal that has been closed
             print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
-
-
-def describe_error(error: BaseException) -> str:
-    """Return the message of an error on one line, with its type if it was not foreseen."""
-    text = " ".join(str(error).split())
-    if isinstance(error, KeyboardInterrupt):
-        number = signal_of(error)
-        how = "interrupted" if number == signal.SIGINT else f"stopped by {number.name}"
-        return f"{how}; no half-written file is left."
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
-    if isinstance(error, MemoryError):
-        return text or "out of memory; take fewer objects or clusterings, or a machine with more."
-    if isinstance(error, (*REFUSED, OSError, Failed)) and text:
-        return text
-    return f"{type(error).__name__}: {text or 'no details'} (--debug shows where)."
 
 
 @contextlib.contextmanager

@@ -3,12 +3,14 @@
 import argparse
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, check_output, facts, print_written
 from gpuens.cli.options import flags
 from gpuens.record import Clock
+from gpuens.runs import Chunks, Done, Run
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -68,14 +70,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.set_defaults(of_method={})
 
 
-class Done(NamedTuple):
-    """The input and the result of a run."""
-
-    ensemble: Any  # of the labels; in chunks that of their core groups
-    sizes: list[int]  # objects of each cluster of the consensus
-    n_unlabelled: int = 0  # objects left out
-
-
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import device as devices
@@ -89,19 +83,21 @@ def run(args: argparse.Namespace) -> None:
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, estimator)
-    work = _run_in_chunks if args.scheduler else _run_in_memory
+    chosen = {name: value for name, value in reading(args).items() if value is not None}
+    chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
+    one = Run(args.labels, args.method, estimator, output, chosen, args.features, _chunks(args))
     with atomic.recorded(output) as record:
-        done = work(args, estimator, output, clock)
-        record |= facts(args, clock, device=device, output=output, **_record_of(args, estimator, done))
+        done = one.carry_out(clock, (lambda line: None) if args.quiet else partial(print, flush=True))
+        record |= facts(args, clock, device=device, output=output, **one.facts(done))
     pictures = []
     if args.report:
         from gpuens.report import write_report
 
         with clock.phase("report"):
             pictures = write_report(estimator, f"{output}.report")
-        atomic.write_record(output, {**record, "report": pictures, **clock.spent()})
+        atomic.write_record(atomic.record_of(output), {**record, "report": pictures, **clock.spent()})
     if not args.quiet:
-        _print_summary(args, estimator, done)
+        _print_summary(one, done)
         if pictures:
             print(f"report: {len(pictures)} picture{'s' * (len(pictures) > 1)} in {output}.report")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
@@ -129,74 +125,16 @@ def _kinds_of_input(args: argparse.Namespace) -> tuple[str, ...]:
     return io.IN_CHUNKS
 
 
-def _run_in_memory(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> Done:
-    """Read, fit and write in this process."""
-    from gpuens import datasets, io
-
-    with clock.phase("read"):
-        read = io.read_label_file(args.labels, drop_unlabelled=args.drop_unlabelled, **reading(args))
-        features = {} if args.features is None else {"features": datasets.load(args.features).X}
-    with clock.phase("fit"):
-        estimator.fit(read.ensemble, **features)
-    with clock.phase("write"):
-        io.write_labels(output, _with_unlabelled(estimator.labels_, read.labelled), ids=read.ids)
-    n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
-    return Done(read.ensemble, _sizes(estimator.labels_), n_unlabelled)
+def _chunks(args: argparse.Namespace) -> Chunks | None:
+    return None if args.scheduler is None else Chunks(args.scheduler, args.workers, args.chunk_rows)
 
 
-def _run_in_chunks(args: argparse.Namespace, estimator: Any, output: str, clock: Clock) -> Done:
-    """Read, fit and write on a Dask cluster."""
-    from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
-
-    scheduler = None if args.scheduler == "threads" else args.scheduler
-    with connected(scheduler, args.workers) as client:
-        with clock.phase("plan"):
-            labels = read_labels(
-                args.labels,
-                chunk_rows=args.chunk_rows,
-                columns=args.columns,
-                exclude=args.exclude,
-                missing=args.missing,
-            )
-            if scheduler == "cuda" and not hasattr(labels, "columns"):
-                labels = on_gpus(labels)
-            expected = plan(labels, estimator, client=client)
-        if not args.quiet:
-            print(f"plan: {expected}", flush=True)
-        with clock.phase("fit"):
-            fit(estimator, labels, client=client)
-        with clock.phase("write"):
-            counts = write_labels(output, estimator.labels_, client=client)
-    return Done(estimator.reduction_.ensemble, [int(size) for size in counts])
-
-
-def _record_of(args: argparse.Namespace, estimator: Any, done: Done) -> dict[str, Any]:
-    """Return what the record says of a run beside where it ran and what it took."""
-    ensemble, columns = done.ensemble, _columns(done.ensemble)
-    n_rows = "n_core_groups" if _is_exact(estimator) else "n_rows"
-    return {
-        "method": args.method,
-        "parameters": estimator.get_params(),
-        "input": args.labels,
-        **({"features": args.features, "n_neighbors": estimator.n_neighbors_} if args.features else {}),
-        "n_objects": sum(done.sizes),
-        **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
-        "n_clusterings": ensemble.n_clusterings,
-        **({"columns": columns} if columns else {}),
-        "n_base_clusters": ensemble.n_clusters,
-        n_rows: estimator.reduction_.n_representatives,
-        "n_clusters": estimator.n_clusters_,
-        "cluster_sizes": done.sizes,
-        **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
-    }
-
-
-def _print_summary(args: argparse.Namespace, estimator: Any, done: Done) -> None:
-    ensemble, sizes, columns = done.ensemble, done.sizes, _columns(done.ensemble)
+def _print_summary(one: Run, done: Done) -> None:
+    estimator, ensemble, sizes, columns = one.estimator, done.ensemble, done.sizes, one.columns(done)
     print(
-        f"{args.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
+        f"{one.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
         f"clusters, {estimator.reduction_.n_representatives:,} "
-        f"{'distinct label rows' if _is_exact(estimator) else 'rows clustered'}"
+        f"{'distinct label rows' if one.is_exact else 'rows clustered'}"
     )
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
@@ -204,25 +142,6 @@ def _print_summary(args: argparse.Namespace, estimator: Any, done: Done) -> None
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
     largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
     print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
-
-
-def _columns(ensemble: Any) -> list[str]:
-    return [name for name in ensemble.names if isinstance(name, str)]
-
-
-def _is_exact(estimator: Any) -> bool:
-    return estimator.reduction in (None, "core-groups")
-
-
-def _with_unlabelled(labels: Any, labelled: Any) -> Any:
-    """Return the labels of all objects of a file, -1 for those that were left out as unlabelled."""
-    import numpy as np
-
-    if labelled is None:
-        return labels
-    found = np.full(len(labelled), -1)
-    found[labelled] = labels
-    return found
 
 
 def _estimator(args: argparse.Namespace) -> Any:
@@ -312,12 +231,3 @@ def _check_report(output: str, method: str, estimator: Any) -> None:
     if find_spec("matplotlib") is None:
         raise plotting.no_matplotlib()
     atomic.check_folder(f"{output}.report", "report")
-
-
-def _sizes(labels: Any) -> list[int]:
-    import numpy as np
-
-    from gpuens.device import to_host
-
-    sizes: list[int] = np.bincount(to_host(labels)).tolist()
-    return sizes

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 
+from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, print_json
 
@@ -26,12 +27,14 @@ def score(args: argparse.Namespace) -> None:
     check_inputs(args.a, args.b, kinds=io.INPUTS)
     from gpuens import metrics
 
-    a = io.read_columns(args.a, **reading(args, "_a"))
-    b = io.read_columns(args.b, **reading(args, "_b"))
-    if len(b) != 1:
-        raise ValueError(f"path {args.b!r} has {len(b)} columns where one is needed; choose one of them.")
+    with failures.stage("read"):
+        a = io.read_columns(args.a, **reading(args, "_a"))
+        b = io.read_columns(args.b, **reading(args, "_b"))
+        if len(b) != 1:
+            raise ValueError(f"path {args.b!r} has {len(b)} columns where one is needed; choose one of them.")
     (truth,) = b.values()
-    rows = [metrics.scores(column, truth) for column in a.values()]
+    with failures.stage("score"):
+        rows = [metrics.scores(column, truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:
         each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]

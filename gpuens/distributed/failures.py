@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuens import checks
+from gpuens.failures import LostWorkers
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def _explain(error: Exception, what: str) -> Exception | None:
         key = str(getattr(error, "task", ""))
         chunk = key.split("-chunk-")[1].split("-")[0] if "-chunk-" in key else None
         where = f"chunk {chunk}" if chunk else f"the {what}"
-        return MemoryError(
+        return LostWorkers(
             f"workers died repeatedly on {where}, most likely out of memory; use smaller chunks "
             "(labels.rechunk) or workers with more memory."
         )

@@ -15,10 +15,9 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from typing import IO, Any
 
 from gpuens import checks
@@ -93,25 +92,27 @@ def _folders_of(part: str) -> tuple[str, str]:
 
 
 @contextmanager
-def recorded(path: Path_) -> Iterator[dict[str, Any]]:
+def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]]:
     """Yield an empty record of the file that `replacing` writes to ``path`` in this block.
 
-    It is written to ``<path>.json`` with the file's SHA-256. Both files are renamed at the end of the block, or neither
-    is. A record never stands beside another file: the old record is removed first, the new one is renamed last.
+    It is written to ``at``, by default ``<path>.json``, with the file's SHA-256. All files of the block are renamed at
+    its end, or none is. A record never stands beside other files: the old record is removed first, the new one is
+    renamed last.
     """
+    at = record_of(path) if at is None else at
     record: dict[str, Any] = {}
     with ExitStack() as kept:
         waiting: list[tuple[Path_, str]] = []
         token = _together.set((kept, waiting))
         try:
             yield record
-            ((_, beside),) = waiting
+            (beside,) = (part for written, part in waiting if os.fspath(written) == os.fspath(path))
             record["sha256"] = digest(beside)
-            write_record(path, record)
+            write_record(at, record)
         finally:
             _together.reset(token)
-        with _refusing(record_of(path)):
-            _unlink(os.path.realpath(record_of(path)))
+        with _refusing(at):
+            _unlink(os.path.realpath(at))
         _take_names(waiting)
 
 
@@ -120,9 +121,15 @@ def digest(path: Path_) -> str:
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    files = sorted(file.relative_to(path).as_posix() for file in Path(path).rglob("*") if file.is_file())
+    files = sorted(os.path.relpath(file, path).replace(os.sep, "/") for file in _files_in(path))
     lines = [f"{digest(os.path.join(path, name))}  {name}\n" for name in files]
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def _files_in(path: Path_) -> Iterator[str]:
+    """Yield the paths of all files in a folder, and nothing of a file."""
+    for folder, _, names in os.walk(os.fspath(path)):
+        yield from (os.path.join(folder, name) for name in names)
 
 
 def record_of(path: Path_) -> str:
@@ -131,9 +138,9 @@ def record_of(path: Path_) -> str:
 
 
 def write_record(path: Path_, record: dict[str, Any]) -> None:
-    """Write the record of a file beside it."""
+    """Write a record, as JSON."""
     text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
-    with replacing(record_of(path)) as file:
+    with replacing(path) as file:
         # bytes of file names that are not text are written as \uXXXX, which is JSON too
         file.write(f"{text}\n".encode(errors="backslashreplace"))
 
@@ -142,12 +149,30 @@ _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = Contex
 
 
 def _take_names(waiting: list[tuple[Path_, str]]) -> None:
+    """Rename complete parts, in order; each is on the disk before the next one gets its name."""
     for path, beside in waiting:
         target = os.path.realpath(path)  # a link stays a link
         with _refusing(path):
+            for part in (*_files_in(beside), beside):
+                _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
                 os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
+            _to_disk(os.path.dirname(target))
+
+
+def _to_disk(path: str) -> None:
+    """Wait until a file, or a folder's list of files, would survive a loss of power."""
+    folder = os.path.isdir(path)
+    with suppress(PermissionError) if folder else nullcontext():  # a writable folder need not be listable
+        descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if not (folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):  # some systems sync no folders
+                raise
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

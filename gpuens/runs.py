@@ -1,0 +1,119 @@
+"""One run: base clusterings are read from a file, a consensus is fitted, and its labels are written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gpuens.record import Clock
+
+
+class Chunks(NamedTuple):
+    """How to work on labels that are read in chunks."""
+
+    scheduler: str  # "threads" of this process, "local", "cuda" or an address
+    workers: int | None = None
+    rows: int = 1_000_000  # objects per chunk
+
+
+class Done(NamedTuple):
+    """The input and the result of a run."""
+
+    ensemble: Any  # of the labels; in chunks that of their core groups
+    sizes: list[int]  # objects of each cluster of the consensus
+    n_unlabelled: int = 0  # objects left out
+
+
+@dataclass
+class Run:
+    """What to read, what to fit and where to write."""
+
+    labels: str  # the file
+    method: str
+    estimator: Any
+    output: str
+    reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
+    features: str | None = None
+    chunks: Chunks | None = None
+
+    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> Done:
+        """Read, fit and write; the clock gets the phases, ``announce`` the plan of a run over chunks."""
+        return self._in_memory(clock) if self.chunks is None else self._in_chunks(self.chunks, clock, announce)
+
+    def _in_memory(self, clock: Clock) -> Done:
+        from gpuens import datasets, io
+
+        with clock.phase("read"):
+            read = io.read_label_file(self.labels, **self.reading)
+            features = {} if self.features is None else {"features": datasets.load(self.features).X}
+        with clock.phase("fit"):
+            self.estimator.fit(read.ensemble, **features)
+        with clock.phase("write"):
+            io.write_labels(self.output, _with_unlabelled(self.estimator.labels_, read.labelled), ids=read.ids)
+        n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
+        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled)
+
+    def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
+        from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
+
+        scheduler = None if chunks.scheduler == "threads" else chunks.scheduler
+        reading = {name: self.reading[name] for name in ("columns", "exclude", "missing") if name in self.reading}
+        with connected(scheduler, chunks.workers) as client:
+            with clock.phase("plan"):
+                labels = read_labels(self.labels, chunk_rows=chunks.rows, **reading)
+                if scheduler == "cuda" and not hasattr(labels, "columns"):
+                    labels = on_gpus(labels)
+                announce(f"plan: {plan(labels, self.estimator, client=client)}")
+            with clock.phase("fit"):
+                fit(self.estimator, labels, client=client)
+            with clock.phase("write"):
+                counts = write_labels(self.output, self.estimator.labels_, client=client)
+        return Done(self.estimator.reduction_.ensemble, [int(size) for size in counts])
+
+    def facts(self, done: Done) -> dict[str, Any]:
+        """Return what a record says of a run beside where it ran and what it took."""
+        estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
+        n_rows = "n_core_groups" if self.is_exact else "n_rows"
+        return {
+            "method": self.method,
+            "parameters": estimator.get_params(),
+            "input": self.labels,
+            **({"features": self.features, "n_neighbors": estimator.n_neighbors_} if self.features else {}),
+            "n_objects": sum(done.sizes),
+            **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
+            "n_clusterings": ensemble.n_clusterings,
+            **({"columns": columns} if columns else {}),
+            "n_base_clusters": ensemble.n_clusters,
+            n_rows: estimator.reduction_.n_representatives,
+            "n_clusters": estimator.n_clusters_,
+            "cluster_sizes": done.sizes,
+            **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+        }
+
+    def columns(self, done: Done) -> list[str]:
+        """Return the names of the clusterings that have names."""
+        return [name for name in done.ensemble.names if isinstance(name, str)]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether core groups were clustered, which lose nothing."""
+        return self.estimator.reduction in (None, "core-groups")
+
+
+def _with_unlabelled(labels: Any, labelled: Any) -> Any:
+    """Return the labels of all objects of a file, -1 for those that were left out as unlabelled."""
+    import numpy as np
+
+    if labelled is None:
+        return labels
+    found = np.full(len(labelled), -1)
+    found[labelled] = labels
+    return found
+
+
+def _sizes(labels: Any) -> list[int]:
+    import numpy as np
+
+    from gpuens.device import to_host
+
+    sizes: list[int] = np.bincount(to_host(labels)).tolist()
+    return sizes
