@@ -2,29 +2,63 @@
 
 Numba keeps compiled functions in the directory NUMBA_CACHE_DIR, else beside the source, else in the user's cache, where
 later runs load them quickly. The cache is a convenience: unwritable places, a full disk or a truncated file cost time
-and nothing else.
+and nothing else. A place that cannot be written to, as in a container, is read if functions were kept there before.
 """
 
+import glob
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import numba
-from numba.core import extending, types
-from numba.core.caching import FunctionCache
-from numba.misc.appdirs import AppDirs
+from gpuens import checks, device, host
 
-from gpuens import checks
+# what the libraries of compiled functions reserve before any data, measured; LLVM aborts the process without it
+ADDRESSES, OF_A_THREAD = 900_000_000, 100_000_000
+if (_limit := host.address_space()) is not None:
+    _needed = ADDRESSES + device.n_threads() * OF_A_THREAD
+    if _limit < _needed:
+        raise MemoryError(
+            f"this process may have {checks.human_bytes(_limit)} of addresses (ulimit -v), but needs "
+            f"{checks.human_bytes(_needed)} for {device.n_threads()} threads before any data; raise that limit, or "
+            "limit memory by GPUENS_MEMORY instead."
+        )
+
+import numba  # noqa: E402
+from numba.core import extending, types  # noqa: E402
+from numba.core.caching import CompileResultCacheImpl, FunctionCache  # noqa: E402
+from numba.misc.appdirs import AppDirs  # noqa: E402
 
 __all__ = ["KEEPS", "extending", "intrinsic", "njit", "types"]
+
+USERS = AppDirs(appname="numba", appauthor=False).user_cache_dir  # a relative path without a home
 
 intrinsic: Any = extending.intrinsic  # what it makes is called with fewer arguments than it is written with
 
 
+def _reading(locator: Any) -> Any:
+    """Return a version of one of Numba's locators for places that cannot be written to but hold functions."""
+
+    def ensure_cache_path(self: Any) -> None:
+        if not _holds(self.get_cache_path()):
+            raise OSError
+
+    return type(locator.__name__, (locator,), {"ensure_cache_path": ensure_cache_path})
+
+
+class _Impl(CompileResultCacheImpl):
+    _locator_classes = [  # noqa: RUF012
+        either
+        for locator in CompileResultCacheImpl._locator_classes
+        if os.path.isabs(USERS) or "UserWide" not in locator.__name__  # it would make a directory called ~
+        for either in (locator, _reading(locator))
+    ]
+
+
 class _Cache(FunctionCache):
     """Numba's cache, tolerant of failures: unreadable entries are compiled again, unwritable ones are not kept."""
+
+    _impl_class = _Impl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -57,25 +91,20 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
 def _places() -> list[str]:
     """Return the places of Numba's cache in its order of search."""
     named = getattr(numba.config, "CACHE_DIR", "")
-    users = AppDirs(appname="numba", appauthor=False).user_cache_dir
-    # without a home it is a relative path, and Numba would make a directory called ~
     return [
         *([named] if named else []),
         os.path.join(os.path.dirname(__file__), "__pycache__"),
-        *([users] if os.path.isabs(users) else []),
+        *([USERS] if os.path.isabs(USERS) else []),
     ]
 
 
-def _writable(folder: str) -> bool:
-    try:
-        os.makedirs(folder, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
+def _holds(folder: str) -> bool:
+    return any(glob.iglob(os.path.join(glob.escape(folder), "*.nbi")))
 
 
-KEEPS = any(map(_writable, _places()))
+KEEPS = any(map(host.writable, _places())) or any(
+    _holds(folder) for place in _places() for folder in (place, *glob.iglob(os.path.join(glob.escape(place), "*/")))
+)
 if not KEEPS:
     checks.warn(
         "compiled functions cannot be kept, so every run compiles them again: none of "

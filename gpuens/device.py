@@ -5,19 +5,23 @@ The only module that names cupy. "device" says where, never which method. ``"aut
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, partial
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from gpuens import host
 from gpuens.failures import OutOfGPUMemory
 
 DEVICES = ("auto", "cpu", "cuda", "emulated")
+KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
 
 
 # --- whose array is it ------------------------------------------------------------------------------------------------
@@ -140,6 +144,7 @@ def _refuse_too_long(array: Any) -> None:
 
 
 def _cupy() -> Any:
+    keeps_kernels()
     try:
         import cupy
     except ImportError as error:
@@ -148,6 +153,22 @@ def _cupy() -> Any:
         ) from error
     _refuse_incomplete(cupy)
     return cupy
+
+
+@cache
+def keeps_kernels() -> bool:
+    """Return whether CuPy can keep compiled kernels; have it keep none where their folder cannot be written to.
+
+    It would raise PermissionError when it is imported or when it compiles.
+    """
+    if "cupy" not in sys.modules and find_spec("cupy") is None:
+        return True
+    folder = os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or KERNEL_CACHE)
+    if os.path.isabs(folder) and host.writable(folder):  # without a home, it is a folder called ~
+        return True
+    os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
+    os.environ["CUPY_CACHE_DIR"] = os.path.dirname(__file__)  # only has to exist
+    return False
 
 
 @cache
@@ -212,7 +233,8 @@ def units(device: str) -> Iterator[str]:
 @cache
 def describe() -> list[dict[str, Any]]:
     """Return the devices that `gpuens info` prints: the CPU and each GPU visible to CuPy."""
-    found: list[dict[str, Any]] = [{"device": "cpu", "threads": n_threads(), "memory": total_memory()}]
+    found: list[dict[str, Any]] = [{"device": "cpu", "threads": n_threads(), "memory": host.total_memory()}]
+    keeps_kernels()
     try:
         import cupy
 
@@ -236,9 +258,7 @@ def n_threads() -> int:
         if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
             raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to 9999, not {setting!r}.")
         return int(setting)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return host.processors()
 
 
 def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list:
@@ -271,13 +291,6 @@ if hasattr(os, "register_at_fork"):
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def total_memory() -> int:
-    """Return the host's memory in bytes."""
-    import psutil
-
-    return int(psutil.virtual_memory().total)
-
-
 def memory_budget(device: str = "cpu") -> int:
     """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now.
 
@@ -292,9 +305,7 @@ def memory_budget(device: str = "cpu") -> int:
         return size
     if device == "cuda":
         return int(0.8 * _available(_cupy()))
-    import psutil
-
-    return int(0.8 * psutil.virtual_memory().available)
+    return int(0.8 * host.available_memory())
 
 
 # --- memory of a GPU --------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
 
 PACKAGE = Path(__file__).resolve().parent
@@ -172,6 +173,11 @@ def _module(stem: str, device: str, macros: tuple) -> Any:
     text, flags = sources()[stem], options(dict(macros))
     if device == "emulated":
         return emulator().Module(text, flags, name=stem)
+    if not devices.keeps_kernels():
+        checks.warn(
+            "compiled kernels cannot be kept, so every run compiles them again, which takes minutes; let "
+            "CUPY_CACHE_DIR name a directory that can be written to."
+        )
     return devices.compile_cuda(text, flags)
 
 

@@ -65,14 +65,14 @@ def surroundings() -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Return the processor, the threads and memory (bytes) that gpuens uses, and the system."""
-    from gpuens import device
+    from gpuens import device, host
 
     cpuinfo = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else None
     return {
         "processor": model[1].strip() if model else platform.processor(),
         "threads": device.n_threads(),
-        "memory": device.total_memory(),
+        "memory": host.total_memory(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

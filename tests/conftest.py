@@ -180,6 +180,7 @@ def fake_cupy(monkeypatch):
         kernels._module.cache_clear()
         device.describe.cache_clear()
         device._refuse_incomplete.cache_clear()
+        device.keeps_kernels.cache_clear()
 
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     fake_cupy.reset()

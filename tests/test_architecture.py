@@ -30,7 +30,19 @@ LAYERS = [
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
     {"encoding", "odd_columns"},
-    {"checks", "device", "failures", "kernels", "options", "progress", "record", "registry", "compiled", "lanes"},
+    {
+        "checks",
+        "device",
+        "failures",
+        "host",
+        "kernels",
+        "options",
+        "progress",
+        "record",
+        "registry",
+        "compiled",
+        "lanes",
+    },
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 

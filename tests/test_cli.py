@@ -772,7 +772,17 @@ def test_warm_fits_each_method_on_the_gpu(folder, call, fake_cupy, monkeypatch):
     monkeypatch.setattr(kernels, "modules", list)
     monkeypatch.setattr(warm, "N_OBJECTS", 40)
     monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
-    assert call("warm") == (0, ["compiled 0 kernel modules for cuda:0", f"fitted {len(methods())} small ensembles"], [])
+    assert call("warm") == (
+        0,
+        ["compiled 0 kernel modules for cuda:0", f"fitted {len(methods())} small ensembles on cuda:0"],
+        [],
+    )
+
+
+def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch):
+    monkeypatch.setattr(warm, "N_OBJECTS", 40)
+    monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
+    assert call("warm --device cpu") == (0, [f"fitted {len(methods())} small ensembles on cpu"], [])
 
 
 def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
@@ -780,7 +790,7 @@ def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
     code, out, (line,) = call("warm")
     assert (code, out) == (2, [])
     assert line.startswith("gpuens: device='cuda' needs CuPy and a GPU (")
-    assert call("warm --device cpu")[2] == ["gpuens: device must be one of 'cuda', 'emulated', not 'cpu'."]
+    assert call("warm --device tpu")[2] == ["gpuens: device must be one of 'cuda', 'cpu', 'emulated', not 'tpu'."]
 
 
 # --- demo -------------------------------------------------------------------------------------------------------------

@@ -71,12 +71,28 @@ def test_a_full_disk_keeps_nothing(twice, tmp_path, monkeypatch):
     assert kept(tmp_path) == []
 
 
+def test_a_place_that_cannot_be_written_to_is_read(twice, tmp_path, monkeypatch):
+    assert twice()(21) == 42
+    before = kept(tmp_path)
+
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", refused)
+    function = twice()
+    assert (function(21), hits(function)) == (42, 1)
+    assert function(0.5) == 1.0  # compiled, and not kept
+    assert kept(tmp_path) == before
+
+
 def test_no_place_is_said_once_and_none_is_made(tmp_path):
     """Where neither the package nor a home may be written to, as in containers under any user's number."""
     program = (
         "import os, tempfile\n"
         "def refused(*_, **__):\n    raise PermissionError(13, 'Permission denied')\n"
         "tempfile.TemporaryFile = refused\n"  # who runs the tests may be allowed everything
+        "import glob\nglob.iglob = lambda pattern: []\n"  # and has compiled before
         "from gpuens import contingency, incidence, compiled\n"
         "@compiled.njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
         "print(twice(21))"

@@ -14,7 +14,7 @@ from numba import njit
 from packaging.requirements import Requirement
 
 import gpuens as ge
-from gpuens import device
+from gpuens import device, host
 from gpuens.failures import OutOfGPUMemory
 
 
@@ -77,7 +77,7 @@ def test_numbers_of_threads_that_are_none(text, monkeypatch):
 
 def test_without_a_setting_the_budget_is_part_of_what_is_free(monkeypatch):
     monkeypatch.delenv("GPUENS_MEMORY", raising=False)
-    assert 0 < device.memory_budget() < device.total_memory()
+    assert 0 < device.memory_budget() < host.total_memory()
 
 
 def test_results_do_not_depend_on_threads_that_share_the_pool(monkeypatch):

@@ -88,14 +88,14 @@ def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
 
 
 def _show(as_json: bool) -> None:
-    from gpuens import device
+    from gpuens import device, host
     from gpuens.checks import human_bytes
     from gpuens.methods import methods
 
     facts = surroundings()
     facts["devices"] = device.describe()
     facts["threads"] = device.n_threads()
-    facts["memory"] = {"total": device.total_memory(), "budget": device.memory_budget()}
+    facts["memory"] = {"total": host.total_memory(), "budget": device.memory_budget()}
     facts["methods"] = summaries(methods())
     facts["extras"] = extras()
     if as_json:

@@ -13,10 +13,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "warm",
         warm,
-        "Compile all kernels for the visible GPU, so that the first fit does not wait for them.",
-        epilog="CuPy keeps compiled kernels in the directory CUPY_CACHE_DIR (~/.cupy/kernel_cache).",
+        "Compile all kernels for the visible GPU, or all methods for the CPU, so that the first fit does not wait.",
+        epilog="CuPy keeps compiled kernels in the directory CUPY_CACHE_DIR (~/.cupy/kernel_cache), Numba functions of "
+        "the CPU in NUMBA_CACHE_DIR (beside the package, else the user's cache).",
     )
-    parser.add_argument("--device", default="cuda", help="cuda, or emulated in a checkout (cuda)")
+    parser.add_argument("--device", default="cuda", help="cuda, cpu, or emulated in a checkout (cuda)")
 
 
 def warm(args: argparse.Namespace) -> None:
@@ -24,19 +25,20 @@ def warm(args: argparse.Namespace) -> None:
     from gpuens import device as devices
     from gpuens.progress import bar
 
-    device = devices.resolve(checks.check_choice(args.device, "device", ("cuda", "emulated")))
-    modules = kernels.modules()
-    for kernel, macros in bar(modules, "kernels"):
-        kernels.function(kernel, device, **macros)
-    print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
-    if device == "cuda":  # CuPy compiles kernels of its own for each operation and dtype
-        fits = list(_fits())
+    device = devices.resolve(checks.check_choice(args.device, "device", ("cuda", "cpu", "emulated")))
+    if device != "cpu":
+        modules = kernels.modules()
+        for kernel, macros in bar(modules, "kernels"):
+            kernels.function(kernel, device, **macros)
+        print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
+    if device != "emulated":  # CuPy compiles kernels of its own for each operation and dtype
+        fits = list(_fits(device))
         for estimator, labels, features in bar(fits, "fits"):
-            estimator.fit(devices.move(labels, "cuda"), **features)
-        print(f"fitted {len(fits)} small ensembles")
+            estimator.fit(devices.move(labels, device), **features)
+        print(f"fitted {len(fits)} small ensembles on {devices.identity(device)}")
 
 
-def _fits() -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
     """Yield an estimator of every method of gpuens with labels (N_OBJECTS, 5) and the features it needs."""
     import numpy as np
 
@@ -47,5 +49,5 @@ def _fits() -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
         labels[0, 1:] = -1
         for method in ESTIMATORS.values():
-            estimator = REGISTRY.load(method)(2, device="cuda")
+            estimator = REGISTRY.load(method)(2, device=device)
             yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}

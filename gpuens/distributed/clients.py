@@ -1,10 +1,12 @@
 """The Dask client: the caller's, the active one, or one of a cluster started here."""
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks
+from gpuens import checks, host
 from gpuens.distributed import failures
 
 TIMEOUT = 20  # seconds to wait for a scheduler's answer
@@ -51,6 +53,8 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
     with needs_dask():
         from distributed import Client, LocalCluster
 
+    if scheduler in ("local", "cuda"):
+        _refuse_no_scratch()
     if scheduler == "local":
         cluster: Any = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     elif scheduler == "cuda":
@@ -86,3 +90,21 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
     finally:
         if cluster is not None:
             cluster.close()
+
+
+def _refuse_no_scratch() -> None:
+    """Refuse to start workers that have no place for their files."""
+    import dask
+
+    named = dask.config.get("temporary-directory", None)
+    try:
+        folder = named or tempfile.gettempdir()
+    except FileNotFoundError:
+        folder = os.environ.get("TMPDIR", "/tmp")
+    else:
+        if host.writable(folder):
+            return
+    raise PermissionError(
+        f"workers of this machine keep files in temporary space, and {folder!r} cannot be written to; let "
+        f"{'DASK_TEMPORARY_DIRECTORY' if named else 'TMPDIR'} name a directory with room."
+    )
