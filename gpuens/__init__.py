@@ -33,6 +33,7 @@ _PUBLIC: dict[str, str | None] = {
     "CoreGroups": "reduction",
     "Sample": "reduction",
     **dict.fromkeys(ESTIMATORS, "methods"),
+    "batch": None,
     "contingency": None,
     "datasets": None,
     "distributed": None,

@@ -308,6 +308,20 @@ def memory_budget(device: str = "cpu") -> int:
     return int(0.8 * host.available_memory())
 
 
+def held_memory() -> int | None:
+    """Return the bytes of GPU memory that CuPy's pools hold, free blocks included, or None if no GPU was used.
+
+    Pools keep what they once took, so this is the largest use so far unless memory ran out.
+    """
+    if "cupy" not in sys.modules:
+        return None
+    try:
+        held = sum(_cupy().get_default_memory_pool().total_bytes() for _ in units("cuda"))
+    except Exception:  # no driver
+        return None
+    return held or None
+
+
 # --- memory of a GPU --------------------------------------------------------------------------------------------------
 
 _shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller

@@ -1,11 +1,10 @@
 """Progress bars for long work: shown on a terminal or on request."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
-
-from gpuens import checks
 
 
 def bar(
@@ -46,10 +45,25 @@ def bar(
     return tqdm(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
 
 
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Show no bars in this block."""
+    before = os.environ.get("GPUENS_PROGRESS")
+    os.environ["GPUENS_PROGRESS"] = "0"
+    try:
+        yield
+    finally:
+        del os.environ["GPUENS_PROGRESS"]
+        if before is not None:
+            os.environ["GPUENS_PROGRESS"] = before
+
+
 def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
     if not isinstance(show, str) or show != "auto":
+        from gpuens import checks  # which imports NumPy
+
         raise ValueError(f"progress must be 'auto', True or False, not {checks.shown(show)}.")
     setting = os.environ.get("GPUENS_PROGRESS", "")
     if setting not in ("", "0", "1"):

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from gpuens import __version__, failures
 class Clock:
     """The seconds of each phase of a command, and in total, imports included."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
+        """``told`` is called with the name and the seconds of each phase at its end."""
         self._started = time.perf_counter()
         self._phases: dict[str, float] = {}
+        self._told = told
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -28,6 +30,7 @@ class Clock:
         with failures.stage(name):
             yield
         self._phases[name] = round(time.perf_counter() - started, 3)
+        self._told(name, self._phases[name])
 
     def spent(self) -> dict[str, Any]:
         """Return the seconds and the peak memory for a record."""
@@ -50,6 +53,12 @@ def peak_memory() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def forget_peak_memory() -> None:
+    """Let `peak_memory` begin anew, where the system can do that."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def surroundings() -> dict[str, Any]:

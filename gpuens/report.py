@@ -1,4 +1,4 @@
-"""The pictures that ``gpuens run --report`` writes: dendrogram, lifetimes and correspondences."""
+"""Reports: a folder of pictures (dendrogram, lifetimes, correspondences), or one page with sizes and pictures."""
 
 import os
 import re
@@ -48,3 +48,27 @@ def write_report(estimator: Any, folder: str) -> list[str]:
             written.append(path)
             bar.update(1)
     return written
+
+
+def page(title: str, estimator: Any, facts: dict[str, Any]) -> bytes:
+    """Return an HTML page, in one file, with facts and the pictures of a fitted estimator."""
+    import base64
+    import html
+    import io
+
+    def drawn(name: str, draw: Callable[[], Any]) -> str:
+        picture = io.BytesIO()
+        draw().figure.savefig(picture, format="png")
+        encoded = base64.b64encode(picture.getvalue()).decode()
+        return f'<h2>{html.escape(name)}</h2>\n<img alt="{html.escape(name)}" src="data:image/png;base64,{encoded}">\n'
+
+    sizes: tuple[str, Callable[[], Any]] = ("sizes", partial(plotting.sizes, estimator.labels_))
+    rows = (f"<tr><th>{html.escape(name)}<td>{html.escape(str(value))}\n" for name, value in facts.items())
+    body = "".join(drawn(name, draw) for name, draw in (sizes, *pictures(estimator)))
+    heading = html.escape(title)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{heading}</title>\n'
+        "<style>body {font: 16px sans-serif; margin: 2em auto; max-width: 60em} th {text-align: left} "
+        "img {max-width: 100%}</style>\n"
+        f"<h1>{heading}</h1>\n<table>\n{''.join(rows)}</table>\n{body}</html>\n"
+    ).encode(errors="replace")

@@ -1,4 +1,4 @@
-"""The command line: ``gpuens run``, ``generate``, ``score``, ``methods``, ``info``, ``demo`` and ``warm``.
+"""The command line: ``gpuens run``, ``batch``, ``generate``, ``score``, ``methods``, ``info``, ``demo`` and ``warm``.
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
 refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
@@ -13,10 +13,10 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from gpuens import __version__, failures
-from gpuens.cli import demo, generate, info, methods, run, score, warm
+from gpuens import __version__, failures, progress
+from gpuens.cli import batch, demo, generate, info, methods, run, score, warm
 from gpuens.cli.arguments import Parser
-from gpuens.cli.process import clean_stops, one_line_warnings, print_error, progress_bars
+from gpuens.cli.process import clean_stops, one_line_warnings, print_error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,10 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
-        with one_line_warnings(), progress_bars(not args.quiet):
-            args.command(args)
+        with one_line_warnings(), progress.silent() if args.quiet else contextlib.nullcontext():
+            code = args.command(args) or 0
             sys.stdout.flush()
-        return 0
+        return code
     except BrokenPipeError:  # the reader of our output has seen enough: `gpuens info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -71,6 +71,6 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    for module in (run, generate, score, methods, info, demo, warm):
+    for module in (run, batch, generate, score, methods, info, demo, warm):
         module.add(command)
     return parser

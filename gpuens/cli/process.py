@@ -1,7 +1,6 @@
 """Signals, and warnings as one line each on stderr."""
 
 import contextlib
-import os
 import signal
 import sys
 import warnings
@@ -61,18 +60,3 @@ def one_line_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)  # what gpuens says on purpose
         warnings.showwarning = show
         yield
-
-
-@contextlib.contextmanager
-def progress_bars(allowed: bool) -> Iterator[None]:
-    """Show progress bars where the terminal can, or none."""
-    before = os.environ.get("GPUENS_PROGRESS")
-    if not allowed:
-        os.environ["GPUENS_PROGRESS"] = "0"
-    try:
-        yield
-    finally:
-        if not allowed:
-            del os.environ["GPUENS_PROGRESS"]
-            if before is not None:
-                os.environ["GPUENS_PROGRESS"] = before

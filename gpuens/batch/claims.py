@@ -1,0 +1,144 @@
+"""Claims: which runner works on a job, so that runners that share a folder do not do the same work.
+
+A claim is a file ID.N that only one runner can create. Its owner touches it from time to time; a claim whose owner is
+gone is taken over by creating ID.N+1. Whoever claims a job looks again whether it has been done.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import re
+import threading
+import time
+from functools import cache
+from typing import Any
+
+BEAT = 10.0  # seconds between two touches of a claim
+STALE = 60.0  # seconds without a touch after which the claim of another machine is given up
+UNREADABLE = 5.0  # the same for a claim that says nothing of its owner, who died when creating it
+
+
+class Claims:
+    """The claims in a folder, which is there only while there are claims."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._mine: dict[str, str] = {}  # id -> path
+        self._seen: dict[str, tuple[int, float]] = {}  # path -> time of the last touch, and since when we know it
+        self._over = threading.Event()
+
+    def take(self, job: str) -> bool:
+        """Claim a job; return False if another runner has it."""
+        held = self._of(job)
+        if held and not self._given_up(held[-1]):
+            return False
+        following = 1 + _number(held[-1]) if held else 0
+        path = os.path.join(self.folder, f"{job}.{following}")
+        while True:
+            try:
+                descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+                break
+            except FileExistsError:
+                return False
+            except FileNotFoundError:  # the last runner has removed the folder
+                os.makedirs(self.folder, exist_ok=True)
+        with open(descriptor, "w") as file:
+            json.dump(_owner(), file)
+        for older in held:
+            _unlink(older)
+        self._mine[job] = path
+        if len(self._mine) == 1:
+            self._start_beating()
+        return True
+
+    def release(self, job: str) -> None:
+        """Give up a claim of our own."""
+        path = self._mine.pop(job, None)
+        if path is not None:
+            _unlink(path)
+        if not self._mine:
+            self._over.set()
+
+    def close(self) -> None:
+        """Give up all claims of our own, and remove the folder if it is empty."""
+        for job in list(self._mine):
+            self.release(job)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.folder)
+
+    def _of(self, job: str) -> list[str]:
+        """Return the paths of the claims of a job, the last one in force."""
+        with contextlib.suppress(FileNotFoundError):
+            names = [name for name in os.listdir(self.folder) if re.fullmatch(rf"{re.escape(job)}\.\d+", name)]
+            return sorted((os.path.join(self.folder, name) for name in names), key=_number)
+        return []
+
+    def _given_up(self, path: str) -> bool:
+        """Return whether the owner of a claim is gone."""
+        try:
+            touched = os.stat(path).st_mtime_ns
+            with open(path) as file:
+                text = file.read()
+        except FileNotFoundError:  # released this moment
+            return True
+        try:
+            owner = json.loads(text)
+        except ValueError:
+            owner = {}
+        if owner.get("system") == _system():
+            return not _lives(owner)
+        if self._seen.get(path, (None,))[0] != touched:
+            self._seen[path] = (touched, time.monotonic())
+        return time.monotonic() - self._seen[path][1] > (STALE if owner else UNREADABLE)
+
+    def _start_beating(self) -> None:
+        self._over = over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT):
+                for path in list(self._mine.values()):
+                    with contextlib.suppress(OSError):
+                        os.utime(path)
+
+        threading.Thread(target=beat, name="gpuens-claims", daemon=True).start()
+
+
+@cache
+def _system() -> str:
+    """Return a name of the processes that this one can see: those of a machine since it started, or of a container."""
+    names = [platform.node()]
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        names.append(file.read().strip())
+    with contextlib.suppress(OSError):
+        names.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(names)
+
+
+def _owner() -> dict[str, Any]:
+    import psutil
+
+    process = psutil.Process()
+    return {"system": _system(), "host": platform.node(), "pid": process.pid, "started": process.create_time()}
+
+
+def _lives(owner: dict[str, Any]) -> bool:
+    """Return whether a process of this system is there; another one may have got its number."""
+    import psutil
+
+    try:
+        process = psutil.Process(owner["pid"])
+        return abs(process.create_time() - owner["started"]) < 1 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def _number(path: str) -> int:
+    return int(path.rsplit(".", 1)[1])
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

@@ -1,0 +1,94 @@
+"""What a batch tells while it runs: a line for each stage on stderr, ``events.jsonl``, and a heartbeat for probes."""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from gpuens import checks
+from gpuens.io import atomic
+
+BEAT = 5.0  # seconds between two heartbeats
+
+
+class Events:
+    """The events of a run: "start", "stage", "retry", "done", "failed", …, each with the job and facts about it.
+
+    ``log`` is "text", "json" or None; ``keep`` is called with each line for ``events.jsonl``.
+    """
+
+    def __init__(self, log: str | None, keep: Any, heartbeat: str | None = None) -> None:
+        self.log, self._keep, self.heartbeat = log, keep, heartbeat
+        self._lock = threading.Lock()
+        self._doing: dict[str, Any] = {}
+
+    def __call__(self, event: str, **facts: Any) -> None:
+        told = {"time": _now(), "event": event, **facts}
+        line = json.dumps(told, ensure_ascii=False, default=str)
+        with self._lock:
+            self._keep(f"{line}\n".encode(errors="replace"))
+            if self.log == "json":
+                _print(line)
+            elif self.log == "text":
+                _print(_text(told))
+            self._doing = told
+            self._beat()
+
+    @contextlib.contextmanager
+    def beating(self) -> Iterator[None]:
+        """Write the heartbeat file every few seconds while the block lasts."""
+        if self.heartbeat is None:
+            yield
+            return
+        over = threading.Event()
+        atomic.check_writable(self.heartbeat, "heartbeat")
+        self._beat()
+
+        def beat() -> None:
+            while not over.wait(BEAT):
+                with self._lock:
+                    self._beat()
+
+        threading.Thread(target=beat, name="gpuens-heartbeat", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def _beat(self) -> None:
+        if self.heartbeat is not None:
+            facts = {"time": _now(), "pid": os.getpid(), "last": self._doing}
+            with contextlib.suppress(OSError), open(self.heartbeat, "w") as file:  # no probe is worth a failure
+                file.write(json.dumps(facts, default=str) + "\n")
+
+
+def _text(told: dict[str, Any]) -> str:
+    """Return an event as a line for people."""
+    facts = dict(told)
+    when, event, job = facts.pop("time")[11:19], facts.pop("event"), facts.pop("job", None)
+    for name in ("host_bytes", "gpu_bytes"):
+        if facts.get(name) is not None:
+            facts[name] = checks.human_bytes(facts[name])
+    if "stage" in facts and event == "stage":
+        event = facts.pop("stage")
+    said = ", ".join(
+        str(value) if name == "error" else f"{name.replace('_', ' ')} {value}"
+        for name, value in facts.items()
+        if value is not None
+    )
+    return f"{when} {f'{job}: ' if job else ''}{event}{f' ({said})' if said else ''}"
+
+
+def _print(line: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,103 @@
+"""One job, carried out: input at hand, consensus, labels, page and marker in their place; or why that failed."""
+
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from typing import Any, NamedTuple
+
+from gpuens import failures, record
+from gpuens.batch import places
+from gpuens.batch.job import Job
+from gpuens.batch.stores import Store
+from gpuens.io import atomic
+from gpuens.runs import Run
+
+Tell = Callable[..., None]  # of an event and its facts
+
+
+class Result(NamedTuple):
+    """The marker of a job, and for a failure the exit code that it stands for."""
+
+    marker: dict[str, Any]
+    code: int = 0
+
+
+def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: Tell) -> Result:
+    """Do a job and return its marker, which has been written; that of a failure has not."""
+    from gpuens import device
+
+    record.forget_peak_memory()
+
+    def told(stage: str, seconds: float) -> None:
+        peaks = {"host_bytes": record.peak_memory(), "gpu_bytes": device.held_memory()}
+        tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
+
+    clock = record.Clock(told)
+    try:
+        return Result(_result(job, store, base, fingerprint, clock))
+    except Exception as error:
+        return failed(job, fingerprint, error, **clock.spent())
+
+
+def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) -> Result:
+    """Return the result of a job that an error ended."""
+    code = failures.exit_code(error)
+    why = {
+        "error": failures.describe(error).replace(" (--debug shows where)", ""),
+        "exit_code": code,
+        "stage": failures.stage_of(error),
+    }
+    return Result({**about(job, "failed", fingerprint), **why, **spent}, code)
+
+
+def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
+    """Return what every marker says."""
+    return {"id": job.id, "status": status, "fingerprint": fingerprint, "job": job.facts()}
+
+
+def _result(job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock) -> dict[str, Any]:
+    from gpuens import device as devices
+
+    names = [job.labels_name, *[job.page_name] * job.report, job.marker_name]
+    with ExitStack() as held:
+        with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):
+            labels = held.enter_context(places.at_hand(job.input, base))
+            features = None if job.features is None else held.enter_context(_features(job.features, base))
+        folder = held.enter_context(store.place(names))
+        output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
+        with atomic.recorded(output, at=marker) as found, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", UserWarning)
+            run = job.run(labels, features, output)
+            device = devices.resolve(run.estimator.device)
+            done = run.carry_out(clock)
+            facts = {**run.facts(done), "input": job.input, "device": device}
+            if job.report:
+                with clock.phase("report"):
+                    _write_page(os.path.join(folder, job.page_name), job, run, facts)
+            said = dict.fromkeys(
+                " ".join(str(w.message).split()) for w in warned if issubclass(w.category, UserWarning)
+            )
+            found |= {**about(job, "ok", fingerprint), **record.surroundings(), **facts, "output": job.labels_name}
+            found |= {"warnings": list(dict.fromkeys(said)), **clock.spent(), "gpu_bytes": devices.held_memory()}
+    return found
+
+
+def _features(features: str, base: str) -> Any:
+    """Return a context that yields a local file of features, or the name of a data set."""
+    return places.at_hand(features, base) if is_file(features) else nullcontext(features)
+
+
+def is_file(features: str) -> bool:
+    """Return whether features are a file, and not a data set of a known name."""
+    from gpuens import io
+
+    return places.is_uri(features) or features.lower().endswith(io.INPUTS)
+
+
+def _write_page(path: str, job: Job, run: Run, facts: dict[str, Any]) -> None:
+    from gpuens import report
+
+    shown = ("method", "parameters", "input", "n_objects", "n_clusterings", "n_base_clusters", "n_clusters")
+    with atomic.replacing(path) as file:
+        file.write(report.page(job.id, run.estimator, {name: facts[name] for name in shown}))

@@ -1,0 +1,95 @@
+"""One job of a batch: what to read, what to fit, what to write, and the fingerprint of all that."""
+
+import dataclasses
+import hashlib
+import json
+import re
+from typing import Any
+
+from gpuens import __version__
+from gpuens.runs import Chunks, Run
+
+READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A job; all fields can be written as JSON."""
+
+    id: str
+    input: str  # as in the manifest
+    method: str  # "consensus": a similarity and a partitioner among the parameters
+    n_clusters: int | None = None
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
+    features: str | None = None
+    chunks: tuple[str, int | None, int] | None = None
+    format: str = "npy"
+    report: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return all fields but the id."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "id"}
+
+    @property
+    def labels_name(self) -> str:
+        return f"{self.id}.labels.{self.format}"
+
+    @property
+    def page_name(self) -> str:
+        return f"{self.id}.html"
+
+    @property
+    def marker_name(self) -> str:
+        return f"{self.id}.json"
+
+    def estimator(self) -> Any:
+        """Return an estimator whose parameters have been checked."""
+        from gpuens import checks
+
+        kind = class_of(self.method)
+        estimator = kind(self.n_clusters, **self.parameters)
+        if self.n_clusters is None and not estimator.chooses_n_clusters:
+            raise ValueError(f"n_clusters is needed: method {self.method!r} has no rule to choose it.")
+        if estimator.needs_features != (self.features is not None):
+            needs = "needs features" if estimator.needs_features else "uses the labels alone; leave features out"
+            raise ValueError(f"method {self.method!r} {needs}.")
+        if estimator.needs_features and self.chunks is not None:
+            raise ValueError(f"method {self.method!r} finds neighbours among all objects; leave scheduler out.")
+        estimator._checked()
+        checks.check_choice(estimator.device, "device", ("auto", "cpu", "cuda", "emulated"))
+        return estimator
+
+    def run(self, labels: str, features: str | None, output: str) -> Run:
+        """Return the run of this job on local files."""
+        chunks = None if self.chunks is None else Chunks(*self.chunks)
+        return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks)
+
+    def fingerprint(self, inputs: dict[str, Any]) -> str:
+        """Return the SHA-256 of what decides the result: the job, its inputs' sizes and stamps, gpuens's minor version.
+
+        >>> Job("a", "x.npy", "lwea").fingerprint({}) == Job("b", "x.npy", "lwea").fingerprint({})
+        True
+        """
+        return _digest({**self.facts(), "inputs": inputs, "gpuens": __version__.split(".")[:2]})
+
+    def slug(self) -> str:
+        """Return a readable id: the input, the method, the number of clusters and 8 digits that tell jobs apart."""
+        stem = re.sub(r"\W+", "-", re.split(r"[/\\]", self.input.rstrip("/\\"))[-1].split(".")[0]).strip("-_")
+        k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
+        return f"{stem[:60] or 'labels'}-{self.method}-{k}-{_digest(self.facts())[:8]}"
+
+
+def class_of(method: str) -> Any:
+    """Return the class of a method, `gpuens.Consensus` for "consensus"."""
+    if method == "consensus":
+        from gpuens.methods.base import Consensus
+
+        return Consensus
+    from gpuens.methods import REGISTRY
+
+    return REGISTRY.load(method)
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,308 @@
+"""Manifests of batches: YAML, JSON, JSON lines and CSV, one schema for all, and the jobs that they describe."""
+
+import csv
+import io
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from gpuens import checks
+from gpuens.batch import places
+from gpuens.batch.job import READING, Job, class_of
+
+Manifest = Mapping | list | str | os.PathLike
+
+KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
+TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of manifests.
+
+    >>> sorted(schema()["properties"])
+    ['defaults', 'jobs', 'matrix']
+    """
+    found: dict[str, Any] = json.loads((resources.files("gpuens.batch") / "schema.json").read_text())
+    return found
+
+
+def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
+    """Return the jobs of a manifest, and the folder that its paths are relative to.
+
+    Parameters
+    ----------
+    manifest : str, path, mapping or list
+        A .yaml, .json, .jsonl or .csv file, "-" for JSON lines on stdin, or what such a file holds.
+    report : bool
+        Report on all jobs that do not say.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError
+        For files that cannot be read, manifests that break the schema, and methods and parameters that no data could
+        make right, each with the place in the manifest.
+
+    Examples
+    --------
+    >>> jobs, _ = load({"jobs": [{"input": "a.npy", "method": ["eac", "lwea"], "n_clusters": 3}]})
+    >>> [job.method for job in jobs]
+    ['eac', 'lwea']
+    """
+    contents, base = _read(manifest)
+    if isinstance(contents, list):
+        contents = {"jobs": contents}
+    _validate(contents)
+    jobs: list[Job] = []
+    entries = [(f"jobs[{i}]", entry) for i, entry in enumerate(contents.get("jobs", []))]
+    entries += [("matrix", entry) for entry in _product(contents.get("matrix"))]
+    for place, entry in entries:
+        with _named(place):
+            jobs += _jobs_of({"report": report, **contents.get("defaults", {}), **entry}, base)
+    if not jobs:
+        raise ValueError("the manifest has no jobs; add some.")
+    _refuse_equal_ids(jobs)
+    return jobs, base
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _read(manifest: Manifest) -> tuple[Any, str]:
+    """Return the contents of a manifest and the folder of its file."""
+    if isinstance(manifest, (Mapping, list)):
+        return json.loads(json.dumps(manifest, default=str)), "."
+    if not isinstance(manifest, (str, os.PathLike)):
+        raise TypeError(f"manifest must be a file, a mapping or a list of jobs, not {checks.shown(manifest)}.")
+    if manifest == "-":
+        return _lines(sys.stdin.read()), "."
+    kind = checks.file_kind(manifest, KINDS)
+    checks.check_readable(manifest)
+    with _parsing(manifest):
+        text = Path(manifest).read_text(encoding="utf-8-sig")
+        parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": json.loads}
+        contents = parsers.get(kind, _yaml)(text)
+    return contents, os.path.dirname(os.fspath(manifest)) or "."
+
+
+@contextmanager
+def _parsing(manifest: str | os.PathLike) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:  # parsers have errors of their own
+        if isinstance(error, OSError):
+            raise
+        raise ValueError(
+            f"manifest {os.fspath(manifest)!r} cannot be read ({checks.gist(error)}); correct it."
+        ) from error
+
+
+def _yaml(text: str) -> Any:
+    with _needed():
+        import yaml
+
+    class Loader(yaml.SafeLoader):
+        """A safe loader that refuses keys written twice."""
+
+    def mapping(loader: Any, node: Any) -> dict:
+        keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+        twice = [key for key in keys if keys.count(key) > 1]
+        if twice:
+            raise ValueError(f"line {node.start_mark.line + 1}: {twice[0]!r} is there twice")
+        found: dict = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+        return found
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    return yaml.load(text, Loader)  # safe: a subclass of SafeLoader
+
+
+def _lines(text: str) -> list:
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _table(text: str) -> list:
+    """Return the rows of a CSV table; parameters.NAME is a column of a parameter, ; separates the items of a list."""
+    fields = schema()["$defs"]["fields"]["properties"]
+    rows = []
+    for row in csv.DictReader(io.StringIO(text), strict=True):
+        if None in row or None in row.values():
+            raise ValueError("a row has more or fewer fields than the first")
+        entry: dict[str, Any] = {}
+        for name, value in row.items():
+            if value.strip():
+                entry[name] = value if name.startswith("parameters.") else _typed(value.strip(), fields.get(name, {}))
+        rows.append(_nested(entry))
+    return rows
+
+
+def _typed(text: str, field: dict[str, Any]) -> Any:
+    """Return a cell of a CSV table as the type that the schema wants, or as text."""
+    kinds = str(field)
+    if (";" in text and "array" in kinds) or "#/$defs/names" in kinds or field.get("type") == "array":
+        return [
+            _typed(part.strip(), {"type": "integer"} if part.strip().isdecimal() else {}) for part in text.split(";")
+        ]
+    if field.get("type") == "boolean":
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower(), text)
+    if text.isdecimal() and ("integer" in kinds or "#/$defs/size" in kinds):
+        return int(text)
+    return text
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _needed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"manifests need {error.name}, which is not installed: pip install 'gpuens[batch]'."
+        ) from error
+
+
+def _validate(contents: Any) -> None:
+    with _needed():
+        import jsonschema
+
+    validator = jsonschema.Draft202012Validator(schema())
+    error = jsonschema.exceptions.best_match(validator.iter_errors(contents))
+    if error is not None:
+        said = " ".join(str(error.message).split())
+        said = said if len(said) <= 300 else f"{said[:300]} …"
+        where = f"{error.json_path.removeprefix('$').removeprefix('.')}: " if error.json_path != "$" else ""
+        raise ValueError(f"manifest: {where}{said}; see gpuens batch --schema.")
+
+
+def _product(matrix: dict[str, list] | None) -> Iterator[dict[str, Any]]:
+    """Yield one entry for each combination of the lists."""
+    if matrix:
+        for values in itertools.product(*matrix.values()):
+            entry = _nested(dict(zip(matrix, values, strict=True)))
+            _validate({"jobs": [entry]})
+            yield entry
+
+
+def _nested(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with the fields "parameters.NAME" as one field."""
+    parameters = {name.split(".", 1)[1]: value for name, value in entry.items() if name.startswith("parameters.")}
+    plain = {name: value for name, value in entry.items() if not name.startswith("parameters.")}
+    return {**plain, "parameters": {**plain.get("parameters", {}), **parameters}} if parameters else plain
+
+
+def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
+    """Yield the jobs of an entry: one for each file, method and number of clusters."""
+    if "input" not in entry:
+        raise ValueError("input is needed: name a label file.")
+    if "method" in entry and "methods" in entry:
+        raise ValueError("method and methods are both given; leave one out.")
+    methods = entry.get("methods", entry.get("method"))
+    if "similarity" in entry or "partitioner" in entry:
+        if methods is not None:
+            raise ValueError("a method has a similarity and a partitioner of its own; give either.")
+        methods = "consensus"
+    lists = {
+        "input": places.matching(entry["input"], base),
+        "method": _listed(methods or "lwea"),
+        "n_clusters": _listed(entry.get("n_clusters", "auto")),
+    }
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        job = _job({**entry, **chosen})
+        varied = [_short(name, chosen[name]) for name, of in lists.items() if len(of) > 1]
+        yield _with_id(job, "-".join([entry["id"], *varied]) if "id" in entry else job.slug())
+
+
+def _job(entry: dict[str, Any]) -> Job:
+    """Return a checked job without an id."""
+    kind = class_of(entry["method"])
+    from gpuens.options import options
+
+    known = options(kind)
+    parameters: dict[str, Any] = {}
+    for name, value in entry.get("parameters", {}).items():
+        if name not in known or name == "n_clusters":
+            has = ", ".join(name for name in known if name != "n_clusters")
+            raise ValueError(f"parameters: {name!r} is no parameter of method {entry['method']!r}, which has {has}.")
+        parameters[name] = known[name].read(value) if isinstance(value, str) else value
+    for name in ("similarity", "partitioner"):
+        if name in entry:
+            parameters[name] = entry[name]
+    for name, parameter in TO_PARAMETERS.items():
+        if name in entry and parameter in known:
+            parameters.setdefault(parameter, entry[name])
+    scheduler = entry.get("scheduler")
+    if scheduler is None and entry["input"].lower().rstrip("/").endswith(".zarr"):
+        scheduler = "threads"  # a zarr array is in chunks already
+    job = Job(
+        "",
+        entry["input"],
+        entry["method"],
+        None if entry["n_clusters"] == "auto" else entry["n_clusters"],
+        parameters,
+        {name: entry[name] for name in READING if name in entry},
+        entry.get("features"),
+        None if scheduler is None else (scheduler, entry.get("workers"), entry.get("chunk_rows", 1_000_000)),
+        entry.get("format", "npy"),
+        entry["report"],
+    )
+    _check(job)
+    return job
+
+
+def _check(job: Job) -> None:
+    """Refuse what no data could make right."""
+    from importlib.util import find_spec
+
+    from gpuens import io
+
+    checks.file_kind(job.input, io.INPUTS if job.chunks is None else io.IN_CHUNKS)
+    io.packages_for(f".{job.format}")
+    job.estimator()
+    if job.report and find_spec("matplotlib") is None:
+        from gpuens import plotting
+
+        raise plotting.no_matplotlib()
+
+
+def _with_id(job: Job, name: str) -> Job:
+    return Job(name, **job.facts())
+
+
+def _listed(value: Any) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def _short(name: str, value: Any) -> str:
+    if name == "n_clusters":
+        return value if value == "auto" else f"k{value}"
+    return os.path.basename(value).split(".")[0] if name == "input" else str(value)
+
+
+def _refuse_equal_ids(jobs: list[Job]) -> None:
+    seen: dict[str, Job] = {}
+    for job in jobs:
+        other = seen.setdefault(job.id.lower(), job)  # some systems do not tell a.json from A.json
+        if other is not job:
+            raise ValueError(
+                f"two jobs have the id {job.id!r}, of inputs {other.input!r} and {job.input!r}; give each its own."
+                if other.facts() != job.facts()
+                else f"job {job.id!r} is there twice; leave one out."
+            )
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Name the place in the manifest in refusals."""
+    try:
+        yield
+    except (ValueError, TypeError, ImportError) as error:
+        raise type(error)(f"{place}: {' '.join(str(error).split())}") from error

@@ -1,0 +1,127 @@
+"""Local paths and URIs: what they match, their size and stamp, and a local copy of a file.
+
+A URI is whatever fsspec opens: s3://, gs://, az://, file://, memory://, ….
+"""
+
+import glob
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gpuens import checks
+
+
+def is_uri(place: str) -> bool:
+    """Return whether a place is a URI and not a local path.
+
+    >>> is_uri("s3://bucket/labels.npy"), is_uri("labels.npy"), is_uri("C:/labels.npy")
+    (True, False, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", place) is not None
+
+
+def filesystem(uri: str) -> tuple[Any, str]:
+    """Return fsspec's file system of a URI, and the path in it."""
+    protocol = uri.split("://")[0]
+    extra = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}.get(protocol, "fsspec")
+    try:
+        import fsspec
+
+        found: tuple[Any, str] = fsspec.core.url_to_fs(uri)
+    except ImportError as error:
+        raise ImportError(
+            f"{protocol}:// needs {extra}, which is not installed: pip install 'gpuens[cloud]'."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{uri!r} is on no file system that fsspec knows ({checks.gist(error)}).") from error
+    return found
+
+
+@contextmanager
+def talking(uri: str) -> Iterator[None]:
+    """Turn errors of a storage service into errors of the system: most are gone at the next try."""
+    try:
+        yield
+    except (OSError, ImportError, ValueError, MemoryError):
+        raise
+    except Exception as error:  # every client has its own
+        name = type(error).__name__
+        if "Credential" in name or "Auth" in name:
+            raise PermissionError(f"{uri!r} needs credentials ({checks.gist(error)}).") from error
+        raise ConnectionError(f"{uri!r} did not answer ({checks.gist(error)}).") from error
+
+
+def local(place: str, base: str) -> str:
+    """Return the path of a local place, relative ones seen from ``base``."""
+    return os.path.join(base, place)
+
+
+def matching(place: str, base: str) -> list[str]:
+    """Return the places that a pattern matches, as written and in order; a place without pattern is itself."""
+    if not glob.has_magic(place) or (not is_uri(place) and os.path.exists(local(place, base))):
+        return [place]
+    if is_uri(place):
+        fs, path = filesystem(place)
+        with talking(place):
+            found = sorted(fs.unstrip_protocol(match) for match in fs.glob(path))
+    else:
+        found = sorted(glob.glob(place, root_dir=base, recursive=True))
+    if not found:
+        raise ValueError(f"input {place!r} matches no file.")
+    return found
+
+
+def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
+    """Return the size (bytes) of a file and what tells its contents: a stamp (time, etag), or its SHA-256.
+
+    Raises
+    ------
+    OSError
+        If it is not there.
+    """
+    if is_uri(place):
+        fs, path = filesystem(place)
+        with talking(place):
+            size, mark = int(fs.info(path).get("size") or 0), {"stamp": str(fs.ukey(path))}
+        if checksum:
+            with at_hand(place, base) as copy:
+                return {"size": size, "sha256": _digest(copy)}
+        return {"size": size, **mark}
+    path = local(place, base)
+    checks.check_readable(path, folder=place.lower().rstrip("/").endswith(".zarr"))
+    if checksum:
+        return {"size": _size(path), "sha256": _digest(path)}
+    return {"size": _size(path), "stamp": str(os.stat(path).st_mtime_ns)}
+
+
+def _digest(path: str) -> str:
+    from gpuens.io import atomic
+
+    return atomic.digest(path)
+
+
+def _size(path: str) -> int:
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+
+
+@contextmanager
+def at_hand(place: str, base: str) -> Iterator[str]:
+    """Yield the path of a local file with the contents of a place: a URI is copied to a temporary folder."""
+    if not is_uri(place):
+        yield local(place, base)
+        return
+    fs, path = filesystem(place)
+    if place.lower().rstrip("/").endswith(".zarr"):
+        raise ValueError(f"input {place!r} is a folder of chunks; copy it to a local disk first.")
+    with tempfile.TemporaryDirectory(prefix="gpuens-") as folder:
+        copy = os.path.join(folder, path.rstrip("/").split("/")[-1])
+        with talking(place):
+            if not fs.exists(path):
+                raise FileNotFoundError(f"path {place!r} does not exist; check the name.")
+            fs.get_file(path, copy)
+        yield copy

@@ -1,0 +1,258 @@
+"""The runner of a batch: which jobs are to be done, by whom, again or no more, and what came of it."""
+
+import csv
+import io
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gpuens import failures
+from gpuens.batch import execution, places
+from gpuens.batch.events import Events
+from gpuens.batch.execution import Result
+from gpuens.batch.job import Job
+from gpuens.batch.processes import Worker
+from gpuens.batch.shards import Shard
+from gpuens.batch.stores import Store, marker, write_marker
+
+TRIES = 3  # of a job whose failure may be gone at the next try
+PAUSE = 2.0  # seconds before the second try; twice as long before each further one
+WATCH = 0.5  # seconds between two looks at the jobs that other runners do
+
+COLUMNS = (
+    "id",
+    "status",
+    "input",
+    "method",
+    "n_clusters",
+    "n_objects",
+    "n_clusterings",
+    "seconds",
+    "host_bytes",
+    "gpu_bytes",
+    "output",
+    "sha256",
+    "error",
+)
+
+CarryOut = Callable[[Job, str | None, Callable[..., None]], Result]
+
+
+class Outcome(NamedTuple):
+    """What came of a batch: a row for each job of the manifest (see `COLUMNS`), counts, and the exit code."""
+
+    jobs: list[dict[str, Any]]
+    done: int  # by this run
+    already: int  # by earlier runs or other runners
+    failed: int
+    exit_code: int
+
+
+class Runner:
+    """One run over the jobs of a manifest."""
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        base: str,
+        store: Store,
+        events: Events,
+        *,
+        shard: Shard | None = None,
+        force: bool = False,
+        keep_going: bool = False,
+        checksum: bool = False,
+    ) -> None:
+        self.jobs, self.base, self.store, self.events = jobs, base, store, events
+        self.shard, self.force, self.keep_going, self.checksum = shard, force, keep_going, checksum
+        self.own = jobs if shard is None else jobs[shard.index :: shard.count]
+        self._todo = deque(self.own)
+        self._held: deque[Job] = deque()  # by other runners
+        self._markers: dict[str, dict[str, Any]] = {}
+        self._codes: list[int] = []  # of failures
+        self._done = self._already = 0
+        self._stamps: dict[str, dict[str, Any]] = {}
+        self._there = store.names()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def run(self, carry_out: CarryOut) -> None:
+        """Do jobs until there are none left, or one has failed that ends the batch."""
+        while (job := self._next()) is not None:
+            try:
+                self._settle(job, carry_out)
+            finally:
+                if self.store.claims is not None:
+                    self.store.claims.release(job.id)
+
+    def run_in(self, workers: list[Worker]) -> None:
+        """Do jobs in worker processes, each driven by a thread."""
+        errors: list[BaseException] = []
+
+        def drive(worker: Worker) -> None:
+            try:
+                self.run(worker.carry_out)
+                worker.close()
+            except BaseException as error:
+                errors.append(error)
+                self._over.set()
+
+        threads = [threading.Thread(target=drive, args=(worker,), daemon=True) for worker in workers]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)  # signals are handled between joins
+        except BaseException:
+            self._over.set()
+            for worker in workers:
+                worker.stop()
+            for thread in threads:
+                thread.join(5)
+            raise
+        if errors:
+            raise errors[0]
+
+    def outcome(self) -> Outcome:
+        """Return what came of the run, and of earlier ones."""
+        self._there = self.store.names()
+        codes = set(self._codes)
+        if failures.TEMPORARY in codes:
+            code = failures.TEMPORARY
+        elif codes and self._done + self._already == 0:
+            code = max(codes) if failures.REFUSED in codes else min(codes)
+        else:
+            code = failures.SOME_FAILED if codes else 0
+        return Outcome([self._row(job) for job in self.jobs], self._done, self._already, len(self._codes), code)
+
+    @staticmethod
+    def summary(outcome: Outcome) -> bytes:
+        """Return the contents of ``summary.csv``."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(outcome.jobs)
+        return text.getvalue().encode(errors="replace")
+
+    def _row(self, job: Job) -> dict[str, Any]:
+        found = self._markers.get(job.id)
+        if found is None:  # of another runner or shard, or of an earlier run
+            found = (marker(self.store, job.marker_name) if job.marker_name in self._there else None) or {}
+        facts = {
+            "input": job.input,
+            "method": job.method,
+            "n_clusters": job.n_clusters,
+            **found,
+            "id": job.id,
+            "status": {"ok": "done", "failed": "failed"}.get(str(found.get("status")), "pending"),
+            "seconds": found.get("seconds", {}).get("total"),
+            "host_bytes": found.get("peak_memory_bytes"),
+        }
+        return {name: facts.get(name) for name in COLUMNS}
+
+    # --- which job next -----------------------------------------------------------------------------------------------
+
+    def _next(self) -> Job | None:
+        """Return a job that is to be done and claimed, None at the end; wait for those that other runners do."""
+        while not self._over.is_set():
+            with self._lock:
+                if not self._todo and not self._held:
+                    return None
+                for _ in range(len(self._todo)):
+                    job = self._todo.popleft()
+                    if self._claimed(job):
+                        return job
+                self._todo, self._held = self._held, deque()
+                waits = bool(self._todo)
+            if waits:
+                self._over.wait(WATCH)
+        return None
+
+    def _claimed(self, job: Job) -> bool:
+        """Claim a job; return False if it has been done or another runner has it."""
+        if self._is_done(job, look=False):
+            return False
+        claims = self.store.claims
+        if claims is None:
+            return True
+        if not claims.take(job.id):
+            self._held.append(job)
+            return False
+        if self._is_done(job, look=True):  # by another runner, in the meantime
+            claims.release(job.id)
+            return False
+        return True
+
+    def is_done(self, job: Job) -> bool:
+        """Return whether a job was done before this run."""
+        return self._is_done(job, look=False)
+
+    def _is_done(self, job: Job, *, look: bool) -> bool:
+        """Return whether a result with this fingerprint is there; ``look``: it may have come since the start."""
+        if self.force or not (look or job.marker_name in self._there):
+            return False
+        found = marker(self.store, job.marker_name)
+        if found is None or found.get("status") != "ok":
+            return False
+        if job.labels_name not in (self.store.names() if look else self._there):
+            return False
+        try:
+            if found.get("fingerprint") != self._fingerprint(job):
+                return False
+        except OSError:  # the input is not there, as the job will find
+            return False
+        self._markers[job.id] = found
+        self._already += 1
+        return True
+
+    def _fingerprint(self, job: Job) -> str:
+        stamps = {}
+        for place in filter(None, (job.input, job.features)):
+            if place not in self._stamps and (place == job.input or execution.is_file(place)):
+                self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
+            stamps[place] = self._stamps.get(place)
+        return job.fingerprint(stamps)
+
+    # --- a job until it is settled ------------------------------------------------------------------------------------
+
+    def _settle(self, job: Job, carry_out: CarryOut) -> None:
+        for attempt in range(1, TRIES + 1):
+            result = self._tried(job, carry_out, attempt)
+            if result.code != failures.TEMPORARY or attempt == TRIES or self._over.is_set():
+                break
+            pause = PAUSE * 2 ** (attempt - 1)
+            self.events("retry", job=job.id, error=result.marker["error"], in_seconds=pause)
+            if self._over.wait(pause):
+                break
+        if self._over.is_set() and result.code:
+            return  # the process was stopped with the batch
+        self._markers[job.id] = result.marker
+        outputs = {job.labels_name, *[job.page_name] * job.report}
+        self._remove_outputs(job, but=set() if result.code else outputs)
+        if not result.code:
+            self._done += 1
+            self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
+            return
+        self._codes.append(result.code)
+        write_marker(self.store, job.marker_name, result.marker)
+        self.events("failed", job=job.id, error=result.marker["error"], exit_code=result.code)
+        if not self.keep_going:
+            self._over.set()
+
+    def _tried(self, job: Job, carry_out: CarryOut, attempt: int) -> Result:
+        """Return the result of one try."""
+        try:
+            with failures.stage("read"):
+                fingerprint = self._fingerprint(job)
+        except Exception as error:
+            return execution.failed(job, None, error)
+        self.events("start", job=job.id, **({"attempt": attempt} if attempt > 1 else {}))
+        return carry_out(job, fingerprint, self.events)
+
+    def _remove_outputs(self, job: Job, *, but: set[str]) -> None:
+        """Remove labels and pages of earlier runs, such as labels in another format."""
+        earlier = re.compile(rf"{re.escape(job.id)}(\.html|\.labels\.[a-z0-9.]+)")
+        self.store.remove([name for name in self._there if earlier.fullmatch(name) and name not in but])

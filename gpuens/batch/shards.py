@@ -1,0 +1,83 @@
+"""Shards: the part of a batch that one of several machines does."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuens import checks
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part ``index`` (from 0) of ``count``: the jobs whose position in the manifest is ``index`` modulo ``count``.
+
+    >>> str(Shard(0, 4))
+    '1/4'
+    """
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.index + 1}/{self.count}"
+
+
+# variables of schedulers: the index, the first index, and the number of shards
+SCHEDULERS = {
+    "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"),
+    "JOB_COMPLETION_INDEX": (None, None),
+    "AWS_BATCH_JOB_ARRAY_INDEX": (None, "AWS_BATCH_JOB_ARRAY_SIZE"),
+    "CLOUD_RUN_TASK_INDEX": (None, "CLOUD_RUN_TASK_COUNT"),
+    "BATCH_TASK_INDEX": (None, "BATCH_TASK_COUNT"),
+}
+
+
+def shard(text: str | None, of: int | None = None, environment: Mapping[str, str] = os.environ) -> Shard | None:
+    """Return the shard that "2/8" or "auto" names, None for all jobs.
+
+    "auto" reads the variables of SLURM arrays, Kubernetes indexed jobs (with ``of``), AWS Batch, Cloud Run and Google
+    Batch; outside of them it is all jobs.
+
+    >>> str(shard("auto", environment={"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}))
+    '3/8'
+    """
+    if of is not None:
+        checks.check_integer(of, "of", minimum=1)
+    if text is None:
+        if of is not None:
+            raise ValueError(f"of={of} is the number of shards; say which one by shard='auto' or 'i/{of}'.")
+        return None
+    if text == "auto":
+        return _of_scheduler(of, environment)
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text) if isinstance(text, str) else None
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"shard must be 'auto' or i/n with i from 1 to n, such as 2/8, not {checks.shown(text)}.")
+    if of not in (None, int(match[2])):
+        raise ValueError(f"shard {text!r} is one of {match[2]}, but of={of}; leave of out.")
+    return Shard(int(match[1]) - 1, int(match[2]))
+
+
+def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | None:
+    for variable, (first, count) in SCHEDULERS.items():
+        if variable not in environment:
+            continue
+        total = of if of is not None else _whole(environment, count)
+        if total is None:
+            raise ValueError(f"shard 'auto' found {variable}, but not the number of shards; add --of N.")
+        index = (_whole(environment, variable) or 0) - ((_whole(environment, first) or 0) if first else 0)
+        if not 0 <= index < total:
+            raise ValueError(f"shard 'auto' found {variable}={environment[variable]}, which is none of {total} shards.")
+        return Shard(index, total)
+    if of is not None:
+        raise ValueError(f"shard 'auto' found none of {', '.join(SCHEDULERS)}; give --shard i/{of}.")
+    return None
+
+
+def _whole(environment: Mapping[str, str], variable: str | None) -> int | None:
+    text = environment.get(variable) if variable else None
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise ValueError(f"shard 'auto' found {variable}={text!r}, which is no whole number.")
+    return int(text)

@@ -1,0 +1,166 @@
+"""Where a batch writes: a local folder, or a URI. A result counts once its marker is there, which is written last."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from gpuens.batch import places
+from gpuens.batch.claims import Claims
+from gpuens.io import atomic
+
+
+class Store(Protocol):
+    """The files of a batch, by name."""
+
+    claims: Claims | None  # None: runners divide the jobs among themselves by shards
+
+    def names(self) -> set[str]:
+        """Return the names of the files that are there."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the contents of a file, None if it is not there."""
+
+    def write(self, name: str, contents: bytes) -> None:
+        """Write a file, whole or not at all."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files that are there."""
+
+    def place(self, names: Sequence[str]) -> Any:
+        """Yield the path of a folder in which the block writes files of these names; they are there when it ends.
+
+        The last of them is the marker, which is there only if all others are.
+        """
+
+
+def store(out: str, *, make: bool = True) -> Store:
+    """Return the store of a local folder or a URI; make it if it is not there."""
+    return Bucket(out, make=make) if places.is_uri(out) else Folder(out, make=make)
+
+
+def marker(of: Store, name: str) -> dict[str, Any] | None:
+    """Return the contents of a marker, None if it is not there or was damaged."""
+    contents = of.read(name)
+    if contents is None:
+        return None
+    try:
+        found = json.loads(contents)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
+    of.write(name, (json.dumps(facts, indent=2, ensure_ascii=False, default=str) + "\n").encode(errors="replace"))
+
+
+class Kept:
+    """Lines added to a file: at once in a folder, and at the end of the run behind a URI, where files cannot grow."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        if isinstance(self._store, Folder):
+            self._store.append(self._name, line)
+        else:
+            self._lines.append(line)
+
+    def close(self) -> None:
+        if self._lines:
+            self._store.write(self._name, (self._store.read(self._name) or b"") + b"".join(self._lines))
+
+
+class Folder:
+    """A local folder, or one on a disk that several machines share."""
+
+    def __init__(self, path: str, *, make: bool = True) -> None:
+        atomic.check_folder(path, "out")
+        if make:
+            os.makedirs(path, exist_ok=True)
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise PermissionError(f"out {path!r} is a folder that this user may not write to; choose another place.")
+        self.path = path
+        self.claims: Claims | None = Claims(os.path.join(path, ".gpuens-claims"))
+
+    def names(self) -> set[str]:
+        try:
+            return set(os.listdir(self.path))
+        except FileNotFoundError:
+            return set()
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with open(os.path.join(self.path, name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, contents: bytes) -> None:
+        with atomic.replacing(os.path.join(self.path, name)) as file:
+            file.write(contents)
+
+    def append(self, name: str, contents: bytes) -> None:
+        with open(os.path.join(self.path, name), "ab", buffering=0) as file:
+            file.write(contents)
+
+    def remove(self, names: Sequence[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.path, name))
+
+    @contextmanager
+    def place(self, names: Sequence[str]) -> Iterator[str]:
+        yield self.path  # files are written under other names, and get theirs together (`atomic.recorded`)
+
+
+class Bucket:
+    """A folder behind a URI, where one file is written whole or not at all."""
+
+    claims: Claims | None = None
+
+    def __init__(self, uri: str, *, make: bool = True) -> None:
+        self.uri = uri.rstrip("/")
+        self.fs, self.path = places.filesystem(self.uri)
+        if make:
+            with places.talking(self.uri):
+                self.fs.makedirs(self.path, exist_ok=True)
+
+    def names(self) -> set[str]:
+        with places.talking(self.uri):
+            self.fs.invalidate_cache()
+            try:
+                return {path.rstrip("/").split("/")[-1] for path in self.fs.ls(self.path, detail=False)}
+            except FileNotFoundError:  # nothing there yet
+                return set()
+
+    def read(self, name: str) -> bytes | None:
+        with places.talking(self.uri):
+            try:
+                found: bytes = self.fs.cat_file(f"{self.path}/{name}")
+            except FileNotFoundError:
+                return None
+            return found
+
+    def write(self, name: str, contents: bytes) -> None:
+        with places.talking(self.uri):
+            self.fs.pipe_file(f"{self.path}/{name}", contents)
+
+    def remove(self, names: Sequence[str]) -> None:
+        with places.talking(self.uri):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    self.fs.rm_file(f"{self.path}/{name}")
+
+    @contextmanager
+    def place(self, names: Sequence[str]) -> Iterator[str]:
+        with tempfile.TemporaryDirectory(prefix="gpuens-") as folder:
+            yield folder
+            self.remove(names[-1:])
+            with places.talking(self.uri):
+                for name in names:
+                    self.fs.put_file(os.path.join(folder, name), f"{self.path}/{name}")

@@ -1,0 +1,81 @@
+"""``gpuens batch``: the jobs of a manifest, resumed where they were stopped."""
+
+import argparse
+import os
+from collections.abc import Callable
+
+from gpuens.cli.files import print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "batch",
+        batch,
+        "Do the jobs of a manifest: many consensus runs, resumed where they were stopped.",
+        epilog="The same command again does what is left. Exit codes: 0 all done; 2 refused command or manifest; 3 "
+        "refused inputs; 4 some jobs failed; 75 failures that may be gone at the next try; 130 after Ctrl-C, 143 after "
+        "SIGTERM, with the job at hand rolled back.",
+    )
+    parser.add_argument("manifest", nargs="?", metavar="MANIFEST", help="yaml, json, jsonl or csv; - is jsonl on stdin")
+    parser.add_argument("--out", metavar="DIR", help="folder or URI of the results (MANIFEST without ending, .results)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="jobs at once, each on its own GPU if any (1)")
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="do every N-th job from the I-th on; auto: by the variables of SLURM, Kubernetes, AWS Batch, Cloud Run or "
+        "Google Batch",
+    )
+    parser.add_argument("--of", type=int, metavar="N", help="number of shards, where the scheduler does not tell")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="leave out what has been done (default)")
+    again.add_argument("--force", action="store_true", help="do all jobs again")
+    parser.add_argument("--keep-going", action="store_true", help="go on after a failure")
+    parser.add_argument("--checksum", action="store_true", help="tell inputs by their contents, not by size and time")
+    parser.add_argument("--dry-run", action="store_true", help="list the jobs, with the bytes and seconds foreseen")
+    parser.add_argument("--report", action="store_true", help="write a page with pictures for each job")
+    parser.add_argument("--heartbeat", metavar="FILE", help="file to write every five seconds, for liveness probes")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of the lines on stderr (text)")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of manifests")
+
+
+def batch(args: argparse.Namespace) -> int:
+    from gpuens import batch
+
+    if args.schema:
+        print_json(batch.schema())
+        return 0
+    if args.manifest is None:
+        raise ValueError("MANIFEST is needed: name a file; see gpuens batch --help.")
+    out = _default_out(args.manifest) if args.out is None else args.out
+    if args.dry_run:
+        print(
+            batch.forecast(args.manifest, out, shard=args.shard, of=args.of, force=args.force, checksum=args.checksum)
+        )
+        return 0
+    outcome = batch.run(
+        args.manifest,
+        out,
+        jobs=args.jobs,
+        shard=args.shard,
+        of=args.of,
+        force=args.force,
+        keep_going=args.keep_going,
+        checksum=args.checksum,
+        report=args.report,
+        heartbeat=args.heartbeat,
+        log="json" if args.log_format == "json" else None if args.quiet else "text",
+    )
+    if not args.quiet:
+        pending = sum(row["status"] == "pending" for row in outcome.jobs)
+        told = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
+        print(f"{len(outcome.jobs)} jobs: " + ", ".join(f"{n} {what}" for what, n in told.items() if n))
+        print(f"written: {out.rstrip('/')}/summary.csv")
+    return outcome.exit_code
+
+
+def _default_out(manifest: str) -> str:
+    """Return the default folder of results: jobs.yaml → jobs.results."""
+    if manifest == "-":
+        raise ValueError("--out is needed for a manifest on stdin; name a folder.")
+    return f"{os.path.splitext(manifest)[0]}.results"
