@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import re
+import secrets
 import threading
 import time
 from functools import cache
@@ -24,7 +25,9 @@ class Claims:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self._token = secrets.token_hex(8)
         self._mine: dict[str, str] = {}  # id -> path
+        self._creating: str | None = None  # the claim that a signal may have left half made
         self._seen: dict[str, tuple[int, float]] = {}  # path -> time of the last touch, and since when we know it
         self._over = threading.Event()
 
@@ -34,7 +37,7 @@ class Claims:
         if held and not self._given_up(held[-1]):
             return False
         following = 1 + _number(held[-1]) if held else 0
-        path = os.path.join(self.folder, f"{job}.{following}")
+        self._creating = path = os.path.join(self.folder, f"{job}.{following}")
         while True:
             try:
                 descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -44,7 +47,7 @@ class Claims:
             except FileNotFoundError:  # the last runner has removed the folder
                 os.makedirs(self.folder, exist_ok=True)
         with open(descriptor, "w") as file:
-            json.dump(_owner(), file)
+            json.dump({**_owner(), "token": self._token}, file)
         for older in held:
             _unlink(older)
         self._mine[job] = path
@@ -61,10 +64,15 @@ class Claims:
             self._over.set()
 
     def close(self) -> None:
-        """Give up all claims of our own, and remove the folder if it is empty."""
+        """Give up all claims of our own, remove those whose owners are gone, and the folder if it is empty."""
         for job in list(self._mine):
             self.release(job)
+        if self._creating is not None and _read(self._creating).get("token", self._token) == self._token:
+            _unlink(self._creating)
         with contextlib.suppress(OSError):
+            for entry in os.scandir(self.folder):
+                if self._given_up(entry.path):
+                    _unlink(entry.path)
             os.rmdir(self.folder)
 
     def _of(self, job: str) -> list[str]:
@@ -78,14 +86,9 @@ class Claims:
         """Return whether the owner of a claim is gone."""
         try:
             touched = os.stat(path).st_mtime_ns
-            with open(path) as file:
-                text = file.read()
         except FileNotFoundError:  # released this moment
             return True
-        try:
-            owner = json.loads(text)
-        except ValueError:
-            owner = {}
+        owner = _read(path)
         if owner.get("system") == _system():
             return not _lives(owner)
         if self._seen.get(path, (None,))[0] != touched:
@@ -120,6 +123,16 @@ def _owner() -> dict[str, Any]:
 
     process = psutil.Process()
     return {"system": _system(), "host": platform.node(), "pid": process.pid, "started": process.create_time()}
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Return the owner of a claim, an empty dict if the claim does not tell."""
+    try:
+        with open(path) as file:
+            found: dict[str, Any] = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
 
 
 def _lives(owner: dict[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Worker processes of a batch, one job at a time each; a process that dies is a failure of its job, and replaced."""
 
+import contextlib
 import json
 import os
 import signal
@@ -38,21 +39,24 @@ class Worker:
         """End the process: it rolls back its job."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait()
-        self._process = None
+        self._end()
 
     def close(self) -> None:
         """End the process when it is idle."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            self._process.wait()
-        self._process = None
+        self._end()
+
+    def _end(self) -> int | None:
+        """Wait for the end of the process, which comes when its stdin is closed; return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        with contextlib.suppress(BrokenPipeError):
+            process.communicate()
+        return process.returncode
 
     def _lost(self, job: Job, fingerprint: str | None) -> Result:
         """Return the failure of the job that the process was doing when it died."""
-        assert self._process is not None
-        code = self._process.wait()
-        self._process = None
+        code = self._end() or 0
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"gone with exit code {code}"
         error = f"the process that did it was {how}; with SIGKILL most likely for want of memory: take fewer --jobs."
         marker = execution.about(job, "failed", fingerprint)

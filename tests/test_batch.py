@@ -1,0 +1,766 @@
+"""Batches: manifests, markers and what is left to do, failures, shards, claims, processes, signals and URIs."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+from conftest import one_sentence, refused, structured_labels
+
+import gpuens as ge
+from gpuens import batch, cli, failures
+from gpuens.batch import claims, execution, places, runner, shards, stores
+from gpuens.batch.manifest import load
+from gpuens.io import atomic
+from gpuens.methods import LWEA
+
+pytest.importorskip("jsonschema")
+yaml = pytest.importorskip("yaml")
+
+LABELS = {name: structured_labels(60, 6, 3, seed=seed)[0] for seed, name in enumerate("abc")}
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory to work in, with label files data/a.npy, data/b.npy and data/c.csv."""
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("data")
+    for name, labels in LABELS.items():
+        np.save(f"data/{name}.npy", labels)
+    pd.DataFrame(LABELS["c"], columns=list("uvwxyz")).to_csv("data/c.csv", index=False)
+    os.unlink("data/c.npy")
+    return tmp_path
+
+
+@pytest.fixture
+def call(capsys):
+    def run(line):
+        code = cli.main(["batch", *line.split()])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def job(name="a", **more):
+    return {"id": name, "input": f"data/{name}.npy", "n_clusters": 3, **more}
+
+
+def contents(place="out", *, but=("events.jsonl", "summary.csv")):
+    """Return the bytes of the labels and pages in a folder, and what its markers say but for seconds and memory."""
+    found = {}
+    for path in sorted(Path(place).iterdir()):
+        if path.suffix == ".json":
+            marker = json.loads(path.read_text())
+            found[path.name] = {
+                k: v for k, v in marker.items() if k not in ("seconds", "peak_memory_bytes", "gpu_bytes")
+            }
+        elif path.name not in but:
+            found[path.name] = path.read_bytes()
+    return found
+
+
+def events(place="out"):
+    return [json.loads(line) for line in Path(place, "events.jsonl").read_text().splitlines()]
+
+
+def count(event, place="out"):
+    return Counter(told.get("job") for told in events(place) if told["event"] == event)
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+JOBS = [
+    {"id": "x", "input": "data/a.npy", "n_clusters": 3, "method": "lwea", "parameters": {"theta": 0.2}},
+    {"id": "y", "input": "data/c.csv", "n_clusters": 2, "columns": ["u", "v"], "report": True},
+    {"id": "z", "input": "data/b.npy", "method": ["eac", "lwea"], "n_clusters": ["auto", 4]},
+]
+AS_CSV = """id,input,n_clusters,method,parameters.theta,columns,report
+x,data/a.npy,3,lwea,0.2,,
+y,data/c.csv,2,,,u;v,true
+z,data/b.npy,auto;4,eac;lwea,,,
+"""
+
+
+def test_every_kind_of_manifest_says_the_same(folder, monkeypatch):
+    expected, base = load(JOBS)
+    assert [job.id for job in expected] == ["x", "y", "z-eac-auto", "z-eac-k4", "z-lwea-auto", "z-lwea-k4"]
+    assert (expected[0].parameters, expected[1].reading, expected[1].report) == (
+        {"theta": 0.2},
+        {"columns": ["u", "v"]},
+        True,
+    )
+    assert base == "."
+    texts = {
+        "m.yaml": yaml.safe_dump({"jobs": JOBS}),
+        "m.yml": yaml.safe_dump(JOBS),
+        "m.json": json.dumps({"jobs": JOBS}),
+        "m.jsonl": "\n".join(map(json.dumps, JOBS)),
+        "m.csv": AS_CSV,
+    }
+    for name, text in texts.items():
+        Path(name).write_text(text)
+        assert load(name)[0] == expected, name
+    monkeypatch.setattr(sys, "stdin", open("m.jsonl"))  # noqa: SIM115
+    assert load("-")[0] == expected
+    sys.stdin.close()
+
+
+def test_defaults_matrix_patterns_and_ids(folder):
+    jobs, _ = load(
+        {
+            "defaults": {"n_clusters": 3, "seed": 7, "device": "cpu"},
+            "jobs": [{"input": "data/*.npy"}, {"input": "data/a.npy", "similarity": "lwca", "partitioner": "metis"}],
+            "matrix": {"input": ["data/b.npy"], "method": ["lwgp"], "parameters.n_init": [2, "3"]},
+        }
+    )
+    assert [job.input for job in jobs] == ["data/a.npy", "data/b.npy", "data/a.npy", "data/b.npy", "data/b.npy"]
+    assert [job.method for job in jobs] == ["lwea", "lwea", "consensus", "lwgp", "lwgp"]
+    assert "random_state" not in jobs[0].parameters  # LWEA has none
+    assert [job.parameters.get("n_init") for job in jobs[3:]] == [2, 3]
+    assert jobs[3].parameters["random_state"] == 7
+    assert len({job.id for job in jobs}) == 5
+    assert jobs[3].id.startswith("b-lwgp-k3-")
+    assert load({"jobs": [{"input": "data/a.npy", "n_clusters": 3, "seed": 7, "device": "cpu"}]})[0][0].id == jobs[0].id
+
+
+BAD = {
+    "a number": (7, "manifest must be a file, a mapping or a list of jobs, not 7."),
+    "empty": ([], "the manifest has no jobs; add some."),
+    "no input": ([{"n_clusters": 3}], "jobs[0]: input is needed: name a label file."),
+    "a field": ([{"inptu": "a.npy"}], "'inptu' was unexpected"),
+    "a kind": ([job(n_clusters="three")], "jobs[0].n_clusters"),
+    "an id": ([job("../a")], "jobs[0].id"),
+    "twice": ([job(), job()], "job 'a' is there twice; leave one out."),
+    "one id": ([job(), {**job("b"), "id": "A"}], "two jobs have the id 'A', of inputs 'data/a.npy' and 'data/b.npy'"),
+    "a method": ([job(method="best")], "jobs[0]: method must be one of "),
+    "a parameter": ([job(parameters={"tau": 1})], "jobs[0]: parameters: 'tau' is no parameter of method 'lwea'"),
+    "a value": ([job(parameters={"theta": -1})], "jobs[0]: theta must be above 0 and finite, but is -1"),
+    "text": ([job(parameters={"theta": "mild"})], "jobs[0]: theta must be a number, not 'mild'."),
+    "no k": ([job(method="lwgp", n_clusters="auto")], "jobs[0]: n_clusters is needed: method 'lwgp' has no rule"),
+    "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
+    "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has a similarity and a partitioner of its"),
+    "no features": ([job(method="ecrmc")], "jobs[0]: method 'ecrmc' needs features."),
+    "features": ([job(features="iris")], "jobs[0]: method 'lwea' uses the labels alone; leave features out."),
+    "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
+    "a pattern": ([{**job(), "input": "data/*.tsv"}], "jobs[0]: input 'data/*.tsv' matches no file."),
+    "a matrix": ({"matrix": {"method": "lwea"}}, "matrix.method: 'lwea' is not of type 'array'"),
+    "of ids": ({"matrix": {"id": ["a"]}}, "'id' does not match"),
+    "defaults": ({"defaults": {"id": "a"}, "jobs": []}, "defaults: "),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_manifests_are_refused_in_one_sentence(folder, case):
+    manifest, sentence = BAD[case]
+    with pytest.raises((ValueError, TypeError)) as error:
+        batch.run(manifest, "out")
+    assert sentence in one_sentence(error.value)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("m.yaml", "jobs:\n  - {id: a\n", "manifest 'm.yaml' cannot be read (ParserError"),
+        ("m.yaml", "jobs: []\njobs: []\n", "'jobs' is there twice"),
+        ("m.yaml", "jobs: !!python/object/apply:os.system [exit]\n", "could not determine a constructor"),
+        ("m.csv", "id,input\na\n", "a row has more or fewer fields than the first"),
+        ("m.jsonl", "{\n", "manifest 'm.jsonl' cannot be read (JSONDecodeError"),
+        ("m.txt", "", "path 'm.txt' has no known ending; it must end in .yaml, .yml, .json, .jsonl, .csv."),
+    ],
+)
+def test_bad_files_of_manifests_are_refused_in_one_sentence(folder, call, name, text, sentence):
+    Path(name).write_text(text)
+    code, out, err = call(name)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+
+
+def test_the_schema_is_shipped_and_printed(call):
+    import jsonschema
+
+    code, out, _ = call("--schema")
+    assert code == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))
+    assert json.loads(out) == batch.schema()
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
+    Path("jobs.yaml").write_text(yaml.safe_dump({"jobs": [job(report=True, format="parquet"), job("b")]}))
+    code, out, err = call("jobs.yaml")
+    assert code == 0
+    assert out == "2 jobs: 2 done\nwritten: jobs.results/summary.csv\n"
+    assert "a: fit (seconds " in err
+    names = ["a.html", "a.json", "a.labels.parquet", "b.json", "b.labels.npy", "events.jsonl", "summary.csv"]
+    assert sorted(os.listdir("jobs.results")) == names
+    expected = LWEA(3).fit(LABELS["a"])
+    found = pd.read_parquet("jobs.results/a.labels.parquet")["label"].to_numpy()
+    np.testing.assert_array_equal(found, expected.labels_)
+    marker = json.loads(Path("jobs.results/a.json").read_text())
+    assert marker["sha256"] == atomic.digest("jobs.results/a.labels.parquet")
+    assert (marker["id"], marker["status"], marker["n_clusters"], marker["method"]) == ("a", "ok", 3, "lwea")
+    assert marker["parameters"] == expected.get_params()
+    assert marker["gpuens"] == ge.__version__
+    assert set(marker["seconds"]) == {"read", "fit", "write", "report", "total"}
+    page = Path("jobs.results/a.html").read_text()
+    assert page.count("data:image/png;base64,") == 3  # sizes, dendrogram, lifetimes
+    rows = list(csv.DictReader(Path("jobs.results/summary.csv").read_text().splitlines()))
+    assert [(row["id"], row["status"], row["n_objects"]) for row in rows] == [("a", "done", "60"), ("b", "done", "60")]
+    stages = [told["stage"] for told in events("jobs.results") if told["event"] == "stage" and told["job"] == "a"]
+    assert stages == ["read", "fit", "write", "report"]
+    assert all(told["host_bytes"] > 10**7 for told in events("jobs.results") if told["event"] == "stage")
+
+
+def test_lines_on_stderr_are_json_where_asked_for(folder, call):
+    Path("jobs.jsonl").write_text(json.dumps(job()))
+    _, out, err = call("jobs.jsonl --log-format json --quiet")
+    assert out == ""
+    assert [json.loads(line) for line in err.splitlines()] == events("jobs.results")
+    assert call("jobs.jsonl --quiet") == (0, "", "")
+
+
+def test_a_second_run_does_nothing_and_a_changed_job_is_done_again(folder):
+    manifest = [job(), job("b")]
+    first = batch.run(manifest, "out")
+    assert (first.done, first.already, first.failed, first.exit_code) == (2, 0, 0, 0)
+    before = contents()
+    again = batch.run(manifest, "out")
+    assert (again.done, again.already, again.exit_code) == (0, 2, 0)
+    assert contents() == before
+    assert [row["status"] for row in again.jobs] == ["done", "done"]
+
+    np.save("data/b.npy", LABELS["c"])  # another input
+    assert batch.run(manifest, "out").done == 1
+    assert contents()["a.labels.npy"] == before["a.labels.npy"]
+    assert contents()["b.labels.npy"] != before["b.labels.npy"]
+    manifest[0]["parameters"] = {"theta": 0.1}
+    assert batch.run(manifest, "out").done == 1
+    manifest[0]["format"] = "csv"
+    batch.run(manifest, "out")
+    assert sorted(contents()) == ["a.json", "a.labels.csv", "b.json", "b.labels.npy"]
+    os.unlink("out/a.labels.csv")
+    assert batch.run(manifest, "out").done == 1
+    Path("out/a.json").write_text("{ damaged")
+    assert batch.run(manifest, "out").done == 1
+    assert batch.run(manifest, "out", force=True).done == 2
+
+
+def test_with_checksums_a_touched_input_is_the_same(folder):
+    for checksum, done in ((False, 1), (True, 0)):
+        batch.run([job()], "out", checksum=checksum)
+        os.utime("data/a.npy", ns=(1, 1))
+        assert batch.run([job()], "out", checksum=checksum).done == done
+        os.utime("data/a.npy")
+
+
+def test_another_minor_version_does_it_again(folder, monkeypatch):
+    batch.run([job()], "out")
+    major, minor, patch = ge.__version__.split(".")
+    for version, done in ((f"{major}.{minor}.{int(patch) + 1}", 0), (f"{major}.{int(minor) + 1}.0", 1)):
+        monkeypatch.setattr("gpuens.batch.job.__version__", version)
+        assert batch.run([job()], "out").done == done
+
+
+def test_jobs_of_many_kinds(folder):
+    np.save("data/x.npy", np.random.default_rng(0).normal(size=(60, 3)))
+    frame = pd.DataFrame(LABELS["a"], columns=list("uvwxyz")).assign(name=[f"o{i}" for i in range(60)])
+    frame.to_csv("data/named.csv", index=False)
+    manifest = [
+        job("a", method="ecrmc", features="data/x.npy", parameters={"n_neighbors": 5}),
+        job("b", scheduler="threads", chunk_rows=25),
+        {"id": "named", "input": "data/named.csv", "id_column": "name", "n_clusters": 3, "format": "csv"},
+        {"id": "pair", "input": "data/a.npy", "n_clusters": 3, "similarity": "lwca:theta=0.2", "partitioner": "single"},
+    ]
+    pytest.importorskip("dask")
+    outcome = batch.run(manifest, "out")
+    assert (outcome.done, outcome.exit_code) == (4, 0), outcome
+    assert pd.read_csv("out/named.labels.csv").columns.tolist() == ["name", "label"]
+    np.testing.assert_array_equal(np.load("out/b.labels.npy"), LWEA(3).fit(LABELS["b"]).labels_)
+    expected = ge.Consensus(3, similarity="lwca:theta=0.2", partitioner="single").fit(LABELS["a"])
+    np.testing.assert_array_equal(np.load("out/pair.labels.npy"), expected.labels_)
+
+
+def test_warnings_are_in_the_marker(folder):
+    np.save("data/a.npy", np.column_stack([LABELS["a"], np.zeros(60, int)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batch.run([job()], "out")
+    (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
+    assert said.startswith("constant clusterings carry no information")
+
+
+def test_a_forecast_writes_nothing(folder, call):
+    Path("jobs.yaml").write_text(yaml.safe_dump([job(), job("b"), job("gone")]))
+    code, out, _ = call("jobs.yaml --dry-run")
+    assert code == 0
+    assert not Path("jobs.results").exists()
+    size = os.path.getsize("data/a.npy")
+    assert re_lines(out) == [
+        "gone: data/gone.npy is not there, or empty",
+        f"a: {size / 1000:.1f} kB, about * s",
+        f"b: {size / 1000:.1f} kB, about * s",
+        f"3 jobs, 3 to do: {2 * size / 1000:.1f} kB of input, about * s",
+    ]
+    call("jobs.yaml --shard 1/3")
+    assert re_lines(call("jobs.yaml --dry-run --shard 1/3")[1]) == ["a: done", "1 jobs in shard 1/3, 0 to do: *"]
+
+
+def re_lines(out):
+    import re
+
+    return [re.sub(r"(?<=about )[\d.]+|(?<=to do: )0 bytes.*", "*", line) for line in out.splitlines()]
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def failing(monkeypatch, name, *errors):
+    """Let the job of that id end in one error after the other, and then do it."""
+    left, real = list(errors), execution._result
+
+    def result(job, *more):
+        if job.id == name and left:
+            raise left.pop(0)
+        return real(job, *more)
+
+    monkeypatch.setattr(execution, "_result", result)
+    monkeypatch.setattr(runner, "PAUSE", 0.01)
+
+
+REFUSAL = ValueError("labels are not what they should be.")
+REFUSAL.stage = "read"
+FAULT = RuntimeError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("errors", "keep_going", "code", "done", "tries"),
+    [
+        ([REFUSAL], False, 3, 0, 1),
+        ([REFUSAL], True, 4, 1, 1),
+        ([FAULT], False, 1, 0, 1),
+        ([FAULT], True, 4, 1, 1),
+        ([failures.OutOfGPUMemory("it does not fit."), ConnectionError("gone.")], False, 0, 2, 3),
+        ([OSError(28, "No space left on device")] * 3, True, 75, 1, 3),
+        ([OSError(28, "No space left on device")] * 3, False, 75, 0, 3),
+    ],
+)
+def test_exit_codes_and_tries(folder, monkeypatch, errors, keep_going, code, done, tries):
+    manifest = [job(), job("b")]
+    failing(monkeypatch, "a", *errors)
+    outcome = batch.run(manifest, "out", keep_going=keep_going)
+    assert (outcome.exit_code, outcome.done, outcome.failed) == (code, done, int(code != 0))
+    assert count("start")["a"] == tries
+    statuses = {row["id"]: row["status"] for row in outcome.jobs}
+    assert statuses["a"] == ("failed" if code else "done")
+    assert statuses["b"] == ("done" if keep_going or not code else "pending")
+    if code:
+        marker = json.loads(Path("out/a.json").read_text())
+        assert marker["status"] == "failed"
+        assert marker["error"]
+        assert "a.labels.npy" not in os.listdir("out")
+    again = batch.run(manifest, "out")  # what failed is tried again
+    assert (again.exit_code, again.done + again.already) == (0, 2)
+
+
+def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
+    batch.run([job()], "out")
+    np.save("data/a.npy", np.full((60, 2), 0.5))
+    outcome = batch.run([job()], "out")
+    assert outcome.exit_code == 3
+    assert "are not whole numbers" in outcome.jobs[0]["error"]
+    assert sorted(contents()) == ["a.json"]
+    os.unlink("data/a.npy")
+    outcome = batch.run([job()], "out")
+    assert (outcome.exit_code, outcome.jobs[0]["error"]) == (3, "path './data/a.npy' does not exist; check the name.")
+
+
+def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch):
+    Path("jobs.jsonl").write_text(json.dumps(job()))
+    monkeypatch.setattr(runner, "PAUSE", 0.01)
+
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    code, _, err = call("jobs.jsonl --out out")
+    assert code == 75
+    assert "No space left on device" in err.splitlines()[-1]
+    assert os.listdir("out") == ["events.jsonl"]
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused(folder, call, monkeypatch):
+    Path("jobs.jsonl").write_text(json.dumps(job()))
+    os.mkdir("out")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
+    code, _, err = call("jobs.jsonl --out out")
+    assert (code, err.count("\n")) == (3, 1)
+    assert "out 'out' is a folder that this user may not write to" in err
+
+
+@pytest.mark.parametrize("options", ["", "jobs.jsonl --jobs 0", "jobs.jsonl --shard 3/2", "- ", "jobs.jsonl --of 3"])
+def test_bad_commands_are_refused_in_one_sentence(folder, call, options):
+    Path("jobs.jsonl").write_text(json.dumps(job()))
+    code, out, err = call(options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    one_sentence(err.removeprefix("gpuens: ").strip())
+
+
+# --- shards -----------------------------------------------------------------------------------------------------------
+
+
+def test_shards_do_all_jobs_once(folder):
+    manifest = [job(f"j{i}", input="data/a.npy") for i in range(7)]
+    outcomes = [batch.run(manifest, "out", shard=f"{i}/3") for i in (1, 2, 3)]
+    assert [outcome.done for outcome in outcomes] == [3, 2, 2]
+    assert {row["status"] for row in outcomes[-1].jobs} == {"done"}
+    told = [name for name in os.listdir("out") if name.startswith("events")]
+    assert sorted(told) == ["events.1-of-3.jsonl", "events.2-of-3.jsonl", "events.3-of-3.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "of", "expected"),
+    [
+        ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "8"}, None, "5/8"),
+        ({"JOB_COMPLETION_INDEX": "0"}, 4, "1/4"),
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "7", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}, None, "8/8"),
+        ({"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, None, "2/2"),
+        ({"BATCH_TASK_INDEX": "1", "BATCH_TASK_COUNT": "3"}, None, "2/3"),
+    ],
+)
+def test_shards_by_the_variables_of_schedulers(environment, of, expected):
+    assert str(shards.shard("auto", of, environment)) == expected
+
+
+def test_shards_that_make_no_sense_are_refused():
+    assert shards.shard("auto", None, {}) is None
+    assert shards.shard(None) is None
+    refused(lambda: shards.shard("auto", None, {"JOB_COMPLETION_INDEX": "0"}), ValueError, "add --of N")
+    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "3"}), ValueError, "none of 3 shards")
+    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "x"}), ValueError, "no whole number")
+    refused(lambda: shards.shard("auto", 3, {}), ValueError, "found none of SLURM_ARRAY_TASK_ID")
+    for text in ("0/3", "4/3", "3", "a/b", 3):
+        refused(lambda text=text: shards.shard(text), ValueError, "shard must be 'auto' or i/n")
+    refused(lambda: shards.shard("1/3", 4), ValueError, "leave of out")
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_runner_has_a_claim_and_gives_it_back(tmp_path):
+    ours, theirs = (claims.Claims(str(tmp_path / "claims")) for _ in range(2))
+    assert ours.take("a")
+    assert not theirs.take("a")
+    assert theirs.take("b")
+    assert theirs.take("a.1")
+    ours.release("a")
+    assert theirs.take("a")
+    ours.close()
+    assert len(os.listdir(tmp_path / "claims")) == 3
+    theirs.close()
+    assert not (tmp_path / "claims").exists()
+
+
+def test_many_takers_and_one_winner(tmp_path):
+    ready = threading.Barrier(8)
+    takers = [claims.Claims(str(tmp_path / "claims")) for _ in range(8)]
+    for round_ in range(20):
+        won = []
+
+        def take(taker, round_=round_, won=won):
+            ready.wait()
+            if taker.take(f"job{round_}"):
+                won.append(taker)
+
+        threads = [threading.Thread(target=take, args=(taker,)) for taker in takers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+
+
+def test_claims_of_the_dead_are_taken_over(tmp_path, monkeypatch):
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    ours = claims.Claims(str(folder))
+    dead = {**claims._owner(), "started": 1.0}  # another process has its number now
+    (folder / "a.0").write_text(json.dumps(dead))
+    assert ours.take("a")
+    assert os.listdir(folder) == ["a.1"]
+
+    monkeypatch.setattr(claims, "STALE", 0.2)
+    monkeypatch.setattr(claims, "UNREADABLE", 0.2)
+    for name, text in (("b", json.dumps({**dead, "system": "another machine"})), ("c", "")):
+        path = folder / f"{name}.3"
+        path.write_text(text)
+        assert not ours.take(name)
+        time.sleep(0.15)
+        os.utime(path)  # it lives
+        assert not ours.take(name)
+        time.sleep(0.25)
+        assert ours.take(name)
+        assert f"{name}.4" in os.listdir(folder)
+
+
+def test_a_claim_is_touched_while_it_lasts(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "BEAT", 0.02)
+    ours = claims.Claims(str(tmp_path / "claims"))
+    assert ours.take("a")
+    path = tmp_path / "claims" / "a.0"
+    os.utime(path, ns=(1, 1))
+    until = time.monotonic() + 20
+    while path.stat().st_mtime_ns == 1:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    ours.close()
+
+
+def test_jobs_of_another_runner_are_waited_for(folder, monkeypatch):
+    monkeypatch.setattr(runner, "WATCH", 0.02)
+    other = claims.Claims("out/.gpuens-claims")
+    os.mkdir("out")
+    assert other.take("a")
+    found = []
+    thread = threading.Thread(target=lambda: found.append(batch.run([job(), job("b")], "out")))
+    thread.start()
+    until = time.monotonic() + 60
+    while not Path("out/b.json").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert not Path("out/a.json").exists()
+    other.close()
+    thread.join()
+    assert found[0].done == 2
+
+
+# --- processes and signals --------------------------------------------------------------------------------------------
+
+MANY = {
+    "defaults": {"n_clusters": 3, "seed": 0},
+    "matrix": {"input": ["data/a.npy", "data/b.npy"], "method": ["eac", "lwea", "hbgf"], "n_clusters": [2, 3]},
+}
+
+
+def command(*more):
+    return [sys.executable, "-m", "gpuens", "batch", "many.json", "--out", "out", *more]
+
+
+@pytest.fixture
+def undisturbed(folder):
+    """What an undisturbed run of many.json leaves."""
+    Path("many.json").write_text(json.dumps(MANY))
+    batch.run("many.json", "whole")
+    return contents("whole")
+
+
+def test_processes_give_the_same(undisturbed):
+    outcome = batch.run("many.json", "out", jobs=2)
+    assert (outcome.done, outcome.exit_code) == (12, 0)
+    assert contents() == undisturbed
+    assert set(count("done").values()) == {1}
+    assert not psutil.Process().children()
+
+
+def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch):
+    from gpuens.batch import processes
+
+    monkeypatch.setattr(runner, "PAUSE", 0.01)
+    real, killed = processes.Worker._write, []
+
+    def write(worker, facts):
+        real(worker, facts)
+        if "job" in facts and not killed:
+            killed.append(worker._process.pid)
+            worker._process.kill()
+
+    monkeypatch.setattr(processes.Worker, "_write", write)
+    outcome = batch.run("many.json", "out", jobs=2)
+    assert (outcome.done, outcome.exit_code) == (12, 0)
+    assert contents() == undisturbed
+    (told,) = (told for told in events() if told["event"] == "retry")
+    assert "killed by SIGKILL" in told["error"]
+
+
+def test_each_process_has_its_share(monkeypatch):
+    from gpuens import device
+    from gpuens.batch import processes
+
+    monkeypatch.setenv("GPUENS_THREADS", "6")
+    monkeypatch.setenv("GPUENS_MEMORY", "8GB")
+    monkeypatch.setattr(device, "describe", lambda: [{}, {}, {}])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    found = [processes._environment(i, 3) for i in range(3)]
+    assert [share["CUDA_VISIBLE_DEVICES"] for share in found] == ["0", "1", "0"]
+    assert {share["GPUENS_THREADS"] for share in found} == {"2"}
+    assert {share["GPUENS_MEMORY"] for share in found} == {str(8 * 10**9 // 3)}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+    assert processes._environment(1, 2)["CUDA_VISIBLE_DEVICES"] == "GPU-b"
+
+
+def started(*more):
+    """Start the batch, and return its process once the first job is done."""
+    child = subprocess.Popen(
+        command("--log-format", "json", *more), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for line in child.stderr:
+        if json.loads(line)["event"] == "done":
+            return child
+    raise AssertionError("the batch ended before its first job was done")
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("jobs", "number", "code"),
+    [("1", signal.SIGTERM, 143), ("1", signal.SIGKILL, -9), ("2", signal.SIGINT, 130), ("2", signal.SIGKILL, -9)],
+)
+def test_a_stopped_batch_goes_on_where_it_was(undisturbed, jobs, number, code):
+    with started("--jobs", jobs) as child:
+        os.killpg(child.pid, number)
+        child.stderr.read()
+        assert child.wait(60) == code
+    if number != signal.SIGKILL:
+        assert not [name for name in os.listdir("out") if name.startswith(".")]
+        assert all(marker["status"] == "ok" for name, marker in contents().items() if name.endswith(".json"))
+    before = len([name for name in os.listdir("out") if name.endswith(".json")])
+    assert before < 12
+    assert batch.run("many.json", "out").exit_code == 0
+    assert contents() == undisturbed
+    assert not [name for name in os.listdir("out") if name.startswith(".")]
+
+
+@POSIX
+def test_two_runners_share_the_jobs_of_a_folder(undisturbed):
+    runners = [subprocess.Popen(command("--quiet")) for _ in range(2)]
+    assert [child.wait(120) for child in runners] == [0, 0]
+    assert contents() == undisturbed
+    assert set(count("done").values()) == {1}
+    assert not Path("out/.gpuens-claims").exists()
+
+
+def test_a_heartbeat_says_what_is_done(folder, call):
+    Path("jobs.jsonl").write_text(json.dumps(job()))
+    assert call("jobs.jsonl --heartbeat beat.json --quiet")[0] == 0
+    beat = json.loads(Path("beat.json").read_text())
+    assert (beat["pid"], beat["last"]["event"]) == (os.getpid(), "end")
+    assert call("jobs.jsonl --heartbeat nowhere/beat.json --quiet")[0] == 3
+
+
+# --- URIs -------------------------------------------------------------------------------------------------------------
+
+
+def through(uri, fs):
+    """Do a batch whose inputs and results are behind a URI, twice, and compare with local ones."""
+    for name in ("a.npy", "b.npy", "c.csv"):
+        fs.put_file(f"data/{name}", f"{uri.split('://')[1]}/in/{name}")
+    manifest = [{"id": "a", "input": f"{uri}/in/a.npy", "n_clusters": 3, "report": uri.startswith("memory")}]
+    manifest += [{"id": "all", "input": f"{uri}/in/*", "n_clusters": 3}]
+    outcome = batch.run(manifest, f"{uri}/out")
+    assert (outcome.done, outcome.exit_code) == (4, 0), outcome
+    again = batch.run(manifest, f"{uri}/out")
+    assert (again.done, again.already, again.exit_code) == (0, 4, 0)
+    store = stores.store(f"{uri}/out")
+    assert store.names() >= {"a.json", "a.labels.npy", "all-b.labels.npy", "summary.csv", "events.jsonl"}
+    assert ("a.html" in store.names()) == uri.startswith("memory")
+    (folder := Path("copy")).mkdir()
+    (folder / "a.labels.npy").write_bytes(store.read("a.labels.npy"))
+    np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWEA(3).fit(LABELS["a"]).labels_)
+    assert [json.loads(line)["event"] for line in store.read("events.jsonl").splitlines()].count("end") == 2
+    fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # another input
+    assert batch.run(manifest, f"{uri}/out").done == 2
+    missing = batch.run([{"input": f"{uri}/in/gone.npy", "n_clusters": 3}], f"{uri}/out")
+    assert (missing.exit_code, "gone.npy" in missing.jobs[0]["error"]) == (3, True)
+
+
+def test_results_in_memory_and_by_file_uris(folder):
+    fsspec = pytest.importorskip("fsspec")
+    fs = fsspec.filesystem("memory")
+    fs.makedirs("/bucket/in")
+    through("memory://bucket", fs)
+    fs.rm("/bucket", recursive=True)
+    shutil.rmtree("copy")
+    os.makedirs("bucket/in")
+    through(f"file://{folder}/bucket", fsspec.filesystem("file"))
+
+
+def test_a_marker_behind_a_uri_comes_last_and_goes_first(folder, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    fs = fsspec.filesystem("memory")
+    done = []
+    for name in ("put_file", "pipe_file", "rm_file"):
+        real = getattr(type(fs), name)
+
+        def noted(self, *args, _real=real, _name=name, **more):
+            done.append((_name, str(args[-1] if _name == "put_file" else args[0]).rsplit("/", 1)[1]))
+            return _real(self, *args, **more)
+
+        monkeypatch.setattr(type(fs), name, noted)
+    batch.run([job()], "memory://order")
+    batch.run([job()], "memory://order", force=True)
+    expected = [("put_file", "a.labels.npy"), ("put_file", "a.json")]
+    told = [what for what in done if what[1].startswith("a.")]
+    assert told == 2 * [("rm_file", "a.json"), *expected]
+    fs.rm("/order", recursive=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_results_on_s3(folder, monkeypatch):
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    server = pytest.importorskip("moto.server", reason="moto is not installed").ThreadedMotoServer(port=0)
+    import fsspec
+
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        fs = fsspec.filesystem("s3")
+        fs.mkdir("bucket")
+        through("s3://bucket", fs)
+    finally:
+        server.stop()
+        fsspec.filesystem("s3").clear_instance_cache()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens
+    with pytest.raises(OSError) as error:  # noqa: PT011
+        stores.store("s3://bucket/out", make=False).names()
+    assert failures.exit_code(error.value) == failures.TEMPORARY
+
+
+def test_unknown_uris_are_refused(folder, monkeypatch):
+    refused(lambda: stores.store("nowhere://bucket"), ValueError, "is on no file system that fsspec knows")
+    zarr = places.at_hand("memory://x/a.zarr", ".")
+    refused(lambda: zarr.__enter__(), ValueError, "is a folder of chunks")
+    for name in list(sys.modules):
+        if name.split(".")[0] == "fsspec":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    refused(lambda: stores.store("s3://bucket"), ImportError, "s3:// needs s3fs", "pip install 'gpuens[cloud]'")
+
+
+@pytest.mark.parametrize("package", ["yaml", "jsonschema"])
+def test_without_its_packages_the_extra_is_named(folder, monkeypatch, package):
+    Path("m.yaml").write_text("jobs: []\n")
+    monkeypatch.setitem(sys.modules, package, None)
+    refused(lambda: load("m.yaml"), ImportError, f"manifests need {package}", "pip install 'gpuens[batch]'")
