@@ -1,0 +1,317 @@
+"""Images and the files for clouds and batch systems: they follow their schemas, and agree with the command line."""
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gpuens
+from gpuens import cli, failures
+
+ROOT = Path(gpuens.__file__).resolve().parents[1]
+DOCKER = ROOT / "docker"
+DEPLOY = DOCKER / "deploy"
+if not DOCKER.is_dir():
+    pytest.skip("docker/ is in a checkout only", allow_module_level=True)
+yaml = pytest.importorskip("yaml")
+
+SCRIPTS = [*DEPLOY.glob("*.sbatch"), DOCKER / "test-image"]
+AGAIN = {failures.TEMPORARY, 128 + 15}  # exit codes after which another try may succeed
+NEVER = {failures.USAGE, failures.REFUSED, failures.SOME_FAILED}
+
+
+def tool(name):
+    """Return the path of a program of the dev extra, or skip."""
+    found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    return found or pytest.skip(f"{name} is not installed: pip install 'gpuens[dev]'")
+
+
+def package(name):
+    return pytest.importorskip(name, reason=f"{name} is not installed: pip install 'gpuens[dev]'")
+
+
+def understood(words):
+    """Return the options of a command line of gpuens, or fail."""
+    if words[0] == "batch":
+        pytest.importorskip("gpuens.cli.batch")
+    return cli._parser().parse_args([str(word) for word in words])
+
+
+def substituted(value):
+    """Return a value of compose.yaml with the defaults of its variables."""
+    if isinstance(value, list):
+        return [substituted(item) for item in value]
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
+COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+JOB = yaml.safe_load((DEPLOY / "kubernetes.yaml").read_text())
+POD = JOB["spec"]["template"]["spec"]
+CONTAINER = POD["containers"][0]
+AWS = json.loads((DEPLOY / "aws-batch.json").read_text())
+
+# --- all files --------------------------------------------------------------------------------------------------------
+
+
+def test_files_of_deploy_fit_a_screen():
+    sizes = {path.name: len(path.read_text().splitlines()) for path in DEPLOY.iterdir()}
+    assert len(sizes) == 4
+    assert max(sizes.values()) <= 60
+
+
+def test_tags_name_this_version_and_none_is_latest():
+    texts = {path.name: substituted(path.read_text()) for path in DOCKER.rglob("*") if path.is_file()}
+    tags = {(name, tag) for name, text in texts.items() for tag in re.findall(r"\bgpuens:([\w.-]+)", text)}
+    assert {name for name, _ in tags} >= {"compose.yaml", "kubernetes.yaml", "aws-batch.json", "README.md"}
+    version = re.escape(gpuens.__version__)
+    assert [tag for tag in tags if not re.fullmatch(rf"{version}-(cpu|cuda12|cuda13)", tag[1])] == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_pass_shellcheck(path):
+    ran = subprocess.run([tool("shellcheck"), path], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+
+
+# --- the image --------------------------------------------------------------------------------------------------------
+
+
+def test_the_dockerfile_passes_hadolint():
+    ran = subprocess.run([tool("hadolint"), DOCKER / "Dockerfile"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_the_image_runs_gpuens_as_a_user_and_checks_its_health():
+    text = (DOCKER / "Dockerfile").read_text()
+    assert {"cpu", "cuda12", "cuda13"} < set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
+    for instruction in ("ENTRYPOINT", "CMD"):
+        assert len(re.findall(rf"^{instruction} \[", text, re.MULTILINE)) == 1
+    assert re.search(r"^USER \d+:0$", text, re.MULTILINE)
+    program, *words = json.loads(re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", text, re.MULTILINE)[1])
+    assert program == "gpuens"
+    assert understood(words).check
+
+
+def test_the_image_has_the_files_that_the_wheel_is_made_of():
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    hatch = about["tool"]["hatch"]
+    needed = {"pyproject.toml", *about["project"]["license-files"], *hatch["build"]["targets"]["wheel"]["packages"]}
+    needed |= hatch["build"]["targets"]["wheel"]["force-include"].keys()
+    needed |= {part["path"] for part in hatch["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]}
+    assert kept == needed
+    extras = set(re.findall(r"--extra (\w+)", (DOCKER / "Dockerfile").read_text()))
+    assert extras <= about["project"]["optional-dependencies"].keys()
+
+
+# --- compose ----------------------------------------------------------------------------------------------------------
+
+
+def test_compose_follows_its_specification():
+    package("check_jsonschema")
+    path = DOCKER / "compose.yaml"
+    ran = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", path],
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize(("profile", "suffix"), [("cpu", ""), ("gpu", "-gpu")])
+def test_compose_has_a_scheduler_two_workers_and_a_job_for_each_profile(profile, suffix):
+    services = {name: each for name, each in COMPOSE["services"].items() if each["profiles"] == [profile]}
+    assert services.keys() == {f"scheduler{suffix}", f"worker{suffix}", f"job{suffix}"}
+    address = f"tcp://scheduler{suffix}:8786"
+    assert services[f"worker{suffix}"]["deploy"]["replicas"] == 2
+    assert services[f"worker{suffix}"]["entrypoint"][-1] == address
+    options = understood(substituted(services[f"job{suffix}"]["command"]))
+    assert (options.scheduler, options.device) == (address, "cuda" if suffix else None)
+    for service in services.values():
+        assert service["read_only"]
+        assert set(service.get("depends_on", ())) < services.keys()
+        assert ("cuda" in service["image"]) == bool(suffix)
+
+
+# --- Kubernetes -------------------------------------------------------------------------------------------------------
+
+
+def test_the_kubernetes_job_follows_its_schema():
+    kubernetes_validate = package("kubernetes_validate")
+    kubernetes_validate.validate(JOB, "1.31", strict=True)
+
+
+def action_of(code):
+    """Return the action of the first rule of the pod failure policy that an exit code meets."""
+    for rule in JOB["spec"]["podFailurePolicy"]["rules"]:
+        condition = rule.get("onExitCodes", {})
+        if condition:
+            assert (condition["containerName"], condition["operator"]) == (CONTAINER["name"], "In")
+            assert condition["values"] == sorted(condition["values"])  # which the server demands
+        if code in condition.get("values", ()):
+            return rule["action"]
+    return None
+
+
+def test_kubernetes_tries_again_what_may_succeed_and_nothing_else():
+    assert {action_of(code) for code in AGAIN} == {"Count"}
+    assert action_of(failures.USAGE) == "FailJob"
+    assert {action_of(code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
+    first = JOB["spec"]["podFailurePolicy"]["rules"][0]
+    assert (first["action"], first["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
+    assert POD["restartPolicy"] == "Never"  # which a policy demands
+    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # which FailIndex demands
+
+
+def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():
+    options = understood(CONTAINER["args"])
+    assert (options.shard, options.of) == ("auto", JOB["spec"]["completions"])
+    assert JOB["spec"]["completionMode"] == "Indexed"
+    assert CONTAINER["resources"]["limits"]["nvidia.com/gpu"] == 1
+    places = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
+    for path in (options.manifest, options.out, options.heartbeat):
+        assert f"/{Path(path).parts[1]}" in places  # the root is read-only
+    program, *words = CONTAINER["startupProbe"]["exec"]["command"]
+    assert program == "gpuens"
+    assert (understood(words).check, understood(words).device) == (True, "cuda")
+
+
+def test_kubernetes_kills_what_no_longer_writes_its_heartbeat(tmp_path):
+    heartbeat = understood(CONTAINER["args"]).heartbeat
+    file = tmp_path / "heartbeat"
+    shell, option, line = CONTAINER["livenessProbe"]["exec"]["command"]
+    assert heartbeat in line
+
+    def lives():
+        return subprocess.run([shell, option, line.replace(heartbeat, str(file))], capture_output=True).returncode == 0
+
+    assert not lives()
+    file.touch()
+    assert lives()
+    os.utime(file, times=(time.time() - 180,) * 2)
+    assert not lives()
+
+
+# --- AWS Batch --------------------------------------------------------------------------------------------------------
+
+
+def test_the_aws_job_definition_follows_its_service():
+    package("botocore")
+    loaders, model, validate = map(importlib.import_module, ("botocore.loaders", "botocore.model", "botocore.validate"))
+    service = model.ServiceModel(loaders.Loader().load_service_model("batch", "service-2"))
+    shape = service.operation_model("RegisterJobDefinition").input_shape
+    report = validate.ParamValidator().validate(AWS, shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+def test_aws_tries_again_what_may_succeed_and_nothing_else():
+    rules = AWS["retryStrategy"]["evaluateOnExit"]
+    assert len(rules) <= 5  # which the service demands
+    by_code = {rule["onExitCode"]: rule["action"] for rule in rules if "onExitCode" in rule}
+    assert {by_code.get(str(code), by_code["*"]) for code in AGAIN} == {"RETRY"}
+    assert {by_code.get(str(code), by_code["*"]) for code in NEVER} == {"EXIT"}
+    assert "onExitCode" in rules[-1]  # a lost host has no exit code
+
+
+def test_aws_runs_a_shard_of_the_manifest():
+    command = AWS["containerProperties"]["command"]
+    named = {word.removeprefix("Ref::") for word in command if word.startswith("Ref::")}
+    assert named == AWS["parameters"].keys()
+    options = understood([AWS["parameters"].get(word.removeprefix("Ref::"), word) for word in command])
+    assert (options.shard, options.out) == ("auto", AWS["parameters"]["out"])
+    kinds = {need["type"]: need["value"] for need in AWS["containerProperties"]["resourceRequirements"]}
+    assert kinds["GPU"] == "1"
+
+
+# --- SLURM ------------------------------------------------------------------------------------------------------------
+
+FAKES = {
+    "srun": 'echo "srun $*" >>"$LOG"; exec "$@"',
+    "scontrol": 'echo "scontrol $*" >>"$LOG"',
+    "gpuens": 'echo "gpuens $*" >>"$LOG"; [[ $1 == info ]] && exit "${CHECK:-0}"; exit "${BATCH:-0}"',
+    "dask": """echo "dask $*" >>"$LOG"
+        [[ $1 == scheduler ]] && echo '{"address": "tcp://10.0.0.1:8786"}' >"$3"
+        echo "$$" >>"$PIDS"
+        exec sleep 60""",
+}
+
+
+def submitted(script, folder, *words, **environment):
+    """Run a batch script with programs that note how they are called; return the exit code and the notes."""
+    for name, text in FAKES.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    log = folder / "log"
+    log.write_text("")
+    ran = subprocess.run(
+        ["bash", DEPLOY / script, *words],
+        env={
+            **os.environ,
+            "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+            "LOG": str(log),
+            "PIDS": str(folder / "pids"),
+            "SLURM_JOB_ID": "17",
+            **environment,
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return ran.returncode, log.read_text().splitlines()
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="scripts for Linux clusters")
+
+
+@linux
+@pytest.mark.parametrize("code", [0, *sorted(AGAIN | NEVER)])
+def test_slurm_tries_again_what_may_succeed_and_nothing_else(tmp_path, code):
+    ended, notes = submitted("slurm.sbatch", tmp_path, "jobs.yaml", "out", BATCH=str(code))
+    assert (ended, "scontrol requeue 17" in notes) == ((0, True) if code in AGAIN else (code, False))
+    words = next(note.split()[1:] for note in notes if note.startswith("gpuens batch"))
+    options = understood(words)
+    assert (options.manifest, options.out, options.shard) == ("jobs.yaml", "out", "auto")
+    ended, notes = submitted("slurm.sbatch", tmp_path, "jobs.yaml", "out", BATCH=str(code), SLURM_RESTART_COUNT="5")
+    assert (ended, [note for note in notes if "requeue" in note]) == (code, [])
+
+
+@linux
+def test_slurm_starts_no_batch_on_a_dead_gpu(tmp_path):
+    ended, notes = submitted("slurm.sbatch", tmp_path, "jobs.yaml", "out", CHECK="75")
+    assert ended == 0
+    assert [note for note in notes if not note.startswith("srun")] == [
+        "gpuens info --check --device cuda",
+        "scontrol requeue 17",
+    ]
+
+
+def test_slurm_ends_tasks_in_time_and_lets_nodes_fail():
+    directives = re.findall(r"^#SBATCH (--[\w-]+)(?:=(\S+))?$", (DEPLOY / "slurm.sbatch").read_text(), re.MULTILINE)
+    options = dict(directives)
+    assert options["--signal"] == "TERM@60"
+    assert {"--requeue", "--array", "--gres", "--time"} <= options.keys()
+
+
+@linux
+def test_workers_find_their_scheduler_by_a_file_and_nothing_is_left(tmp_path):
+    ended, notes = submitted("dask-cuda.sbatch", tmp_path, "labels.zarr", "out.npy", "-k", "7", BATCH="3")
+    assert ended == 3
+    options = understood(next(note.split()[1:] for note in notes if note.startswith("gpuens")))
+    assert (options.labels, options.output, options.n_clusters) == ("labels.zarr", "out.npy", 7)
+    assert (options.scheduler, options.device) == ("tcp://10.0.0.1:8786", "cuda")
+    file = f"{tmp_path}/gpuens-dask-17/scheduler.json"
+    assert any(note.startswith("dask cuda worker") and file in note for note in notes)
+    assert not os.path.exists(os.path.dirname(file))
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
