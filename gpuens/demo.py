@@ -41,7 +41,7 @@ def demo(
     Returns
     -------
     str or None
-        The path of the picture; None without matplotlib.
+        The path of the picture; None if matplotlib is missing or has no place to write.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def demo(
     say("")
     try:
         ax = plotting.coassociation_heatmap(ensemble, pictured)
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # no Matplotlib, or no place that it could keep its fonts in
         say(str(error))
         return None
     name = plotting._short(dataset.name, plotting.LONGEST_TITLE)

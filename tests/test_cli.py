@@ -672,6 +672,10 @@ def test_info_says_why_no_gpu_is_visible(folder, call, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", fake := importlib.import_module("fake_cupy"))
     monkeypatch.setattr(fake.cuda.runtime, "getDeviceCount", lambda: 0)
     assert "  no GPU is visible: the driver shows none." in call("info")[1]
+    monkeypatch.setattr(fake.cuda.runtime, "getDeviceCount", raising(RuntimeError("cudaErrorNoDevice:\nnone")))
+    assert "  no GPU is visible: cudaErrorNoDevice: none." in call("info")[1]
+    assert call("info --check --device cuda")[2] == ["gpuens: cuda failed: cudaErrorNoDevice: none."]
+    monkeypatch.setattr(fake.cuda.runtime, "getDeviceCount", lambda: 0)
     expected = "gpuens: device='cuda' needs CuPy and a GPU (the driver shows none); use device='auto' or 'cpu'."
     assert call(f"run labels.csv -k {K} --device cuda")[2] == [expected]
 
@@ -842,6 +846,14 @@ def test_demo_without_matplotlib_has_its_table_all_the_same(folder, call, monkey
     assert (code, err) == (0, [])
     assert {"EAC", "LWEA", "LWGP", "HBGF"} < rows_of(out).keys()
     assert out[-1] == "pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'."
+    assert files(folder) == GIVEN
+
+
+def test_demo_without_a_place_for_matplotlib_has_its_table_all_the_same(folder, call, monkeypatch):
+    sentence = "Matplotlib requires access to a writable cache directory; set MPLCONFIGDIR."
+    monkeypatch.setattr("gpuens.plotting.coassociation_heatmap", raising(OSError(sentence)))
+    code, out, err = call("demo --data iris")
+    assert (code, err, out[-1]) == (0, [], sentence)
     assert files(folder) == GIVEN
 
 
