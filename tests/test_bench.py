@@ -40,6 +40,16 @@ def test_covtype_measures_every_method_on_a_label_file(tmp_path):
 
 
 @pytest.mark.bench
+def test_batches_are_killed_and_leave_what_they_should(tmp_path):
+    run("batch.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    (row,) = parts["trials"]["rows"].values()
+    assert (row["trials"], row["differ"], row["strays"]) == (2, 0, 0)
+    assert row["kills"] > 0
+    assert parts["overhead"]["rows"]["20 jobs"]["batch"] > 0
+
+
+@pytest.mark.bench
 @pytest.mark.parametrize("part", ["linkage", "graph", "kmeans"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")

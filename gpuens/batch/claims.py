@@ -29,7 +29,7 @@ class Claims:
         self._mine: dict[str, str] = {}  # id -> path
         self._creating: str | None = None  # the claim that a signal may have left half made
         self._seen: dict[str, tuple[int, float]] = {}  # path -> time of the last touch, and since when we know it
-        self._over = threading.Event()
+        self._over: threading.Event | None = None  # of the thread that touches our claims
 
     def take(self, job: str) -> bool:
         """Claim a job; return False if another runner has it."""
@@ -51,7 +51,7 @@ class Claims:
         for older in held:
             _unlink(older)
         self._mine[job] = path
-        if len(self._mine) == 1:
+        if self._over is None:
             self._start_beating()
         return True
 
@@ -60,11 +60,12 @@ class Claims:
         path = self._mine.pop(job, None)
         if path is not None:
             _unlink(path)
-        if not self._mine:
-            self._over.set()
 
     def close(self) -> None:
         """Give up all claims of our own, remove those whose owners are gone, and the folder if it is empty."""
+        if self._over is not None:
+            self._over.set()
+            self._over = None
         for job in list(self._mine):
             self.release(job)
         if self._creating is not None and _read(self._creating).get("token", self._token) == self._token:

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 from gpuens import failures, record
@@ -78,9 +79,15 @@ def _result(job: Job, store: Store, base: str, fingerprint: str | None, clock: r
             said = dict.fromkeys(
                 " ".join(str(w.message).split()) for w in warned if issubclass(w.category, UserWarning)
             )
-            found |= {**about(job, "ok", fingerprint), **record.surroundings(), **facts, "output": job.labels_name}
+            found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
             found |= {"warnings": list(dict.fromkeys(said)), **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
+
+
+@cache
+def _surroundings() -> dict[str, Any]:
+    """Return versions and platform; looking them up takes longer than a small fit."""
+    return record.surroundings()
 
 
 def _features(features: str, base: str) -> Any:
