@@ -901,7 +901,7 @@ def test_a_mistyped_path_is_refused_before_what_takes_long_to_import(folder):
     lines = ["run nothing.csv -k 3", "run nothing.npy -k 3 --scheduler local", "score nothing.csv truth.csv"]
     code = (
         "import sys\nfrom gpuens.cli import main\n"
-        f"for line in {[*lines, 'generate nothing.csv -o out.npy']}:\n    assert main(line.split()) == 2\n"
+        f"for line in {[*lines, 'generate nothing.csv -o out.npy']}:\n    assert main(line.split()) == 3\n"
         "print(*sys.modules)"
     )
     ran = process("-c", code, check=True)
@@ -911,7 +911,7 @@ def test_a_mistyped_path_is_refused_before_what_takes_long_to_import(folder):
 
 def test_exit_codes_reach_the_shell(folder):
     ran = process("-m", "gpuens", "run", "nothing.csv", "-k", "3")
-    assert (ran.returncode, ran.stdout) == (2, "")
+    assert (ran.returncode, ran.stdout) == (3, "")
     assert ran.stderr == "gpuens: path 'nothing.csv' does not exist; check the name.\n"
     script = Path(sys.executable).with_name("gpuens")
     if script.exists():
