@@ -103,7 +103,7 @@ def test_every_kind_of_manifest_says_the_same(folder, monkeypatch):
         {"columns": ["u", "v"]},
         True,
     )
-    assert base == "."
+    assert base == ""
     texts = {
         "m.yaml": yaml.safe_dump({"jobs": JOBS}),
         "m.yml": yaml.safe_dump(JOBS),
@@ -304,6 +304,7 @@ def test_warnings_are_in_the_marker(folder):
         batch.run([job()], "out")
     (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
     assert said.startswith("constant clusterings carry no information")
+    assert [told["message"] for told in events() if told["event"] == "warning"] == [said]
 
 
 def test_a_forecast_writes_nothing(folder, call):
@@ -388,7 +389,7 @@ def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
     assert sorted(contents()) == ["a.json"]
     os.unlink("data/a.npy")
     outcome = batch.run([job()], "out")
-    assert (outcome.exit_code, outcome.jobs[0]["error"]) == (3, "path './data/a.npy' does not exist; check the name.")
+    assert (outcome.exit_code, outcome.jobs[0]["error"]) == (3, "path 'data/a.npy' does not exist; check the name.")
 
 
 def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch):

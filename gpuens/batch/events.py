@@ -77,7 +77,7 @@ def _text(told: dict[str, Any]) -> str:
     if "stage" in facts and event == "stage":
         event = facts.pop("stage")
     said = ", ".join(
-        str(value) if name == "error" else f"{name.replace('_', ' ')} {value}"
+        str(value) if name in ("error", "message") else f"{name.replace('_', ' ')} {value}"
         for name, value in facts.items()
         if value is not None
     )

@@ -36,7 +36,7 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
 
     clock = record.Clock(told)
     try:
-        return Result(_result(job, store, base, fingerprint, clock))
+        return Result(_result(job, store, base, fingerprint, clock, tell))
     except Exception as error:
         return failed(job, fingerprint, error, **clock.spent())
 
@@ -57,7 +57,9 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
     return {"id": job.id, "status": status, "fingerprint": fingerprint, "job": job.facts()}
 
 
-def _result(job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock) -> dict[str, Any]:
+def _result(
+    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, tell: Tell
+) -> dict[str, Any]:
     from gpuens import device as devices
 
     names = [job.labels_name, *[job.page_name] * job.report, job.marker_name]
@@ -70,7 +72,8 @@ def _result(job: Job, store: Store, base: str, fingerprint: str | None, clock: r
         with atomic.recorded(output, at=marker) as found, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
             run = job.run(labels, features, output)
-            device = devices.resolve(run.estimator.device)
+            with failures.stage("start"):
+                device = devices.resolve(run.estimator.device)
             done = run.carry_out(clock)
             facts = {**run.facts(done), "input": job.input, "device": device}
             if job.report:
@@ -80,8 +83,12 @@ def _result(job: Job, store: Store, base: str, fingerprint: str | None, clock: r
                 " ".join(str(w.message).split()) for w in warned if issubclass(w.category, UserWarning)
             )
             found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-            found |= {"warnings": list(dict.fromkeys(said)), **clock.spent(), "gpu_bytes": devices.held_memory()}
+            found |= {"warnings": said, **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
+
+
+def _sentence(message: Any) -> str:
+    return " ".join(str(message).split())
 
 
 @cache

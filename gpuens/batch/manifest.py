@@ -74,20 +74,20 @@ def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
 
 
 def _read(manifest: Manifest) -> tuple[Any, str]:
-    """Return the contents of a manifest and the folder of its file."""
+    """Return the contents of a manifest and the folder of its file, "" for the current one."""
     if isinstance(manifest, (Mapping, list)):
-        return json.loads(json.dumps(manifest, default=str)), "."
+        return json.loads(json.dumps(manifest, default=str)), ""
     if not isinstance(manifest, (str, os.PathLike)):
         raise TypeError(f"manifest must be a file, a mapping or a list of jobs, not {checks.shown(manifest)}.")
     if manifest == "-":
-        return _lines(sys.stdin.read()), "."
+        return _lines(sys.stdin.read()), ""
     kind = checks.file_kind(manifest, KINDS)
     checks.check_readable(manifest)
     with _parsing(manifest):
         text = Path(manifest).read_text(encoding="utf-8-sig")
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": json.loads}
         contents = parsers.get(kind, _yaml)(text)
-    return contents, os.path.dirname(os.fspath(manifest)) or "."
+    return contents, os.path.dirname(os.fspath(manifest))
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def matching(place: str, base: str) -> list[str]:
         with talking(place):
             found = sorted(fs.unstrip_protocol(match) for match in fs.glob(path))
     else:
-        found = sorted(glob.glob(place, root_dir=base, recursive=True))
+        found = sorted(glob.glob(place, root_dir=base or None, recursive=True))
     if not found:
         raise ValueError(f"input {place!r} matches no file.")
     return found
