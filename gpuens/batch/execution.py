@@ -79,9 +79,9 @@ def _result(
             if job.report:
                 with clock.phase("report"):
                     _write_page(os.path.join(folder, job.page_name), job, run, facts)
-            said = dict.fromkeys(
-                " ".join(str(w.message).split()) for w in warned if issubclass(w.category, UserWarning)
-            )
+            said = list(dict.fromkeys(_sentence(w.message) for w in warned if issubclass(w.category, UserWarning)))
+            for sentence in said:
+                tell("warning", job=job.id, message=sentence)
             found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
             found |= {"warnings": said, **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
