@@ -14,7 +14,7 @@ from typing import Any
 from gpuens import checks, device, host
 
 # what the libraries of compiled functions reserve before any data, measured; LLVM aborts the process without it
-ADDRESSES, OF_A_THREAD = 900_000_000, 100_000_000
+ADDRESSES, OF_A_THREAD = 1_000_000_000, 100_000_000
 if (_limit := host.address_space()) is not None:
     _needed = ADDRESSES + device.n_threads() * OF_A_THREAD
     if _limit < _needed:

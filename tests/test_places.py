@@ -163,7 +163,7 @@ def test_too_few_addresses_are_a_sentence(tmp_path):
     ran = as_nobody(tmp_path, "info --check", limit=700_000_000, GPUENS_THREADS="2")
     assert (ran.returncode, ran.stdout) == (3, "")
     (line,) = ran.stderr.splitlines()
-    expected = "this process may have 700.0 MB of addresses (ulimit -v), but needs 1.1 GB for 2 threads"
+    expected = "this process may have 700.0 MB of addresses (ulimit -v), but needs 1.2 GB for 2 threads"
     assert one_sentence(line.removeprefix("gpuens: ")).startswith(expected)
 
 
