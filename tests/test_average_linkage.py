@@ -75,17 +75,21 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
         np.testing.assert_array_equal(found.similarities, expected.heights)
 
 
-@pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows"])
-def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape):
+@pytest.mark.parametrize("tables", [1, 4])
+@pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])
+def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, tables):
     """Where no screen helps the rows of all regions are compared, 64 queries at once, in chunks of the clusterings."""
     labels = {
         "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
         "repeated rows": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
+        "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
     calls, search_rows = [], row_regions.search_rows
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
+    monkeypatch.setattr("gpuens.partition.linkage.comparisons.LABELS", 1)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.CHUNK", 2**11)
+    monkeypatch.setattr("gpuens.partition.linkage.comparisons.TABLE", 2**14 // tables)
     monkeypatch.setattr(row_regions, "worthwhile", lambda *_: True)
     monkeypatch.setattr(row_regions, "search_rows", lambda *args: calls.append(len(args[0])) or search_rows(*args))
     for weights in (None, random_weights(labels)):
@@ -102,12 +106,13 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape):
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
-def test_searches_by_rows_are_for_many_queries_of_unlike_rows():
-    shape = 10_000, 20
-    assert row_regions.worthwhile(64, 150_000, shape)
-    assert not row_regions.worthwhile(63, 150_000, shape)
-    assert not row_regions.worthwhile(64, 90_000, shape)
-    assert not row_regions.worthwhile(64, 1_500, (100, 20))
+def test_searches_by_rows_are_for_histograms_that_are_hardly_shorter():
+    assert row_regions.worthwhile(64, 150_000, 200_000)
+    assert row_regions.worthwhile(49, 150_000, 200_000)
+    assert row_regions.worthwhile(16, 150_000, 200_000)  # 64 lanes for 16 queries cost what 64 queries do
+    assert not row_regions.worthwhile(16, 100_000, 200_000)
+    assert not row_regions.worthwhile(64, 30_000, 200_000)
+    assert not row_regions.worthwhile(64, 10_000, 20_000)  # too little to be worth the tables
 
 
 def beside_identifiers(objects_each, place):

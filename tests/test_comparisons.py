@@ -71,14 +71,15 @@ def test_scores_of_label_rows_in_pieces(units, dtype):
     starts = np.concatenate([[0], np.cumsum(k)])
     rows, queries = (np.column_stack([rng.integers(0, n, size) for n in k]).astype(dtype) for size in (20, LANES))
     worth = rng.integers(1, 40, starts[-1])
+    which = rng.permutation(20)
     sums = np.full((10, LANES), 999, dtype=np.uint16)
     for begin, end in ((0, 2), (2, 5)):
         table = np.zeros((starts[end] - starts[begin], LANES), dtype=units)
         for m in range(begin, end):
             clusters = starts[m] + queries[:, m]
             table[clusters - starts[begin], np.arange(LANES)] = worth[clusters]
-        label_scores(rows, 11, 8, starts, begin, end, table, sums, 1)
-    matches = rows[11:19, None, :] == queries[None]
+        label_scores(rows, which, 11, 8, starts, begin, end, starts[begin], table, sums, 1)
+    matches = rows[which[11:19], None, :] == queries[None]
     expected = (matches * worth[starts[:-1] + queries]).sum(axis=2)
     np.testing.assert_array_equal(sums[1:9], expected)
     assert (sums[[0, 9]] == 999).all()
@@ -104,20 +105,34 @@ def test_wanted_is_what_any_lane_wants():
     assert not wanted[:4].any()
 
 
-def test_chunks_fit_the_cache_and_what_bytes_can_count():
+def test_chunks_fit_the_cache_and_what_bytes_can_count(monkeypatch):
+    monkeypatch.setattr(comparisons, "LABELS", 1)
+    monkeypatch.setattr(comparisons, "CHUNK", 2**18)
     few = np.arange(0, 21) * 10
-    assert chunks_of(few, 1).tolist() == [0, 20]
-    assert chunks_of(np.arange(0, 1001) * 2, 1).tolist() == [0, 255, 510, 765, 1000]
+    assert chunks_of(few, 1)[0].tolist() == [0, 20]
+    assert chunks_of(np.arange(0, 1001) * 2, 1)[0].tolist() == [0, 255, 510, 765, 1000]
     many = np.concatenate([[0], np.cumsum([1000, 2000, 9000, 10, 3000, 1500])])
-    found = chunks_of(many, 1)
+    found = chunks_of(many, 1)[0]
     assert found.tolist() == [0, 2, 3, 5, 6]  # 3,000 clusters, one clustering that is too large, 3,010 and 1,500
-    assert np.diff(chunks_of(many, 2)).sum() == 6
+    assert np.diff(chunks_of(many, 2)[0]).sum() == 6
 
 
+def test_chunks_of_few_labels_are_too_small_and_tables_have_as_many_chunks_as_fit(monkeypatch):
+    monkeypatch.setattr(comparisons, "LABELS", 3)
+    monkeypatch.setattr(comparisons, "CHUNK", 10 * LANES)
+    monkeypatch.setattr(comparisons, "TABLE", 60 * LANES)
+    chunks, tables = chunks_of(np.arange(0, 12) * 10, 1)
+    assert chunks.tolist() == [0, 3, 6, 9, 11]
+    assert tables.tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("tables", [40, 2000])
 @pytest.mark.parametrize("weights", ["ones", "real"])
-def test_lists_by_chunks_equal_those_of_all_pairs(weights, monkeypatch):
+def test_lists_by_chunks_equal_those_of_all_pairs(weights, tables, monkeypatch):
     """Several chunks, tiles and blocks of lanes; missing labels; sizes of more than one object; ties in one order."""
-    monkeypatch.setattr(comparisons, "CHUNK", 2 * LANES * 20)
+    monkeypatch.setattr(comparisons, "LABELS", 1)
+    monkeypatch.setattr(comparisons, "CHUNK", LANES * 20)
+    monkeypatch.setattr(comparisons, "TABLE", 2 * LANES * tables)
     labels = np.unique(structured_labels(300, 9, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
     ensemble = Ensemble(labels)
     rng = np.random.default_rng(7)
@@ -128,6 +143,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, monkeypatch):
         worth = rng.uniform(0.1, 1, ensemble.n_clusters)
     index = nearest_index(ensemble.codes, ensemble.offsets, worth, sizes)
     assert len(index.chunks) > 3
+    assert (len(index.tables) > 2) == (tables == 40)
     lists = nearest_lists(index, 6)
     known = labels >= 0
     clusters = np.where(known, ensemble.codes + ensemble.offsets[:-1], 0)

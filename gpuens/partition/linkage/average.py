@@ -188,7 +188,9 @@ class _Rounds:
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # of searches by weights
         self.index = index
-        self.unscreened = 0  # up to so many active regions the screen is known to be of no use
+        self.n_rows_of = np.ones(n_rows, dtype=np.int64)  # kept on the CPU
+        self.screened = 0.0  # the share of all entries that a search by histograms has looked at
+        self.screened_at = 0  # active regions then
         self.n_clusterings = n_clusterings
         self.work = work
         self.device = device
@@ -257,30 +259,28 @@ class _Rounds:
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""
-        n_rows, n_entries = len(self.state.nearest), self.counts.entries
-        by_rows = len(active) <= self.unscreened < 2 * len(active)
-        if by_rows and row_regions.worthwhile(len(queries), n_entries, (n_rows, self.n_clusterings)):
-            self.compared += row_regions.search_rows(
-                queries, active, self._region_of_rows(), self.index, self.regions, self.weights, self.lists,
-            )  # fmt: skip
-            return
+        n_queries, n_entries = len(queries), self.counts.entries
+        if len(active) <= self.screened_at < 4 * len(active):
+            n_rows = self.n_rows_of[active]
+            n_labels = int(n_rows[n_rows <= LANES].sum()) * self.n_clusterings
+            if row_regions.worthwhile(n_queries, self.screened * n_entries, n_labels):
+                self.compared += row_regions.search_rows(
+                    queries, active, self.state.into, self.index, self.regions, self.weights, self.lists,
+                )  # fmt: skip
+                return
         search(
             queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
             self.compared, device=self.device,
         )  # fmt: skip
         if self.device == "cpu":
-            useless = int(self.compared[0]) - self.counts.compared > 0.9 * n_entries * len(queries)
-            self.unscreened = len(active) if useless else 0
-
-    def _region_of_rows(self) -> Any:
-        """Return (G,) the region that each row has become part of."""
-        region = self.state.into
-        while (region != (further := region[region])).any():
-            region = further
-        return region
+            self.screened = (int(self.compared[0]) - self.counts.compared) / max(1, n_entries * n_queries)
+            self.screened_at = len(active)
 
     def _unite(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
+        if self.device == "cpu":
+            n_pairs = int(self.n_pairs[0])
+            self.n_rows_of[kept[:n_pairs]] += self.n_rows_of[absorbed[:n_pairs]]
 
     def _choose_best_pair(self, active: Any) -> None:
         """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""

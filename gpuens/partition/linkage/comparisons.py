@@ -5,8 +5,8 @@ label. Adding the table's row of one label to a vector of 64 sums is 64 comparis
 additions, whatever the weights. A missing label is a cluster of its own with weight 0.
 
 For label rows, integers of 8 or 16 bits in 64 lanes bound the score from above (exactly for unit weights). Regions are
-histograms, whose entries multiply rows of a table of floats in 16 lanes. If the table of all clusters does not fit the
-cache, it is filled for a chunk of the clusterings at a time.
+histograms, whose entries multiply rows of a table of floats in 16 lanes. Rows are compared by chunks of clusterings,
+whose part of a table fits the smallest cache. If a table of all clusters would be large, several are filled in turn.
 """
 
 import numpy as np
@@ -14,40 +14,75 @@ import numpy as np
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, nothing, plus, plus_times, scaled_sum, store, widened
 
-CHUNK = 2**18  # bytes of a table
+CHUNK = 2**15  # bytes of the part of a table that rows are compared with at a time, for the smallest cache
+LABELS = 16  # of a row at a time, at least: sums are kept between two parts
+TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
 
 
-def chunks_of(starts: np.ndarray, itemsize: int) -> np.ndarray:
-    """Return the bounds (n_chunks + 1,) of chunks of clusterings whose tables fit the cache.
+def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds (n_chunks + 1,) of chunks of clusterings, and those of tables (n_tables + 1,) in chunks.
 
     ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, whose unit
     weights a byte can sum.
     """
+    chunks = _parts(starts, CHUNK // (LANES * itemsize), LABELS)
+    return chunks, _parts(starts[chunks], TABLE // (LANES * itemsize), 1)
+
+
+def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
     bounds = [0]
     for m in range(1, len(starts)):
         begin = bounds[-1]
-        too_large = m - begin > 255 or (starts[m] - starts[begin]) * LANES * itemsize > CHUNK
-        if too_large and m - 1 > begin:
+        too_large = m - begin > 255 or starts[m] - starts[begin] > most
+        if too_large and m - 1 >= begin + least:
             bounds.append(m - 1)
     return np.array([*bounds, len(starts) - 1])
 
 
 @njit(cache=True, nogil=True)
-def label_scores(rows, first, count, starts, begin, end, table, sums, at):
-    """Write the scores of ``count`` rows, from ``rows[first]`` on, for each lane into ``sums``, from ``sums[at]`` on.
+def label_scores(rows, which, first, count, starts, begin, end, base, table, sums, at):
+    """Write the scores of ``count`` rows, those of ``which`` from ``first`` on, into ``sums``, from ``sums[at]`` on.
 
     ``rows`` is (G, M), ``sums`` (n, LANES) of the table's dtype or a wider one. Labels ``begin`` … ``end`` are added to
-    the scores of earlier ones in ``sums``. The table's first row is cluster ``starts[begin]``.
+    the scores of earlier ones in ``sums``. The table's first row is cluster ``base``.
     """
-    for i in range(count):
-        total = nothing(table)
-        for m in range(begin, end):
-            total = plus(total, table, starts[m] - starts[begin] + rows[first + i, m])
-        wide = widened(total, sums)
-        if begin > 0:
-            wide = plus(wide, sums, at + i)
-        store(wide, sums, at + i)
+    one, stop = np.uint64(1), np.uint64(end)  # unsigned: no check for negative ones
+    i = 0
+    while i + 4 <= count:  # four rows at once, so that consecutive additions are independent
+        a, b = rows[which[first + i]], rows[which[first + i + 1]]
+        c, d = rows[which[first + i + 2]], rows[which[first + i + 3]]
+        of_a, of_b, of_c, of_d = nothing(table), nothing(table), nothing(table), nothing(table)
+        m = np.uint64(begin)
+        while m < stop:
+            start = np.uint64(starts[m] - base)
+            of_a = plus(of_a, table, start + np.uint64(a[m]))
+            of_b = plus(of_b, table, start + np.uint64(b[m]))
+            of_c = plus(of_c, table, start + np.uint64(c[m]))
+            of_d = plus(of_d, table, start + np.uint64(d[m]))
+            m += one
+        keep(of_a, begin, sums, at + i)
+        keep(of_b, begin, sums, at + i + 1)
+        keep(of_c, begin, sums, at + i + 2)
+        keep(of_d, begin, sums, at + i + 3)
+        i += 4
+    while i < count:
+        row, total = rows[which[first + i]], nothing(table)
+        m = np.uint64(begin)
+        while m < stop:
+            total = plus(total, table, np.uint64(starts[m] - base) + np.uint64(row[m]))
+            m += one
+        keep(total, begin, sums, at + i)
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def keep(total, begin, sums, at):
+    """Write a vector to row ``at`` of ``sums``, or add it, if there were labels before ``begin``."""
+    wide = widened(total, sums)
+    if begin > 0:
+        wide = plus(wide, sums, at)
+    store(wide, sums, at)
 
 
 @njit(cache=True, nogil=True)

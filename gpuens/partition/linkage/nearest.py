@@ -7,9 +7,10 @@ others, best first, in the total order of `order`. That takes G² M label compar
   clusters are smaller than a tile come last in that order. No row of a tile can exceed the query's bound
   Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
   Only tiles whose bound reaches the K-th best similarity so far are compared.
-- On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs.
+- On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
+  bounds of 64 tiles are sums of M table rows as well, one query after the other.
 - Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights), and only
-  rows that pass are scored in float64.
+  rows that pass are scored in float64, four at once.
 
 Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
@@ -23,11 +24,12 @@ from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
 SORTED_BY = 8  # clusterings
-BATCH = 16  # tiles that one table is filled for, where there is none of all clusterings
+BATCH = 16  # tiles that are compared together where a table has several chunks
+AT_ONCE = 4  # rows that are scored exactly at once
 WARPS = 4  # in a block of a GPU
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
@@ -70,7 +72,8 @@ class NearestIndex:
         self.sizes = sizes
         self.order = likeness_order(codes, offsets)
         self.place = np.empty_like(self.order)
-        self.place[self.order] = np.arange(len(codes))
+        self.everything = np.arange(len(codes))
+        self.place[self.order] = self.everything
         self.exact = cluster_weights.dtype.kind == "i"
         units, self.scale = _integer_weights(cluster_weights, offsets)
         # a missing label is one more cluster of each clustering, of weight 0
@@ -78,13 +81,15 @@ class NearestIndex:
         self.weights = np.insert(cluster_weights, offsets[1:], 0)
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        self.present = np.zeros((len(self.units), -(-len(codes) // TILE)), dtype=np.uint8)
-        tile = np.arange(len(codes)) // TILE
+        n_segments = -(-len(codes) // (TILE * SEGMENT))
+        self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
+        segment, tile = np.divmod(np.arange(len(codes)) // TILE, SEGMENT)
         for m, n_clusters in enumerate(np.diff(offsets).tolist()):
             labels = np.minimum(codes[:, m], n_clusters)[self.order]
             self.rows[:, m] = labels
-            self.present[labels + self.starts[m], tile] = 1
-        self.chunks = chunks_of(self.starts, self.units.itemsize)
+            clusters = labels + self.starts[m]
+            self.present[segment, clusters, tile] = self.units[clusters]
+        self.chunks, self.tables = chunks_of(self.starts, self.units.itemsize)
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Lists) -> None:
@@ -102,8 +107,9 @@ class NearestIndex:
         def work(start: int, stop: int) -> int:
             some = slice(start * LANES, stop * LANES)
             return _search(
-                places[some], least[some], component, of_tile, self.order, self.rows, self.starts, self.chunks,
-                self.present, self.units, self.weights, self.exact, self.scale, self.sizes, *lists,
+                places[some], least[some], component, of_tile, self.order, self.everything, self.rows, self.starts,
+                self.chunks, self.tables, self.present, self.units, self.weights, self.exact, self.scale, self.sizes,
+                *lists,
             )  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
@@ -205,7 +211,8 @@ def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> A
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return what an index and lists take at most, in bytes."""
     n_rows, n_clusterings = codes.shape
-    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 40) + n_clusters * -(-n_rows // TILE)
+    segments = -(-n_rows // (TILE * SEGMENT))
+    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 40) + 2 * n_clusters * SEGMENT * segments
 
 
 def _tiles(codes: Any, order: Any) -> Any:
@@ -239,48 +246,51 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True)
 def _search(
-    places, least, component, of_tile, order, rows, starts, chunks, present, units, weights, exact, scale, sizes,
-    ids, similarities, bound, bound_hash,
+    places, least, component, of_tile, order, everything, rows, starts, chunks, tables, present, units, weights, exact,
+    scale, sizes, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_tiles, n_chunks = present.shape[1], len(chunks) - 1
+    n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
     n_rows, n_clusterings = rows.shape
     n_listed = ids.shape[1]
-    to_score = n_clusterings * scale * (1.0 - 1e-9)  # rounding must not lift a floor above a score that ties with it
+    # rounding must not lift a floor above a score that ties with it
+    to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
     widest = 0
-    for c in range(n_chunks):
-        widest = max(widest, starts[chunks[c + 1]] - starts[chunks[c]])
+    for c in range(n_tables):
+        widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
     table = np.zeros((widest, LANES), dtype=units.dtype)
-    reach = np.empty((LANES, n_tiles), dtype=np.uint16)
+    mine = np.zeros((LANES, n_clusterings), dtype=rows.dtype)
+    reach = np.empty((n_segments, LANES, SEGMENT), dtype=np.uint16)
     floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly
     low = np.empty(LANES, dtype=np.uint16)
     limits = np.empty(LANES, dtype=np.uint16)
     listed = np.empty(LANES, dtype=np.int64)
     ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    wanted = np.empty(n_tiles, dtype=np.bool_)
+    wanted = np.empty(SEGMENT, dtype=np.bool_)
     visited = np.empty(n_tiles, dtype=np.bool_)
-    batch = np.empty(1 if n_chunks == 1 else BATCH, dtype=np.int64)
+    batch = np.empty(1 if len(chunks) == 2 else BATCH, dtype=np.int64)
     sums = np.empty((len(batch) * TILE, LANES), dtype=np.uint16)
+    waiting = np.empty((LANES, AT_ONCE), dtype=np.int64)
+    n_waiting = np.zeros(LANES, dtype=np.int64)
+    scored = np.empty(AT_ONCE, dtype=weights.dtype)
     compared = 0
     for first in range(0, len(places), LANES):
         width = min(LANES, len(places) - first)
         own = places[first : first + width]
         for j in range(width):
-            q = order[own[j]]
-            for t in range(n_tiles):
-                reach[j, t] = 0
             for m in range(n_clusterings):
-                cluster = starts[m] + rows[own[j], m]
-                unit = units[cluster]
-                if unit > 0:
-                    occurs = present[cluster]
-                    for t in range(n_tiles):
-                        reach[j, t] += occurs[t] * unit
-                    compared += n_tiles
+                mine[j, m] = rows[own[j], m]
+        for s in range(n_segments):
+            for c in range(len(chunks) - 1):
+                label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
+        compared += width * n_clusterings * n_tiles
+        for j in range(width):
+            q = order[own[j]]
             best = 0
-            for t in range(n_tiles):
-                if of_tile[t] == component[own[j]]:
-                    reach[j, t] = 0
-                best = max(best, reach[j, t])
+            for s in range(n_segments):
+                for t in range(min(SEGMENT, n_tiles - s * SEGMENT)):
+                    if of_tile[s * SEGMENT + t] == component[own[j]]:
+                        reach[s, j, t] = 0
+                    best = max(best, reach[s, j, t])
             for s in range(n_listed):
                 ids[q, s] = -1
                 similarities[q, s] = 0.0
@@ -289,8 +299,8 @@ def _search(
             low[j] = best - best // 4
         for t in range(n_tiles):
             visited[t] = False
-        if n_chunks == 1:
-            _fill(table, own, rows, starts, 0, n_clusterings, units, True)
+        if n_tables == 1:
+            _fill(table, mine, width, starts, 0, n_clusterings, units, True)
 
         more = True
         while more:
@@ -302,29 +312,33 @@ def _search(
                 n_batch = 0
                 while t < n_tiles and n_batch < len(batch):
                     if t % SEGMENT == 0:
-                        mark_wanted(wanted, reach, width, limits, t, min(t + SEGMENT, n_tiles))
-                    if wanted[t] and not visited[t]:
+                        mark_wanted(wanted, reach[t // SEGMENT], width, limits, 0, SEGMENT)
+                    if wanted[t % SEGMENT] and not visited[t]:
                         visited[t] = True
                         batch[n_batch] = t
                         n_batch += 1
                     t += 1
                 if n_batch == 0:
                     break
-                for c in range(n_chunks):
-                    begin, end = chunks[c], chunks[c + 1]
-                    if n_chunks > 1:
-                        _fill(table, own, rows, starts, begin, end, units, True)
-                    for b in range(n_batch):
-                        at = batch[b] * TILE
-                        count = min(TILE, n_rows - at)
-                        label_scores(rows, at, count, starts, begin, end, table, sums, b * TILE)
-                    if n_chunks > 1:
-                        _fill(table, own, rows, starts, begin, end, units, False)
+                for own_table in range(n_tables):
+                    c, stop = tables[own_table], tables[own_table + 1]
+                    begin, end = chunks[c], chunks[stop]
+                    if n_tables > 1:
+                        _fill(table, mine, width, starts, begin, end, units, True)
+                    while c < stop:
+                        for b in range(n_batch):
+                            at = batch[b] * TILE
+                            label_scores(
+                                rows, everything, at, min(TILE, n_rows - at), starts, chunks[c], chunks[c + 1],
+                                starts[begin], table, sums, b * TILE,
+                            )  # fmt: skip
+                        c += 1
+                    if n_tables > 1:
+                        _fill(table, mine, width, starts, begin, end, units, False)
                 compared += n_batch * TILE * n_clusterings * width
                 for b in range(n_batch):
                     at = batch[b] * TILE
-                    count = min(TILE, n_rows - at)
-                    for i in range(count):
+                    for i in range(min(TILE, n_rows - at)):
                         hits = reaching(sums, b * TILE + i, floor)
                         while hits:
                             j = lowest(hits)
@@ -332,38 +346,47 @@ def _search(
                             p = own[j]
                             if component[at + i] == component[p]:
                                 continue
-                            q, r = order[p], order[at + i]
-                            score = sums[b * TILE + i, j]
-                            tie, last = pair_hash(q, r), n_listed - 1
-                            full = listed[j] == n_listed
-                            if exact and full and score == floor[0, j] and tie >= ties[j, last]:
-                                continue
-                            pairs = sizes[q] * sizes[r]
-                            numerator = weights[0] * 0
+                            n = n_waiting[j] + 1
+                            waiting[j, n - 1] = at + i
                             if exact:
-                                numerator += pairs * score
+                                q, r, score = order[p], order[at + i], sums[b * TILE + i, j]
+                                at_last = listed[j] == n_listed and score == floor[0, j]
+                                if at_last and pair_hash(q, r) >= ties[j, n_listed - 1]:
+                                    continue
+                                scored[0] = sizes[q] * sizes[r] * score
+                            elif n == AT_ONCE:
+                                _score(mine[j], p, waiting[j], rows, starts, weights, order, sizes, scored)
                             else:
-                                for m in range(n_clusterings):
-                                    if rows[p, m] == rows[at + i, m]:
-                                        numerator += weights[starts[m] + rows[p, m]] * pairs
-                            similarity = numerator / (pairs * n_clusterings)
-                            if similarity < least[first + j]:
+                                n_waiting[j] = n
                                 continue
-                            if full and not comes_before(similarity, tie, similarities[q, last], ties[j, last]):
-                                continue
-                            listed[j] = insert(ids[q], similarities[q], ties[j], listed[j], r, similarity, tie)
+                            listed[j] = _list(
+                                p, waiting[j, :n], scored, n_clusterings, order, sizes, least[first + j],
+                                ids, similarities, ties[j], listed[j],
+                            )  # fmt: skip
+                            n_waiting[j] = 0
                             if listed[j] == n_listed:
-                                floor[0, j] = max(floor[0, j], int(similarities[q, last] * to_score + 1e-9))
+                                last = similarities[order[p], n_listed - 1]
+                                floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
                                 limits[j] = max(low[j], floor[0, j])
             for j in range(width):
                 if low[j] > floor[0, j]:
                     more = True
                     low[j] = min(low[j] - 1, low[j] - low[j] // 4)
 
-        if n_chunks == 1:
-            _fill(table, own, rows, starts, 0, n_clusterings, units, False)
+        if n_tables == 1:
+            _fill(table, mine, width, starts, 0, n_clusterings, units, False)
         for j in range(width):
-            q = order[own[j]]
+            p, n = own[j], n_waiting[j]
+            q = order[p]
+            if n > 0:
+                for i in range(n, AT_ONCE):
+                    waiting[j, i] = waiting[j, 0]
+                _score(mine[j], p, waiting[j], rows, starts, weights, order, sizes, scored)
+                listed[j] = _list(
+                    p, waiting[j, :n], scored, n_clusterings, order, sizes, least[first + j],
+                    ids, similarities, ties[j], listed[j],
+                )  # fmt: skip
+                n_waiting[j] = 0
             full = listed[j] == n_listed
             bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
             bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
@@ -371,9 +394,40 @@ def _search(
 
 
 @njit(cache=True, nogil=True)
-def _fill(table, places, rows, starts, begin, end, units, on):
+def _score(own, p, places, rows, starts, weights, order, sizes, scored):
+    """Write the numerators of the similarities of row p, whose labels are ``own``, to four others, summed in order."""
+    a, b, c, d = rows[places[0]], rows[places[1]], rows[places[2]], rows[places[3]]
+    size = sizes[order[p]]
+    of_a, of_b = size * sizes[order[places[0]]], size * sizes[order[places[1]]]
+    of_c, of_d = size * sizes[order[places[2]]], size * sizes[order[places[3]]]
+    nothing = weights[0] * 0
+    to_a, to_b, to_c, to_d = nothing, nothing, nothing, nothing
+    for m in range(np.uint64(len(own))):
+        label = own[m]
+        weight = weights[np.uint64(starts[m]) + np.uint64(label)]
+        to_a += weight * of_a if a[m] == label else nothing
+        to_b += weight * of_b if b[m] == label else nothing
+        to_c += weight * of_c if c[m] == label else nothing
+        to_d += weight * of_d if d[m] == label else nothing
+    scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d
+
+
+@njit(cache=True, nogil=True)
+def _list(p, places, scored, n_clusterings, order, sizes, least, ids, similarities, ties, listed):
+    """List the rows at ``places``, as similar to row p as ``scored`` says; return the length of the list."""
+    q = order[p]
+    for s in range(len(places)):
+        r = order[places[s]]
+        similarity = scored[s] / (sizes[q] * sizes[r] * n_clusterings)
+        if similarity >= least:
+            listed = insert(ids[q], similarities[q], ties, listed, r, similarity, pair_hash(q, r))
+    return listed
+
+
+@njit(cache=True, nogil=True)
+def _fill(table, mine, width, starts, begin, end, units, on):
     """Write what the clusters of each lane's row are worth into a table, or zeros."""
-    for j in range(len(places)):
-        for m in range(begin, end):
-            cluster = starts[m] + rows[places[j], m]
+    for m in range(begin, end):
+        for j in range(width):
+            cluster = starts[m] + mine[j, m]
             table[cluster - starts[begin], j] = units[cluster] if on else 0

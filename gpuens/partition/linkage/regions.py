@@ -23,6 +23,7 @@ from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_h
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}  # weight in a bound, the largest being from 0.5 to 1
+LAID = 2**20  # counts of whole histograms that are kept to compare others with
 BLOCK = 128  # threads of a GPU that search for one region
 OFFERS = 1024  # regions that they look at between two meetings
 
@@ -177,6 +178,19 @@ def lay_out(regions, a, held):
         held[clusters[e]] = counts[e]
 
 
+def histograms(regions: Regions, some: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return whole histograms (n, N_c) of ``some`` (n,) regions."""
+    laid = np.zeros((len(some), n_clusters), dtype=regions.counts.dtype)
+    _lay_out_some(regions, some, laid)
+    return laid
+
+
+@njit(cache=True, nogil=True)
+def _lay_out_some(regions, some, laid):
+    for i in range(len(some)):
+        lay_out(regions, some[i], laid[i])
+
+
 @njit(cache=True, nogil=True)
 def clear(regions, a, held):
     """Write zeros where `lay_out` has written."""
@@ -188,11 +202,14 @@ def clear(regions, a, held):
 @njit(cache=True, nogil=True)
 def shared(clusters, counts, begin, end, held, weights):
     """Return Σ_c w_c n_A[c] n_R[c] of A, whose histogram is ``held``, and R, whose entries are begin … end."""
-    total = weights[0] * 0
+    return plus_shared(weights[0] * 0, clusters, counts, begin, end, held, weights)
+
+
+@njit(cache=True, nogil=True)
+def plus_shared(total, clusters, counts, begin, end, held, weights):
+    """Return ``total`` and what `shared` returns, summed in this order."""
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
-        count = held[clusters[e]]
-        if count != 0:
-            total += weights[clusters[e]] * (np.int64(count) * np.int64(counts[e]))
+        total += weights[clusters[e]] * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
 
 

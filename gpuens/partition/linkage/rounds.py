@@ -13,9 +13,10 @@ from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.linkage.regions import Regions, clear, lay_out, similarity_to
+from gpuens.partition.linkage.regions import LAID, Regions, clear, histograms, lay_out, plus_shared, similarity_to
 
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
+AT_ONCE = 4  # pairs of regions that are compared at once
 PAIRING = 256  # threads of a block that pair regions
 CHAINED = 32  # such blocks at most, but for steps of more than 32 regions a thread: each waits for the one before
 
@@ -120,15 +121,34 @@ def update_lists(
     Rounding can hide the share ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
     """
     n_active = int(state.counts[ACTIVE])
+    laid, laid_at = _lay_out_longest(state, regions, weights, n_clusterings)
 
     def update_range(start: int, stop: int) -> None:
         _update(
-            state.active[start:stop], state.partner, state.into, regions, weights, n_clusterings, slack, margin,
-            nothing, state.nearest, *lists,
+            state.active[start:stop], state.partner, state.into, regions, laid, laid_at, weights, n_clusterings, slack,
+            margin, nothing, state.nearest, *lists,
         )  # fmt: skip
 
     devices.over_ranges(update_range, n_active, grain=256)
     state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0
+
+
+def _lay_out_longest(
+    state: State, regions: Regions, weights: np.ndarray, n_clusterings: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return whole histograms (n, N_c) of the longest of the regions that merged in this round, and whose they are.
+
+    Many lists name those few, and a list's owner has fewer entries. Whose (G,): the place of each region's, or -1.
+    """
+    merges, pairs = state.counts[MERGES], state.counts[PAIRS]
+    merged = state.kept[merges - pairs : merges]
+    merged = merged[regions.length[merged] > n_clusterings]
+    room = min(LAID, int(state.counts[ACTIVE]) * n_clusterings) // len(weights) if weights.ndim == 1 else 0
+    if len(merged) > room:
+        merged = merged[np.argsort(-regions.length[merged], kind="stable")[:room]]
+    laid_at = np.full(len(state.nearest), -1, dtype=np.int32)
+    laid_at[merged] = np.arange(len(merged))
+    return histograms(regions, merged, len(weights)), laid_at
 
 
 @njit(cache=True, nogil=True)
@@ -183,7 +203,7 @@ def _pair_up(state):
 
 @njit(cache=True, nogil=True)
 def _update(
-    active, partner, into, regions, weights, n_clusterings, slack, margin, nothing, nearest,
+    active, partner, into, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, nearest,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_listed = ids.shape[1]
@@ -193,13 +213,15 @@ def _update(
     nobody = held[:0]
     pooled = np.empty(2 * n_listed, dtype=np.int64)
     ties = np.empty(n_listed, dtype=np.uint64)
+    waiting, n_waiting = np.empty((AT_ONCE, 2), dtype=np.int64), 0  # regions, and places in their lists
     for a in active:
         if partner[a] < 0:
             if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
                 nearest[a] = UNKNOWN
             changed = 0
             for s in range(n_listed):
-                changed += ids[a, s] >= 0 and partner[into[ids[a, s]]] >= 0
+                new = into[ids[a, s]] if ids[a, s] >= 0 else a
+                changed += partner[new] >= 0 and laid_at[new] < 0
             lay = changed > 2 and len(held) > 0  # else not worth it
             if lay:
                 lay_out(regions, a, held)
@@ -219,10 +241,18 @@ def _update(
                 seen = False
                 for earlier in range(kept):
                     seen = seen or ids[a, earlier] == new
-                if not seen:
-                    ids[a, kept] = new
+                if seen:
+                    continue
+                ids[a, kept] = new
+                if laid_at[new] < 0 or regions.length[a] > regions.length[new]:
                     similarities[a, kept] = similarity_to(regions, near, weights, n_clusterings, a, new)
-                    kept += 1
+                else:
+                    waiting[n_waiting, 0], waiting[n_waiting, 1] = a, kept
+                    n_waiting += 1
+                if n_waiting == AT_ONCE:
+                    _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
+                    n_waiting = 0
+                kept += 1
             if lay:
                 clear(regions, a, held)
             for s in range(kept, n_listed):
@@ -267,6 +297,39 @@ def _update(
                 bound[a], bound_hash[a] = dropped, dropped_tie
         if len(held):
             clear(regions, a, held)
+    if n_waiting > 0:
+        for i in range(n_waiting, AT_ONCE):
+            waiting[i, 0], waiting[i, 1] = waiting[0, 0], waiting[0, 1]
+        _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
+
+
+@njit(cache=True, nogil=True)
+def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities):
+    """Write what `similarity_of` returns of four regions and one in the list of each, whose histograms are laid out."""
+    if weights.ndim == 2:  # known when this is compiled
+        return
+    clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length
+    a, b, c, d = waiting[0, 0], waiting[1, 0], waiting[2, 0], waiting[3, 0]
+    with_a, with_b = laid[laid_at[ids[a, waiting[0, 1]]]], laid[laid_at[ids[b, waiting[1, 1]]]]
+    with_c, with_d = laid[laid_at[ids[c, waiting[2, 1]]]], laid[laid_at[ids[d, waiting[3, 1]]]]
+    common = min(length[a], length[b], length[c], length[d])
+    nothing = weights[0] * 0
+    of_a, of_b, of_c, of_d = nothing, nothing, nothing, nothing
+    for i in range(np.uint64(common)):
+        e, f = np.uint64(start[a]) + i, np.uint64(start[b]) + i
+        g, h = np.uint64(start[c]) + i, np.uint64(start[d]) + i
+        of_a += weights[clusters[e]] * (np.int64(with_a[clusters[e]]) * np.int64(counts[e]))
+        of_b += weights[clusters[f]] * (np.int64(with_b[clusters[f]]) * np.int64(counts[f]))
+        of_c += weights[clusters[g]] * (np.int64(with_c[clusters[g]]) * np.int64(counts[g]))
+        of_d += weights[clusters[h]] * (np.int64(with_d[clusters[h]]) * np.int64(counts[h]))
+    of_a = plus_shared(of_a, clusters, counts, start[a] + common, start[a] + length[a], with_a, weights)
+    of_b = plus_shared(of_b, clusters, counts, start[b] + common, start[b] + length[b], with_b, weights)
+    of_c = plus_shared(of_c, clusters, counts, start[c] + common, start[c] + length[c], with_c, weights)
+    of_d = plus_shared(of_d, clusters, counts, start[d] + common, start[d] + length[d], with_d, weights)
+    for i, total in enumerate((of_a, of_b, of_c, of_d)):
+        one, place = waiting[i, 0], waiting[i, 1]
+        size = regions.size[one] * regions.size[ids[one, place]]
+        similarities[one, place] = total / (size * n_clusterings)
 
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------

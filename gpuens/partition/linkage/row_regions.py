@@ -1,79 +1,116 @@
 """Searches over the label rows of regions, for ensembles whose rows share few labels.
 
-The similarity of regions A and R is the mean similarity of A to the objects of R. If histograms have hardly fewer
-entries than their rows have labels, and bounds exclude no tiles, rows of bytes are compared faster than histograms: 64
-queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a chunk of the clusterings.
-Regions whose mean may enter a list are scored exactly by their histograms.
+The similarity of regions A and R is the mean similarity of A to the objects of R. Where bounds exclude few tiles, most
+regions are small and their histograms have hardly fewer entries than their rows have labels: rows of bytes are compared
+faster than histograms, 64 queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a
+chunk of the clusterings. The scores also tell below what score no region can be among the K nearest, so that few are
+scored exactly, by their histograms. Regions of more than 64 rows, for which that would be slower, are all of these.
 """
 
 import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, lowest, reaching
+from gpuens.lanes import FLOAT_LANES, LANES, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.linkage.regions import Regions, shared
+from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
+from gpuens.partition.linkage.regions import LAID, Regions, clear, histograms, lay_out, shared
 
 NEVER = 2**32 - 1  # a score above all others
+ENTRY = 6  # labels of rows that are compared in the time of an entry of a histogram
+CANDIDATES = 256  # regions that a query keeps to score exactly
 
 
-def worthwhile(n_queries: int, n_entries: int, shape: tuple[int, int]) -> bool:
-    """Return whether comparing rows (G, M) is faster than comparing histograms with ``n_entries`` in total."""
-    n_labels = shape[0] * shape[1]
-    return n_queries >= LANES and 2 * n_entries > n_labels and n_queries * n_labels > 10**7
+def worthwhile(n_queries: int, n_entries: float, n_labels: int) -> bool:
+    """Return whether comparing rows of ``n_labels`` in all is faster than comparing ``n_entries`` of histograms."""
+    by_rows = LANES * -(-n_queries // LANES) * n_labels
+    by_histograms = FLOAT_LANES * -(-n_queries // FLOAT_LANES) * n_entries
+    return n_labels > 10**5 and by_rows < ENTRY * by_histograms
 
 
 def search_rows(
-    queries: np.ndarray, active: np.ndarray, region: np.ndarray, index: NearestIndex, regions: Regions,
+    queries: np.ndarray, active: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions,
     weights: np.ndarray, lists: Lists,
 ) -> int:  # fmt: skip
     """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
 
-    ``region`` (G,) is the region of each row. As in `regions.search`, a full list holds active regions with their
-    current similarities.
+    ``into`` (G,) is the region that each has become part of. As in `regions.search`, a full list holds active regions
+    with their current similarities.
     """
-    n_rows = len(region)
-    position = np.full(n_rows, n_rows)
+    position = np.full(len(into), -1)
     position[active] = np.arange(len(active))
-    of_place = position[region[index.order]]
-    members = np.argsort(of_place, kind="stable")
-    rows, sizes = index.rows[members], index.sizes[index.order[members]]
-    ends = np.cumsum(np.bincount(of_place, minlength=len(active))[: len(active)])
+    members, ends = _members(into, position, index.order, len(active))
+    n_members = np.diff(ends, prepend=0)
+    large = np.flatnonzero(n_members > LANES)
+    large = large[np.argsort(-n_members[large], kind="stable")][: LAID // len(weights)]
+    laid = histograms(regions, active[large], len(weights))
+    few = np.ones(len(active), dtype=bool)
+    few[large] = False
+    small, members = np.flatnonzero(few), members[np.repeat(few, n_members)]
+    sizes = index.sizes[index.order[members]]
     queries = queries[np.argsort(position[queries])]
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
-    chunks = chunks_of(starts, np.dtype(np.uint16).itemsize)
+    chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
     def work(start: int, stop: int) -> int:
         return _search(
-            queries[start * LANES : stop * LANES], active, ends, rows, sizes, starts, offsets, chunks, regions, weights,
-            *lists,
+            queries[start * LANES : stop * LANES], active[small], np.cumsum(n_members[small]), active[large], laid,
+            members, index.rows, sizes, starts, offsets, chunks, tables, regions, weights, *lists,
         )  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
 
 
 @njit(cache=True, nogil=True)
+def _members(into, position, order, n_active):
+    """Return places in the ``order`` of rows, region by region, and where those of each active region end."""
+    place = np.empty(len(order), dtype=np.int64)
+    ends = np.zeros(n_active, dtype=np.int64)
+    for i in range(len(order)):
+        r = order[i]
+        while into[r] != r:
+            r = into[r]
+        place[i] = position[r]
+        if place[i] >= 0:  # else it has retired
+            ends[place[i]] += 1
+    total = 0
+    for p in range(n_active):
+        begin = total
+        total += ends[p]
+        ends[p] = begin
+    members = np.empty(total, dtype=np.int64)
+    for i in range(len(order)):
+        if place[i] >= 0:
+            members[ends[place[i]]] = i
+            ends[place[i]] += 1
+    return members, ends
+
+
+@njit(cache=True, nogil=True)
 def _search(
-    queries, active, ends, rows, sizes, starts, offsets, chunks, regions, weights,
+    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_clusterings, n_chunks, n_listed = rows.shape[1], len(chunks) - 1, ids.shape[1]
+    n_clusterings, n_tables, n_listed = rows.shape[1], len(tables) - 1, ids.shape[1]
     clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
     first_entry, length, size = regions.start, regions.length, regions.size
     to_score = np.empty(LANES)
     scales = np.empty(LANES)
     widest = 0
-    for c in range(n_chunks):
-        widest = max(widest, starts[chunks[c + 1]] - starts[chunks[c]])
+    for c in range(n_tables):
+        widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
     table = np.zeros((widest, LANES), dtype=np.uint16)
-    held = np.zeros((LANES, len(weights)), dtype=counts.dtype)
+    held = np.zeros(len(weights), dtype=counts.dtype)
     floor = np.full((1, LANES), NEVER, dtype=np.uint32)  # the score that is worth scoring exactly
+    best = np.zeros((LANES, n_listed), dtype=np.uint32)  # scores
+    candidates = np.empty((LANES, CANDIDATES), dtype=np.int64)
+    scores = np.empty((LANES, CANDIDATES), dtype=np.uint32)
+    n_candidates = np.empty(LANES, dtype=np.int64)
     listed = np.empty(LANES, dtype=np.int64)
     ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    n_members = ends[-1]
-    n_batch = 4 * TILE if n_chunks == 1 else n_members  # a table is filled once
+    n_members = len(members)
+    n_batch = 4 * TILE if n_tables == 1 else max(1, n_members)  # a table is filled once
     sums = np.empty((n_batch, LANES), dtype=np.uint32)
     total = np.zeros(LANES, dtype=np.float32)
     mean = np.zeros((1, LANES), dtype=np.uint32)
@@ -90,25 +127,47 @@ def _search(
                 least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
                 ids[a, s] = -1
                 similarities[a, s] = 0.0
+                best[j, s] = 0
             floor[0, j] = max(1, int(least * to_score[j]))
-            listed[j] = 0
-            for e in range(first_entry[a], first_entry[a] + length[a]):
-                held[j, clusters[e]] = counts[e]
+            listed[j], n_candidates[j] = 0, 0
+            if len(large) > 0:
+                lay_out(regions, a, held)
+                for i in range(len(large)):
+                    r = large[i]
+                    if r == a:
+                        continue
+                    if length[a] < length[r]:
+                        begin, stop, whole = first_entry[a], first_entry[a] + length[a], laid[i]
+                    else:
+                        begin, stop, whole = first_entry[r], first_entry[r] + length[r], held
+                    compared += stop - begin
+                    similarity = shared(clusters, counts, begin, stop, whole, weights)
+                    similarity /= size[a] * size[r] * n_clusterings
+                    if similarity > 0.0:
+                        listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, pair_hash(a, r))
+                if listed[j] == n_listed:
+                    floor[0, j] = max(floor[0, j], int(similarities[a, n_listed - 1] * to_score[j]))
+                clear(regions, a, held)
         for j in range(width, LANES):
             floor[0, j] = NEVER
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
             n_here = min(n_batch, n_members - at)
-            for c in range(n_chunks):
-                begin, end = chunks[c], chunks[c + 1]
-                if n_chunks > 1 or at == 0:
+            for t in range(n_tables):
+                begin, end = chunks[tables[t]], chunks[tables[t + 1]]
+                if n_tables > 1 or at == 0:
                     _fill(table, own, begin, end, starts, offsets, regions, weights, scales)
-                label_scores(rows, at, n_here, starts, begin, end, table, sums, 0)
+                for c in range(tables[t], tables[t + 1]):
+                    label_scores(
+                        rows, members, at, n_here, starts, chunks[c], chunks[c + 1], starts[begin], table, sums, 0
+                    )  # fmt: skip
             compared += n_here * n_clusterings * width
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
-                if last and at + i == begin_region:  # a row alone
+                n_rows = at + i + 1 - begin_region
+                alone = last and n_rows == 1
+                if alone:
                     hits = reaching(sums, i, floor)
                 else:
                     weight = np.float32(sizes[at + i])
@@ -117,40 +176,70 @@ def _search(
                     if not last:
                         continue
                     # rounded up, by more than the sums can be off by
-                    n_rows = at + i + 1 - begin_region
-                    per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[active[at_region]])
+                    per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[small[at_region]])
                     for j in range(LANES):
                         mean[0, j] = np.uint32(total[j] * per_object + np.float32(1.0))
                         total[j] = 0.0
                     hits = reaching(mean, 0, floor)
-                r = active[at_region]
+                r = small[at_region]
                 at_region += 1
                 begin_region = at + i + 1
                 while hits:
                     j = lowest(hits)
                     hits &= hits - np.uint64(1)
                     a = own[j]
-                    if r == a or j >= width:
+                    if r == a:
                         continue
-                    product = shared(clusters, counts, first_entry[r], first_entry[r] + length[r], held[j], weights)
-                    similarity = product / (size[a] * size[r] * n_clusterings)
-                    tie, end_of_list = pair_hash(a, r), n_listed - 1
-                    if similarity <= 0.0 or (
-                        listed[j] == n_listed
-                        and not comes_before(similarity, tie, similarities[a, end_of_list], ties[j, end_of_list])
-                    ):
-                        continue
-                    listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
-                    if listed[j] == n_listed:
-                        floor[0, j] = max(1, int(similarities[a, end_of_list] * to_score[j]))
+                    score = sums[i, j] if alone else mean[0, j]
+                    n = n_candidates[j]
+                    candidates[j, n], scores[j, n] = r, score
+                    n_candidates[j] = n + 1
+                    if n_rows <= LANES and score > best[j, n_listed - 1]:
+                        s = n_listed - 1
+                        while s > 0 and score > best[j, s - 1]:
+                            best[j, s] = best[j, s - 1]
+                            s -= 1
+                        best[j, s] = score
+                        # rounding up has added less than 1 a label, and a share of all that sums can be off by
+                        sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
+                        floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
+                    if n_candidates[j] == CANDIDATES:
+                        listed[j] = _score(
+                            a, candidates[j], scores[j], n_candidates[j], floor[0, j], regions, held, weights,
+                            n_clusterings, ids, similarities, ties[j], listed[j],
+                        )  # fmt: skip
+                        n_candidates[j] = 0
+                        if listed[j] == n_listed:
+                            floor[0, j] = max(floor[0, j], int(similarities[a, n_listed - 1] * to_score[j]))
         for j in range(width):
             a = own[j]
+            listed[j] = _score(
+                a, candidates[j], scores[j], n_candidates[j], floor[0, j], regions, held, weights, n_clusterings,
+                ids, similarities, ties[j], listed[j],
+            )  # fmt: skip
             full = listed[j] == n_listed
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
             bound_hash[a] = ties[j, n_listed - 1] if full else NO_HASH
-            for e in range(first_entry[a], first_entry[a] + length[a]):
-                held[j, clusters[e]] = 0
     return compared
+
+
+@njit(cache=True, nogil=True)
+def _score(
+    a, candidates, scores, n, floor, regions, held, weights, n_clusterings, ids, similarities, ties, listed
+):  # fmt: skip
+    """List the candidates whose scores reach the floor by their similarity to region a; return the list's length."""
+    lay_out(regions, a, held)
+    for i in range(n):
+        if scores[i] < floor:
+            continue
+        r = candidates[i]
+        begin, stop = regions.start[r], regions.start[r] + regions.length[r]
+        product = shared(regions.clusters, regions.counts, begin, stop, held, weights)
+        similarity = product / (regions.size[a] * regions.size[r] * n_clusterings)
+        if similarity > 0.0:
+            listed = insert(ids[a], similarities[a], ties, listed, r, similarity, pair_hash(a, r))
+    clear(regions, a, held)
+    return listed
 
 
 @njit(cache=True, nogil=True)
