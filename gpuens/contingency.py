@@ -93,6 +93,32 @@ def intersections(
     return _dense_intersections(labels, w, ens.offsets, sizes)
 
 
+def dense_intersections(rows: Rows, weights: Any) -> Any:
+    """Return `intersections` in a dense layout, in the memory of the rows' device; ``weights`` (G,) float64 are there.
+
+    The caller has checked that such arrays fit.
+    """
+    if rows.device == "cpu":
+        return intersections(rows.ensemble, weights, "dense", device="cpu")
+    labels, xp = labels_of(rows.ensemble, rows.device), rows.xp
+    k = np.array(labels.n_clusters, dtype=np.int64)
+    first, second = np.triu_indices(len(k), 1)
+    whole, unit = fixed_point(weights, len(weights))
+    counted, starts = _count_dense(labels, first, second, whole)
+    tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])  # a cell for clusters of one clustering
+    start_of = np.full((len(k), len(k)), starts[-1])
+    start_of[first, second] = start_of[second, first] = starts[:-1]
+    own = xp.asarray(np.repeat(np.arange(len(k)), k))
+    number, size = xp.arange(len(own)) - xp.asarray(rows.offsets)[own], xp.asarray(k)[own]
+    place = np.where(own[:, None] < own, number[:, None] * size + number, number * size[:, None] + number[:, None])
+    place *= own[:, None] != own
+    place += xp.asarray(start_of)[own[:, None], own]
+    shared = tables[place]
+    each = xp.arange(len(own))
+    shared[each, each] = cluster_sums(rows.codes, rows.offsets, weights, device=rows.device)
+    return shared
+
+
 def layout_for(n_clusters: int) -> str:
     """Return the layout that "auto" means for the intersections of ``n_clusters`` clusters."""
     return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"
@@ -519,30 +545,41 @@ def _sort_objects(labels, n_clusters, order):
 def _count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
     """Return the tables of pairs of clusterings, counted on the device and copied to the host."""
     xp, k = devices.namespace(labels.device), labels.n_clusters
-    n_objects = labels.matrix.shape[1]
-    whole, unit = (xp.ones(1, dtype=np.int64), None) if w is None else fixed_point(xp.asarray(w), n_objects)
+    whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
     dense = [pair for pair in pairs if _held_dense(labels, *pair)]
-    tables = {
-        pair: _sparse_table(labels, *pair, None if w is None else whole, unit) for pair in set(pairs) - set(dense)
+    tables: dict[tuple[int, int], Table] = {
+        pair: _sparse_table(labels, *pair, whole, unit) for pair in set(pairs) - set(dense)
     }
-    starts = np.concatenate([[0], np.cumsum([k[i] * k[j] for i, j in dense])]).astype(np.int64)
-    counted = xp.zeros(int(starts[-1]), dtype=np.uint64)
-    count = np.dtype(np.uint32 if w is None else np.uint64)
-    shared_cells = min(kernels.SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
-    for first in range(0, len(dense), MOST_PAIRS):
-        some = np.array(dense[first : first + MOST_PAIRS], dtype=np.int64)
-        kernels.launch(
-            "count_pairs", (kernels.blocks(n_objects, CHUNK), len(some)), 512,
-            (labels.matrix, xp.asarray(np.array(k, dtype=np.int64)), xp.asarray(some[:, 0].copy()),
-             xp.asarray(some[:, 1].copy()), xp.asarray(starts[first : first + len(some)]), whole, counted, n_objects,
-             shared_cells),
-            device=labels.device, shared=count.itemsize * shared_cells, CODE=kernels.c_name(labels.matrix.dtype),
-            COUNT=kernels.c_name(count),
-        )  # fmt: skip
+    first, second = np.array(dense, dtype=np.int64).reshape(-1, 2).T
+    counted, starts = _count_dense(labels, first, second, whole)
     flat = devices.to_host(from_fixed_point(counted, unit))
     for (i, j), start in zip(dense, starts.tolist(), strict=False):
         tables[i, j] = flat[start : start + k[i] * k[j]].reshape(k[i], k[j])
     return tables
+
+
+def _count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: Any) -> tuple[Any, np.ndarray]:
+    """Return the dense tables of pairs of clusterings one after the other, on the device, and where each starts.
+
+    ``whole`` (N,) are weights of objects in fixed point; None are ones.
+    """
+    xp, k = devices.namespace(labels.device), np.array(labels.n_clusters, dtype=np.int64)
+    n_objects = labels.matrix.shape[1]
+    starts = np.concatenate([[0], np.cumsum(k[first] * k[second])]).astype(np.int64)
+    counted = xp.zeros(int(starts[-1]), dtype=np.uint64)
+    count = np.dtype(np.uint32 if whole is None else np.uint64)
+    shared_cells = min(kernels.SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
+    for start in range(0, len(first), MOST_PAIRS):
+        some = slice(start, start + MOST_PAIRS)
+        kernels.launch(
+            "count_pairs", (kernels.blocks(n_objects, CHUNK), len(first[some])), 512,
+            (labels.matrix, xp.asarray(k), xp.asarray(first[some].copy()), xp.asarray(second[some].copy()),
+             xp.asarray(starts[:-1][some]), xp.ones(1, dtype=np.int64) if whole is None else whole, counted, n_objects,
+             shared_cells),
+            device=labels.device, shared=count.itemsize * shared_cells, CODE=kernels.c_name(labels.matrix.dtype),
+            COUNT=kernels.c_name(count),
+        )  # fmt: skip
+    return counted, starts
 
 
 def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:

@@ -76,7 +76,7 @@ def native(array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "map_blocks") and chunked(array):
-        array = array.map_blocks(chunk_as_declared, "array", dtype=array.dtype, meta=array._meta)
+        array = array.map_blocks(chunk_as_declared, "array", dtype=array.dtype, meta=array._meta).compute()
     if kind_of(array) == "cuda":
         cupy = _cupy()
         _refuse_too_long(array)
@@ -129,6 +129,16 @@ def compile_cuda(source: str, options: tuple[str, ...]) -> Any:
     return _cupy().RawModule(code=source, options=options)
 
 
+def eigh(matrix: Any) -> tuple[Any, Any]:
+    """Return the eigenvalues, ascending, and eigenvectors of a symmetric CuPy matrix, or raise LinAlgError."""
+    cupy = _cupy()
+    import cupyx
+
+    with cupyx.errstate(linalg="raise"):  # else CuPy ignores that cuSOLVER has not converged
+        found: tuple[Any, Any] = cupy.linalg.eigh(matrix)
+    return found
+
+
 # the longest axis of an array on a GPU: CuPy passes sizes to CUB as 32-bit integers and ignores its errors
 LONGEST = 2**31 - 1
 
@@ -174,7 +184,11 @@ def keeps_kernels() -> bool:
 @cache
 def _refuse_incomplete(cupy: Any) -> None:
     """Refuse a CuPy without the CUDA libraries that it loads on first use; a driver does not include them."""
-    libraries = {"NVRTC": lambda: cupy.cuda.nvrtc.getVersion(), "cuBLAS": lambda: cupy.cuda.cublas}
+    libraries = {
+        "NVRTC": lambda: cupy.cuda.nvrtc.getVersion(),
+        "cuBLAS": lambda: cupy.cuda.cublas,
+        "cuSOLVER": lambda: cupy.cuda.cusolver,
+    }
     missing = [name for name, load in libraries.items() if _fails(load)]
     if missing:
         major = cupy.cuda.runtime.runtimeGetVersion() // 1000

@@ -3,7 +3,8 @@
 On the CPU k-means is scikit-learn's (`generate`). This version follows it step by step, with the same draws, all made
 on the host: the trials of k-means++, empty clusters moved to the farthest objects, reassigned centroids of
 mini-batches, and the stopping rules. So a seed gives the same clusterings on every device, up to rounding; decisive
-sums are float64. (cuML's k-means makes its own draws, so we do not use it.)
+sums are float64. (cuML's k-means makes its own draws, so we do not use it.) `best_of` does the same for the starts of
+one k-means of weighted points.
 
 Clusterings are processed in groups: ``centers`` (B, K, q) are the centroids of B clusterings, padded with zeros, and
 ``real`` (B, K) masks the padding. ``points`` is (n, q) if all are fitted to the same objects and features, else
@@ -196,12 +197,15 @@ def _hot(labels: Any, k: int, dtype: Any) -> Any:
     return (labels[:, None, :] == xp.arange(k)[:, None]).astype(dtype)
 
 
-def _clusters(points: Any, centers: Any, real: Any) -> tuple[Any, Any, Any]:
+def _clusters(points: Any, centers: Any, real: Any, weights: Any) -> tuple[Any, Any, Any]:
     """Return the nearest centroids (B, n), and the sums and sizes of the clusters (float64)."""
-    found, sums, sizes = [], 0.0, 0.0
+    found, sums, sizes, start = [], 0.0, 0.0, 0
     for chunk in _chunks(points):
         labels = _nearest(chunk, centers, real)
         hot = _hot(labels, centers.shape[1], centers.dtype)
+        if weights is not None:
+            hot *= weights[start : start + CHUNK]
+            start += CHUNK
         sums = _sums(hot, chunk).astype(np.float64) + sums
         sizes = hot.sum(axis=2, dtype=np.float64) + sizes
         found.append(labels)
@@ -220,19 +224,24 @@ def _to_own(points: Any, centers: Any, labels: Any) -> Any:
     return np.concatenate(found, axis=1)
 
 
-def _inertia(points: Any, centers: Any, labels: Any) -> np.ndarray:
+def _inertia(points: Any, centers: Any, labels: Any, weights: Any = None) -> np.ndarray:
     """Return the sum of these distances of each clustering (B,)."""
-    return devices.to_host(_to_own(points, centers, labels).sum(axis=1, dtype=np.float64))
+    distances = _to_own(points, centers, labels)
+    if weights is not None:
+        distances *= weights
+    return devices.to_host(distances.sum(axis=1, dtype=np.float64))
 
 
 # --- where centroids begin --------------------------------------------------------------------------------------------
 
 
-def _begin(points: Any, k: np.ndarray, states: list[np.random.RandomState], init: str) -> Any:
-    """Return the first centroids (B, K, q), padded with zeros."""
+def _begin(
+    points: Any, k: np.ndarray, states: list[np.random.RandomState], init: str, weights: np.ndarray | None = None
+) -> Any:
+    """Return the first centroids (B, K, q), padded with zeros; ``weights`` (n,) are in host memory."""
     xp = devices.namespace(devices.kind_of(points))
     n = points.shape[-2]
-    p = np.ones(n, dtype=points.dtype)
+    p = np.ones(n, dtype=points.dtype) if weights is None else weights.copy()
     p /= p.sum()
     chosen = np.zeros((len(k), k.max()), dtype=np.int64)
     if init == "random":
@@ -245,29 +254,34 @@ def _begin(points: Any, k: np.ndarray, states: list[np.random.RandomState], init
         for b, state in enumerate(states):
             chosen[b, 0] = state.choice(n, p=p)
             draws[b, : k[b] - 1, : trials[b]] = state.uniform(size=(k[b] - 1, trials[b]))
-        places = _plus_plus(points, xp.asarray(chosen), xp.asarray(draws), trials)
+        own = None if weights is None else xp.asarray(weights)
+        places = _plus_plus(points, xp.asarray(chosen), xp.asarray(draws), trials, own)
     return _at(points, places) * xp.asarray(np.arange(k.max()) < k[:, None])[:, :, None]
 
 
-def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray) -> Any:
+def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray, weights: Any) -> Any:
     """Choose all centroids but the first by k-means++: each is the best of several draws by squared distance."""
     xp = devices.namespace(devices.kind_of(points))
     allowed = xp.asarray(np.arange(trials.max()) < trials[:, None])
     each = xp.arange(len(chosen))
     nearest = _squared_distances(points, _at(points, chosen[:, :1]))[:, 0]
-    potential = nearest.sum(axis=1)
+    potential = _weighted(nearest, weights).sum(axis=1)
     for c in range(1, chosen.shape[1]):
-        reached = np.cumsum(nearest, axis=1)
+        reached = np.cumsum(_weighted(nearest, weights), axis=1)
         drawn = draws[:, c - 1] * potential[:, None]
         places = (reached[:, None, :] < drawn[:, :, None]).sum(axis=2)
         places = np.minimum(places, reached.shape[1] - 1)  # rounding may leave the sum below the drawn value
         then = _squared_distances(points, _at(points, places))
         np.minimum(then, nearest[:, None, :], out=then)
-        potentials = np.where(allowed, then.sum(axis=2), np.inf)
+        potentials = np.where(allowed, _weighted(then, weights).sum(axis=2), np.inf)
         best = potentials.argmin(axis=1)
         nearest, potential = then[each, best], potentials[each, best]
         chosen[:, c] = places[each, best]
     return chosen
+
+
+def _weighted(distances: Any, weights: Any) -> Any:
+    return distances if weights is None else distances * weights
 
 
 def _at(points: Any, places: Any) -> Any:
@@ -325,8 +339,11 @@ def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
     return seen.nearest((best + mean) * seen.real[:, :, None])
 
 
-def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
-    """Return the centroids after at most ``max_iter`` iterations; converged clusterings drop out."""
+def _lloyd(points: Any, centers: Any, real: Any, max_iter: int, weights: Any = None) -> Any:
+    """Return the centroids after at most ``max_iter`` iterations; converged clusterings drop out.
+
+    The host looks once at what an iteration has done.
+    """
     tolerance = TOLERANCE * devices.to_host(points.var(axis=-2, dtype=np.float64).mean(axis=-1))
     tolerance = np.broadcast_to(tolerance, len(centers))
     xp = devices.namespace(devices.kind_of(points))
@@ -336,14 +353,15 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
     iteration = 0
     while at_work.size:
         iteration += 1
-        labels, sums, sizes = _clusters(points, centers, real)
-        empty = real & (sizes == 0)
-        if empty.any():
-            _move_empty(points, centers, labels, sums, sizes, devices.to_host(empty))
-        moved = _means(sums, sizes, real).astype(centers.dtype)
-        shift = moved - centers
-        shifts = devices.to_host((shift * shift).sum(axis=(1, 2), dtype=np.float64))
-        done = devices.to_host((labels == before).all(axis=1)) | (shifts <= tolerance[at_work])
+        labels, sums, sizes = _clusters(points, centers, real, weights)
+        moved, shifts = _moved(centers, sums, sizes, real)
+        empty, same = real & (sizes == 0), (labels == before).all(axis=1)
+        some_empty, unchanged, by = devices.to_host(np.stack([empty.any(axis=1), same, shifts]))
+        if some_empty.any():
+            _move_empty(points, centers, labels, sums, sizes, devices.to_host(empty), weights)
+            moved, shifts = _moved(centers, sums, sizes, real)
+            by = devices.to_host(shifts)
+        done = (unchanged > 0) | (by <= tolerance[at_work])
         if iteration == max_iter:
             done[:] = True
         if done.any():
@@ -354,6 +372,13 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int) -> Any:
             points = points if points.ndim == 2 else points[left]
         centers, before = moved, labels
     return finished
+
+
+def _moved(centers: Any, sums: Any, sizes: Any, real: Any) -> tuple[Any, Any]:
+    """Return the new centroids, and the squared length of each clustering's moves (B,)."""
+    moved = _means(sums, sizes, real).astype(centers.dtype)
+    shift = moved - centers
+    return moved, (shift * shift).sum(axis=(1, 2), dtype=np.float64)
 
 
 def _means(sums: Any, sizes: Any, real: Any) -> Any:
@@ -367,7 +392,7 @@ def _means(sums: Any, sizes: Any, real: Any) -> Any:
     return np.where((sizes > 0)[:, :, None], means, beside) * real[:, :, None]
 
 
-def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, empty: np.ndarray) -> None:
+def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, empty: np.ndarray, weights: Any) -> None:
     """Move empty clusters, in place, to the objects farthest from their centroids."""
     for b in np.flatnonzero(empty.any(axis=1)):
         own = points if points.ndim == 2 else points[b]
@@ -377,11 +402,40 @@ def _move_empty(points: Any, centers: Any, labels: Any, sums: Any, sizes: Any, e
         clusters = np.flatnonzero(empty[b])
         farthest = np.argpartition(distances, -len(clusters))[: -len(clusters) - 1 : -1]
         for cluster, x in zip(clusters.tolist(), farthest.tolist(), strict=True):
-            left = int(labels[b, x])
-            sums[b, left] -= own[x]
-            sizes[b, left] -= 1
-            sums[b, cluster] = own[x]
-            sizes[b, cluster] = 1
+            left, weight = int(labels[b, x]), 1 if weights is None else weights[x]
+            sums[b, left] -= own[x] * weight
+            sizes[b, left] -= weight
+            sums[b, cluster] = own[x] * weight
+            sizes[b, cluster] = weight
+
+
+def best_of(
+    points: Any, weights: np.ndarray, k: int, *, n_init: int, max_iter: int, seed: int, device: str
+) -> tuple[Any, Any]:
+    """Return the labels (n,) and centroids (k, q) of the best of several starts of k-means of weighted points (n, q).
+
+    The starts are made together, with the draws of scikit-learn's KMeans(k, n_init=n_init, random_state=seed), which
+    makes them one after the other. Of starts that are equally good the first counts.
+    """
+    xp, n = devices.namespace(device), len(points)
+    mean = points.mean(axis=0, keepdims=True, dtype=np.float64).astype(points.dtype)
+    points = points - mean
+    weights = weights.astype(points.dtype)
+    own, state = xp.asarray(weights), np.random.RandomState(seed)
+    draws = Draws(n, points.shape[1], n, points.shape[1], None)
+    at_once = max(1, devices.scratch(device) // _needed(draws, points.itemsize, k, "full")[1])
+    labels, centers, least = None, None, np.inf
+    for start in range(0, n_init, at_once):
+        size = min(at_once, n_init - start)
+        real = xp.ones((size, k), dtype=bool)
+        first = _begin(points, np.full(size, k), [state] * size, "k-means++", weights)
+        reached = _lloyd(points, first, real, max_iter, own)
+        found = np.concatenate([_nearest(chunk, reached, real) for chunk in _chunks(points)], axis=1)
+        inertia = _inertia(points, reached, found, own)
+        best = int(inertia.argmin())
+        if inertia[best] < least:
+            labels, centers, least = found[best], reached[best], inertia[best]
+    return labels, centers + mean
 
 
 def _same_clusters(a: Any, b: Any) -> bool:

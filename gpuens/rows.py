@@ -216,11 +216,10 @@ def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarra
     return Numbered(rule, number, len(order)), None if labels is None else number[labels]
 
 
-def by_first_row(labels: np.ndarray) -> np.ndarray:
-    """Return labels numbered 0 … in the order of their first rows."""
+def by_first_row(labels: Any) -> Any:
+    """Return labels numbered 0 … in the order of their first rows, where they are."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    found: np.ndarray = np.argsort(np.argsort(first))[codes]
-    return found
+    return np.argsort(np.argsort(first))[codes]
 
 
 # --- functions of pieces ----------------------------------------------------------------------------------------------

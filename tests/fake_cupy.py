@@ -670,6 +670,7 @@ cuda = SimpleNamespace(
     Device=nullcontext,
     Event=Event,
     cublas=SimpleNamespace(),
+    cusolver=SimpleNamespace(),
     get_allocator=lambda: get_default_memory_pool().malloc,
     get_elapsed_time=lambda start, end: 1000 * (end.seconds - start.seconds),
     nvrtc=SimpleNamespace(getVersion=lambda: (12, 4)),

@@ -105,17 +105,17 @@ def unavailable(*_):
     raise RuntimeError("a page of text.\nAnother.")
 
 
-@pytest.mark.parametrize("missing", [["NVRTC"], ["cuBLAS"], ["NVRTC", "cuBLAS"]])
+@pytest.mark.parametrize("missing", [["NVRTC"], ["cuBLAS", "cuSOLVER"], ["NVRTC", "cuBLAS"]])
 def test_a_cupy_without_libraries_of_cuda_is_refused_before_it_is_used(missing, fake_cupy, monkeypatch):
     if "NVRTC" in missing:
         monkeypatch.setattr(fake_cupy.cuda.nvrtc, "getVersion", unavailable)
-    if "cuBLAS" in missing:
-        monkeypatch.delattr(fake_cupy.cuda, "cublas")
+    for name in {"cuBLAS", "cuSOLVER"} & set(missing):
+        monkeypatch.delattr(fake_cupy.cuda, name.lower())
     labels = [[0, 0, 1, 1], [0, 1, 1, 1]]
     said = [*missing, "CUDA 12", "pip install 'gpuens[cu12]'"]
     refused(lambda: ge.LWEA(2, device="cuda").fit(labels), ValueError, "device='cuda'", *said)
     refused(lambda: ge.LWEA(2).fit([fake_cupy.asarray(np.array(column)) for column in labels]), ImportError, *said)
-    assert [name for name in ("NVRTC", "cuBLAS") if name in refused(device._cupy, ImportError)] == missing
+    assert [name for name in ("NVRTC", "cuBLAS", "cuSOLVER") if name in refused(device._cupy, ImportError)] == missing
 
 
 def test_libraries_of_cuda_are_looked_for_once(fake_cupy, monkeypatch):

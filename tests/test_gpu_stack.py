@@ -177,6 +177,30 @@ def test_a_fit(asked):
     assert found["synchronizations"] <= est.work_.rounds + 20
 
 
+PARTITIONED = {
+    "lwgp": (ge.LWGP(5), 20),
+    "hbgf": (ge.HBGF(5), 20),
+    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),  # half of them for similarities
+}
+
+
+@pytest.mark.parametrize("on_gpu_from", [1, 10_000])
+@pytest.mark.parametrize("name", PARTITIONED)
+def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, monkeypatch):
+    """Of the rows only their counts come to the host, and of the clusters a few numbers each, or a small matrix."""
+    import cupy as cp
+
+    monkeypatch.setattr("gpuens.partition.embeddings.ON_GPU_FROM", on_gpu_from)
+    labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
+    on_gpu, (est, waits) = cp.asarray(labels), PARTITIONED[name]
+    found = asked(lambda: est.fit(on_gpu))
+    rows = est.reduction_.rows
+    matrix = 8 * rows.n_clusters**2 * (on_gpu_from > rows.n_clusters)
+    assert found["to_host_bytes"] <= 8 * len(rows) + matrix + 8 * 60 * rows.n_clusters
+    assert found["synchronizations"] <= waits
+    np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
+
+
 # --- what a fit asks of it --------------------------------------------------------------------------------------------
 
 
@@ -230,7 +254,7 @@ def test_libraries_of_cuda_that_are_missing_are_named():
     if cupy.__version__ < "14":
         pytest.skip("CuPy 13 finds libraries without cuda.pathfinder")
     text = " ".join(elsewhere(LACKING))
-    assert text.startswith("CuPy finds no NVRTC and no cuBLAS, which CUDA 13 has ")
+    assert text.startswith("CuPy finds no NVRTC and no cuBLAS and no cuSOLVER, which CUDA 13 has ")
     assert text.endswith("pip install 'gpuens[cu13]'.")
 
 

@@ -18,6 +18,7 @@ from gpuens.cli import main
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
+from gpuens.partition.lloyd import restarts
 from gpuens.partition.soft_correspondence import (
     label_correspondences,
     label_memberships,
@@ -27,7 +28,7 @@ from gpuens.partition.soft_correspondence import (
 from gpuens.reduction import find_rows
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
-from gpuens.rows import Rows
+from gpuens.rows import Rows, by_first_row
 from gpuens.similarity import coupled, mapping, neighborhood, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import coassociation_tile
@@ -139,6 +140,18 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
     monkeypatch.setattr(contingency, "MOST_PAIRS", most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
+
+
+@pytest.mark.parametrize("n_clusterings", [1, 6])
+def test_dense_intersections(n_clusterings, device):
+    """They stay on the device, and are the host's to the bit."""
+    ens = ensemble(200, n_clusterings=n_clusterings)
+    rows = Rows(ens, device=device)
+    weights = rows.xp.asarray(np.random.default_rng(3).random(200) + 0.1)
+    found = contingency.dense_intersections(rows, weights)
+    assert devices.kind_of(found) == devices.kind_of(weights)
+    expected = contingency.intersections(ens, devices.to_host(weights), "dense", device=device)
+    np.testing.assert_array_equal(on_host(found), expected)
 
 
 LABELLED = {  # of which some are missing, and some have no bit
@@ -754,6 +767,26 @@ def test_transfer_cut_of_many(name, changed, device, monkeypatch):
     found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
     expected = clone(ESTIMATORS[name]).fit_predict(labels)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("at_once", [2**16, 2**30])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", ["lumps", "noise", "few different"])
+def test_restarts_of_k_means(shape, dtype, at_once, device, monkeypatch):
+    """Made together or one after the other, they draw what scikit-learn draws, and give what it gives."""
+    rng = np.random.default_rng(4)
+    points, k = {
+        "lumps": (3.0 * rng.integers(4, size=(300, 2)) + rng.standard_normal((300, 2)), 9),
+        "noise": (rng.standard_normal((200, 3)), 4),
+        "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),  # fewer than clusters
+    }[shape]
+    points, counts = points.astype(dtype), rng.integers(1, 9, len(points))
+    monkeypatch.setattr(devices, "scratch", lambda device: at_once)
+    labels, centers = restarts(devices.namespace(device).asarray(points), counts, k, 5, 7, device=device)
+    expected, their_centers = restarts(points, counts, k, 5, 7, device="cpu")
+    same = by_first_row(on_host(labels))
+    np.testing.assert_array_equal(same, by_first_row(expected))
+    np.testing.assert_allclose(on_host(centers)[on_host(labels)], their_centers[expected], rtol=0, atol=1e-5)
 
 
 def test_centers_are_sums_in_fixed_point(device, monkeypatch):

@@ -49,5 +49,5 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
         labels[0, 1:] = -1
         for method in ESTIMATORS.values():
-            estimator = REGISTRY.load(method)(2, device=device)
+            estimator = REGISTRY.load(method)(3, device=device)  # more than two, so that there are strides
             yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}

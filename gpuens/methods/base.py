@@ -197,7 +197,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             return self._rule()(rows)
         found = self.reduction_.find(rows)
         unknown = np.flatnonzero((found < 0) | (found >= len(self._row_labels)))
-        labels: np.ndarray = self._row_labels[np.minimum(found, len(self._row_labels) - 1)]
+        labels: np.ndarray = devices.to_host(self._row_labels)[np.minimum(found, len(self._row_labels) - 1)]
         if len(unknown):
             labels[unknown] = self._rule()(rows.take(unknown))
         return labels
@@ -222,30 +222,36 @@ class Consensus(ClusterMixin, BaseEstimator):
         reduce: Callable[[str], Reduction],
         features: Any = None,
         device: str | None = None,
+        learn: Callable[..., Partition] | None = None,
     ) -> "Consensus":
-        """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``."""
+        """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``.
+
+        ``learn`` takes the place of `_learn`.
+        """
         device = device or devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
             reduction = reduce(device)
-            partition = self._learn(parts, reduction.rows, Features(features, ensemble, self._k))
+            partition = (learn or self._learn)(parts, reduction.rows, Features(features, ensemble, self._k))
             self.reduction_ = reduction
             rule = self._rule() if not reduction.covers_all else None
             found = reduction.expand(partition.labels, rule)
             self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
 
-        devices.within_memory(
-            work,
-            f"{type(self).__name__} of {ensemble.n_objects} objects and {ensemble.n_clusterings} clusterings",
-            "use device='cpu', or reduce the objects first",
-        )
+        self._within_memory(work, ensemble.n_objects, ensemble.n_clusterings)
         self._note_names(ensemble)
         return self
 
+    def _within_memory(self, work: Callable[[], Any], n_objects: int, n_clusterings: int) -> None:
+        devices.within_memory(
+            work,
+            f"{type(self).__name__} of {n_objects} objects and {n_clusterings} clusterings",
+            "use device='cpu', or reduce the objects first",
+        )
+
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
         """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
-        for name in self.__dict__.pop("_found", ()):  # by an earlier fit
-            self.__dict__.pop(name, None)
+        self._forget()
         k = None
         if self.n_clusters is not None or not parts.partitioner.chooses_n_clusters:
             k = int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None))
@@ -264,12 +270,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.n_clusters_ = self._partition.n_clusters
         return self._partition
 
+    def _forget(self) -> None:
+        """Remove what an earlier fit has found."""
+        for name in self.__dict__.pop("_found", ()):
+            self.__dict__.pop(name, None)
+
     def _rule(self) -> Rule:
         """Return the rule that labels rows unknown at fit."""
         if self._partition.rule is not None:
             return self._partition.rule
         if self._most_similar is None:
-            reduction, labels = self.reduction_, self._row_labels
+            reduction, labels = self.reduction_, devices.to_host(self._row_labels)
             members = np.bincount(labels, weights=reduction.counts)
             self._most_similar = MostSimilar(self.similarity_.sums(reduction.rows, labels), members, reduction.label_by)
         return self._most_similar

@@ -21,8 +21,9 @@ class Partition:
 
     Attributes
     ----------
-    labels : ndarray (G,), int64, or None
-        The labels of the rows, each of 0 … n_clusters - 1 in use; None for rows in pieces.
+    labels : array (G,), int64, or None
+        The labels of the rows, each of 0 … n_clusters - 1 in use, in host memory or on the rows' device; None for rows
+        in pieces.
     n_clusters : int
     rule : callable or None
         Maps any rows to their labels. None: other rows go to the cluster that they are most similar to.
@@ -32,7 +33,7 @@ class Partition:
         Maps any rows to their shares in the clusters, (G, k).
     """
 
-    labels: np.ndarray | None
+    labels: Any
     n_clusters: int
     rule: Rule | None = None
     found: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Partition:
         return cls(labels, rule.n_labels, rule=rule if labels is None else None, found=found)
 
     @classmethod
-    def of_labels(cls, labels: np.ndarray, **found: Any) -> "Partition":
+    def of_labels(cls, labels: Any, **found: Any) -> "Partition":
         return cls(labels, int(labels.max()) + 1, found=found)
 
 

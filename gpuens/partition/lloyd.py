@@ -1,4 +1,4 @@
-"""k-means of weighted points: scikit-learn for the starts, Lloyd's iterations on the device of the points."""
+"""k-means of weighted points, on the device of the points; on the CPU by scikit-learn."""
 
 import warnings
 from collections.abc import Callable
@@ -8,38 +8,40 @@ import numpy as np
 
 from gpuens import checks, kernels
 from gpuens import device as devices
+from gpuens.kmeans import best_of
+from gpuens.partition.base import Partition
+from gpuens.rows import by_first_row
 
 RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 MOST_ITERATIONS = 100
 
 
-def kmeans(points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str) -> np.ndarray:
-    """Return the labels (G,), host, of points (G, d) with weights ``counts`` in k clusters.
+def kmeans(
+    points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str, **found: Any
+) -> Partition:
+    """Return the partition of points (G, d) with weights ``counts`` in k clusters, labels in the order of their rows.
 
-    Starts use at most 10,000 points; the best one continues on all of them.
+    Starts use at most 10,000 points; the best one continues on all of them. Only distances between points count, so
+    that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
     seed = int(rng.integers(2**31))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        if len(points) <= RESTARTS_ON:
-            labels = restarts(devices.to_host(points), counts, k, n_init, seed).labels_
-        else:
-            sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
-            chosen = devices.to_host(points[devices.namespace(device).asarray(sample)])
-            best = restarts(chosen, counts[sample], k, n_init, seed)
-            labels = devices.to_host(lloyd(points, counts, best.cluster_centers_, device=device))
-    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-        checks.warn_of_fewer(len(np.unique(labels)), k)
-    return labels
+    if len(points) <= RESTARTS_ON:
+        labels, _ = restarts(points, counts, k, n_init, seed, device=device)
+    else:
+        sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
+        chosen = points[devices.namespace(device).asarray(sample)]
+        _, centers = restarts(chosen, counts[sample], k, n_init, seed, device=device)
+        labels = lloyd(points, counts, centers, device=device)
+    partition = Partition.of_labels(by_first_row(labels), **found)
+    checks.warn_of_fewer(partition.n_clusters, k)
+    return partition
 
 
-def restarts(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: int) -> Any:
-    """Return scikit-learn's KMeans, fitted."""
-    from sklearn.cluster import KMeans
-
-    return KMeans(k, n_init=n_init, max_iter=MOST_ITERATIONS, random_state=seed).fit(points, sample_weight=counts)
+@kernels.primitive
+def restarts(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels (G,) and centers (k, d) of the best of ``n_init`` starts of k-means of points (G, d)."""
+    found = _fitted(points, counts, k, n_init=n_init, random_state=seed)
+    return found.labels_, found.cluster_centers_
 
 
 def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None]) -> Any:
@@ -64,10 +66,23 @@ def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any
 @kernels.primitive
 def lloyd(points: np.ndarray, counts: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the labels (G,) of k-means from ``centers`` (k, d); row g of ``points`` (G, d) weighs counts[g]."""
-    from sklearn.cluster import KMeans
+    labels: np.ndarray = _fitted(points, counts, len(centers), init=centers, n_init=1, copy_x=False).labels_
+    return labels
 
-    onwards = KMeans(len(centers), init=centers, n_init=1, max_iter=MOST_ITERATIONS, copy_x=False)
-    return onwards.fit(points, sample_weight=counts).labels_
+
+def _fitted(points: np.ndarray, counts: np.ndarray, k: int, **how: Any) -> Any:
+    """Return scikit-learn's KMeans, fitted; it warns of fewer clusters, and so do our callers."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(k, max_iter=MOST_ITERATIONS, **how).fit(points, sample_weight=counts)
+
+
+@restarts.kernel
+def _(points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device: str) -> tuple[Any, Any]:
+    return best_of(points, counts, k, n_init=n_init, max_iter=MOST_ITERATIONS, seed=seed, device=device)
 
 
 @lloyd.kernel

@@ -14,9 +14,9 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import row_sums
 from gpuens.partition.base import CLUSTERS, Partition, Partitioner
-from gpuens.partition.embeddings import leading_eigenvectors, unit_points
+from gpuens.partition.embeddings import eigenvectors, leading_eigenvectors, unit_points, where_eigenvectors_are
 from gpuens.partition.lloyd import kmeans
-from gpuens.rows import Rows, by_first_row
+from gpuens.rows import Rows
 
 TINY = 1e-10  # share of the largest eigenvalue below which one is only rounding error
 
@@ -57,7 +57,7 @@ class Spectral(Partitioner):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         checks.check_memory(
             56 * rows.n_clusters**2 + 24 * rows.n_rows * n_clusters,
-            devices.memory_budget(),
+            devices.memory_budget(rows.device),
             f"spectral clustering of {rows.n_rows} rows in {rows.n_clusters} clusters",
             "take the transfer cut, clusterings of fewer clusters, or fewer rows",
         )
@@ -65,8 +65,7 @@ class Spectral(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         points, values = embedding(similarity, rows, n_clusters)
         rng = checks.make_generator(self.random_state)
-        labels = kmeans(points, rows.counts, n_clusters, self.n_init, rng, rows.device)
-        return Partition.of_labels(by_first_row(labels), eigenvalues=values)
+        return kmeans(points, rows.counts, n_clusters, self.n_init, rng, rows.device, eigenvalues=values)
 
 
 def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
@@ -74,20 +73,18 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
 
     An object with similarity 0 to all, itself included, is at the origin.
     """
-    from scipy.linalg import eigh
-
     sizes = rows.cluster_sizes().astype(np.float64)
     towards_all = similarity.times(sizes[:, None])[:, 0]
-    degrees = devices.to_host(row_sums(rows.codes, rows.offsets, towards_all, device=rows.device))
-    scale = np.zeros(len(degrees))
-    np.divide(1.0, np.sqrt(degrees, where=degrees > 0, out=np.ones(len(degrees))), out=scale, where=degrees > 0)
-    share = np.where(degrees > 0, rows.counts * scale * scale, np.finfo(np.float64).tiny)
-    gram = contingency.intersections(rows.ensemble, share, "dense", device=rows.device)
-    values, vectors = eigh(gram, overwrite_a=True, check_finite=False)
+    degrees = row_sums(rows.codes, rows.offsets, towards_all, device=rows.device)
+    some = degrees > 0
+    scale = 1.0 / np.sqrt(np.where(some, degrees, 1.0))
+    share = np.where(some, rows.xp.asarray(rows.counts) * scale * scale, np.finfo(np.float64).tiny)
+    gram = where_eigenvectors_are(contingency.dense_intersections(rows, share))
+    values, vectors = eigenvectors(gram)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # K^½
     spread = similarity.times(root)
     small = root @ spread
     values, vectors = leading_eigenvectors((small + small.T) / 2, min(n_dimensions, len(small)))
     kept = np.abs(values) > TINY
-    table = spread @ (vectors[:, kept] / values[kept])
+    table = spread @ devices.move(vectors[:, kept] / values[kept], devices.kind_of(gram))
     return unit_points(rows, table)[0], values[kept]

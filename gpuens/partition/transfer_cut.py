@@ -10,7 +10,6 @@ For few clusters it is built from their weighted intersections; for more, Lanczo
 with it, which are sums over labels. Nothing of size N × N_c is held either way.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +21,9 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import cluster_sums, row_lookups, row_sums
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
-from gpuens.partition.embeddings import leading_eigenvectors, unit_points
+from gpuens.partition.embeddings import leading_eigenvectors, unit_points, where_eigenvectors_are
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
-from gpuens.rows import Rows, by_first_row, numbered
+from gpuens.rows import Rows, numbered
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
@@ -88,9 +87,7 @@ def transfer_cut(
         return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters)[0], n_clusters, n_init, rng)
     _points_fit(rows.n_rows, rows.n_clusters, n_clusters, rows.device)
     table, _ = _table(rows, cluster_weights, n_clusters)
-    return Partition.of_labels(
-        by_first_row(kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device))
-    )
+    return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
 
 def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[Any, np.ndarray]:
@@ -104,11 +101,13 @@ def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tup
 
 def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
+    gram: Callable = partial(rows.sum, _gram, cluster_weights)
     product: Callable = partial(rows.sum, _product, cluster_weights)
     if rows.here:  # the shares are the same in every product
-        product = partial(_gram_product, rows, rows.xp.asarray(_shares(rows, cluster_weights)))
-    gram = partial(rows.sum, _gram, cluster_weights)
-    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product)
+        share = _shares(rows, cluster_weights)
+        gram = partial(contingency.dense_intersections, rows, share)
+        product = partial(_gram_product, rows, share)
+    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product, rows.device)
 
 
 def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
@@ -123,21 +122,18 @@ def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) ->
     )
 
 
-def _shares(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
-    """Return n_g / (D_X)_g of each row (G,), host."""
-    degree = devices.to_host(row_sums(rows.codes, rows.offsets, cluster_weights, device=rows.device))
-    found: np.ndarray = rows.counts / degree
-    return found
+def _shares(rows: Rows, cluster_weights: np.ndarray) -> Any:
+    """Return n_g / (D_X)_g of each row (G,), on the device."""
+    degree = row_sums(rows.codes, rows.offsets, cluster_weights, device=rows.device)
+    return rows.xp.asarray(rows.counts) / degree
 
 
 def _gram(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
-    share = _shares(rows, cluster_weights)
-    gram: np.ndarray = contingency.intersections(rows.ensemble, share, "dense", device=rows.device)
-    return gram
+    return devices.to_host(contingency.dense_intersections(rows, _shares(rows, cluster_weights)))
 
 
 def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return _gram_product(rows, rows.xp.asarray(_shares(rows, cluster_weights)), v)
+    return _gram_product(rows, _shares(rows, cluster_weights), v)
 
 
 def _gram_product(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
@@ -150,8 +146,9 @@ def _leading(
     objects: np.ndarray,
     cluster_weights: np.ndarray,
     n_dimensions: int,
-    gram: Callable[[], np.ndarray],
+    gram: Callable[[], Any],
     product: Callable[[np.ndarray], np.ndarray],
+    device: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return D^-½ V diag(w) (N_c, d) and the eigenvalues, from a Gram matrix of clusters or from products with it."""
     degree = cluster_weights * objects  # D; 0 for clusters without objects
@@ -168,8 +165,8 @@ def _leading(
             dense = True
     if dense:
         checks.check_memory(
-            32 * len(degree) ** 2,  # the matrix, a copy of it, and LAPACK's workspace
-            devices.memory_budget(),
+            32 * len(degree) ** 2,  # the matrix, a copy of it, and LAPACK's or cuSOLVER's workspace
+            devices.memory_budget(device),
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
@@ -196,8 +193,10 @@ def _all_points(rows: Rows, table: np.ndarray) -> Any:
     return points
 
 
-def _dense_eigenvectors(gram: np.ndarray, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions)."""
+def _dense_eigenvectors(gram: Any, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions), host."""
+    gram = where_eigenvectors_are(gram)
+    scale = devices.move(scale, devices.kind_of(gram))
     gram *= scale[:, None]
     gram *= scale
     return leading_eigenvectors(gram, n_dimensions)
@@ -290,16 +289,14 @@ class NearestCenter:
 
 
 def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Partition:
-    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     drawn = rows.draw(RESTARTS_ON, rng)
     points = unit_points(drawn, table)[0].astype(np.float32)
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a warning about all rows follows
+    with threadpool_limits(1, user_api="blas"):
         k = min(n_clusters, len(points))
-        best = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
-    first = best.cluster_centers_.astype(np.float64)
+        _, first = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
+    first = first.astype(np.float64)
 
     def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sums = rows.sum(_sums_of_points, NearestCenter.to(centers, table))

@@ -70,7 +70,7 @@ class Reduction:
         """
         labels = devices.native(labels)
         if self.others is not None and rule is not None:
-            labels = np.concatenate([labels, rule(self.others)])
+            labels = np.concatenate([devices.to_host(labels), rule(self.others)])
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return self.look_up(labels)
 

@@ -155,7 +155,7 @@ class ClusterSimilarity(Similarity):
         raise NotImplementedError
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        """Return S T for T = ``table`` (N_c, k), host."""
+        """Return S T for T = ``table`` (N_c, k), where the table is."""
         raise NotImplementedError
 
     def transposed_times(self, table: np.ndarray) -> np.ndarray:

@@ -38,8 +38,10 @@ class Blocks(ClusterSimilarity):
         return np.concatenate([matrix.diagonal() for matrix in self.matrices()])
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        parts = zip(self.matrices(), np.split(table, self.offsets[1:-1]), strict=True)
-        return np.concatenate([matrix @ part for matrix, part in parts])
+        kind, parts = devices.kind_of(table), np.split(table, self.offsets[1:-1].tolist())
+        return np.concatenate(
+            [devices.move(matrix, kind) @ part for matrix, part in zip(self.matrices(), parts, strict=True)]
+        )
 
     def transposed_times(self, table: np.ndarray) -> np.ndarray:
         found, first = np.empty_like(table), 0

@@ -30,7 +30,7 @@ class Diagonal(ClusterSimilarity):
         return self.weights
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.weights[:, None] * table
+        found: np.ndarray = devices.move(self.weights, devices.kind_of(table))[:, None] * table
         return found
 
     def across(self, rows: Rows, cols: Rows) -> Any:

@@ -29,7 +29,7 @@ class Full(ClusterSimilarity):
         return self.matrix.diagonal()
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.matrix @ table
+        found: np.ndarray = devices.move(self.matrix, devices.kind_of(table)) @ table
         return found
 
     def full(self) -> np.ndarray:

@@ -1,12 +1,13 @@
 """Real CuPy on a processor: its dispatch, dtypes, errors, memory pool and launches, on devices that do not exist.
 
-build.py puts a wheel of CuPy into a folder, beside a runtime, a driver and a cuBLAS that are ours (cudart.c, libcuda.c,
-cublas.c). A Python started with PYTHONPATH set to that folder runs `install` first: from then on what CuPy would give
-to NVRTC, its own generated kernels and ours, is compiled by g++ around the emulator's shim.h. So does every process
-that it starts: workers of Dask, the command line, bench/gpu.py. `counts` says what was asked of the device.
+build.py puts a wheel of CuPy into a folder, beside a runtime, a driver, a cuBLAS and a cuSOLVER that are ours
+(cudart.c, libcuda.c, cublas.c, cusolver.c). A Python started with PYTHONPATH set to that folder runs `install` first:
+from then on what CuPy would give to NVRTC, its own generated kernels and ours, is compiled by g++ around the emulator's
+shim.h. So does every process that it starts: workers of Dask, the command line, bench/gpu.py. `counts` says what was
+asked of the device.
 
-Not CuPy's own: Thrust's sorts (NumPy's, stable, as they are), and cuBLAS. What this cannot see: time, the order of
-memory between blocks, CUB, cuSOLVER, subnormal float32 numbers inside CuPy's own kernels.
+Not CuPy's own: Thrust's sorts and cuSOLVER's eigenvectors (NumPy's), and cuBLAS. What this cannot see: time, the
+order of memory between blocks, CUB, subnormal float32 numbers inside CuPy's own kernels.
 """
 
 import ctypes
@@ -59,7 +60,9 @@ def _before(cupy: ModuleType) -> None:
     folder = Path(cupy.__path__[0]).parent
     nvrtc = Path(sysconfig.get_paths()["purelib"]).glob("nvidia/*/lib/libnvrtc.so.*")  # CuPy 13 does not look there
     for library in (*folder.glob("lib*.so.*"), *nvrtc):
-        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # found by its name from now on
+        found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # found by its name from now on
+        if library.name.startswith("libcusolver"):
+            ctypes.c_void_p.in_dll(found, "gpu_stack_eigh").value = ctypes.cast(_eigh, ctypes.c_void_p).value
 
 
 def counts() -> dict[str, int]:
@@ -121,17 +124,31 @@ inline double rsqrt(double x) { return 1 / sqrt(x); }
 """
 
 
-# --- sorting ----------------------------------------------------------------------------------------------------------
+# --- what NumPy does --------------------------------------------------------------------------------------------------
+
+
+def on_device(place: int, dtype: Any, shape: Any) -> Any:
+    """Return an array in the memory of a device, which is the host's."""
+    import numpy as np
+
+    dtype = np.dtype(dtype)
+    n = int(np.prod(shape))
+    memory = (ctypes.c_char * (n * dtype.itemsize)).from_address(place) if n else b""
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_void_p)
+def _eigh(n: int, matrix: int, values: int) -> None:
+    """Eigenvectors in the place of a symmetric matrix, column by column; their signs are not those of LAPACK."""
+    import numpy as np
+
+    a = on_device(matrix, np.float64, (n, n))
+    on_device(values, np.float64, (n,))[...], vectors = np.linalg.eigh(a)
+    a[...] = -vectors.T
 
 
 def _thrust(thrust: ModuleType) -> None:
     import numpy as np
-
-    def on_device(place: int, dtype: Any, shape: Any) -> np.ndarray:
-        dtype = np.dtype(dtype)
-        n = int(np.prod(shape))
-        memory = (ctypes.c_char * (n * dtype.itemsize)).from_address(place) if n else b""
-        return np.frombuffer(memory, dtype).reshape(shape)
 
     def sort(dtype: Any, data: int, keys: int, shape: Any) -> None:
         values = on_device(data, dtype, tuple(shape))

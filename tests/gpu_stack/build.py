@@ -56,7 +56,7 @@ def build(folder: Path, version: str) -> None:
         archive(version, source)
         driver(folder)
         runtime(folder, source, tools, headers, cuda)
-        blas(folder, cuda)
+        libraries(folder, cuda)
     (folder / "sitecustomize.py").write_text(
         f"import sys\n\nsys.path.insert(0, {str(HERE.parent)!r})\nimport gpu_stack\n\ngpu_stack.install()\n"
     )
@@ -90,19 +90,27 @@ def archive(version: str, folder: Path) -> None:
 
 
 def driver(folder: Path) -> None:
-    compile_c(HERE / "libcuda.c", folder / "libcuda.so.1", "-Wl,-soname,libcuda.so.1", "-ldl", "-pthread")
+    compile_c((HERE / "libcuda.c").read_text(), folder / "libcuda.so.1", "-Wl,-soname,libcuda.so.1", "-ldl", "-pthread")
 
 
-def blas(folder: Path, cuda: int) -> None:
-    (user,) = (folder / "cupy_backends/cuda/libs").glob("cublas.*.so")
-    name = f"libcublas.so.{cuda}"
-    with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:  # each symbol of cuBLAS has one
+def libraries(folder: Path, cuda: int) -> None:
+    library(folder, "cublas", cuda, (HERE / "cublas.c").read_text(), status=15)
+    behind = cuda - 1  # versions of these lag behind CUDA's
+    library(folder, "cusolver", behind, (HERE / "cusolver.c").read_text(), status=9)
+    library(folder, "cusparse", behind, "", status=10)
+    for nothing in (f"libcublasLt.so.{cuda}", f"libnvJitLink.so.{cuda}"):  # CuPy asks whether they are there
+        command = ["g++", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{nothing}", "-o", folder / nothing]
+        subprocess.run(command, check=True)
+
+
+def library(folder: Path, stem: str, version: int, text: str, status: int) -> None:
+    """Build a stand-in for a library of CUDA's; what CuPy names and it lacks returns ``status``."""
+    (user,) = (folder / "cupy_backends/cuda/libs").glob(f"{stem}.*.so")
+    name = f"lib{stem}.so.{version}"
+    with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:  # each symbol has one
         print(f"{name} {{ global: *; }};", file=versions, flush=True)
         link = [f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions.name}"]
-        compile_c(HERE / "cublas.c", folder / name, *link, stubs_for=user, prefix="cublas", status=15)
-    nothing = f"libcublasLt.so.{cuda}"  # CuPy asks whether it is there, before cuBLAS
-    command = ["g++", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{nothing}", "-o", folder / nothing]
-    subprocess.run(command, check=True)
+        compile_c(text, folder / name, *link, stubs_for=user, prefix=stem, status=status)
 
 
 def runtime(folder: Path, source: Path, tools: Path, headers: Path, cuda: int) -> None:
@@ -132,20 +140,20 @@ assert made.num_errors == 0
     (replaced,) = (folder / "cupy_backends/cuda/api").glob("runtime.*.so")
     # libcuda is found by its name where it was loaded before
     link = [str(module), f"-I{headers}", str(folder / "libcuda.so.1")]
-    compile_c(HERE / "cudart.c", replaced, *link, stubs_for=module, prefix="cuda", status=801)
+    compile_c((HERE / "cudart.c").read_text(), replaced, *link, stubs_for=module, prefix="cuda", status=801)
 
 
 def compile_c(
-    text: Path, result: Path, *flags: str, stubs_for: Path | None = None, prefix: str = "", status: int = 0
+    text: str, result: Path, *flags: str, stubs_for: Path | None = None, prefix: str = "", status: int = 0
 ) -> None:
-    """Compile a C file into a library; what ``stubs_for`` needs of it and it lacks becomes functions that refuse."""
-    defined = set(re.findall(r"^\w[\w ]*\*? \**(\w+)\(", text.read_text(), flags=re.MULTILINE))
+    """Compile C into a library; what ``stubs_for`` needs of it and it lacks becomes functions that refuse."""
+    defined = set(re.findall(r"^\w[\w ]*\*? \**(\w+)\(", text, flags=re.MULTILINE))
     needed = undefined(stubs_for, prefix) if stubs_for else set()
     lines = [f"int {name}(void) {{ return {status}; }}" for name in sorted(needed - defined)]
     with tempfile.TemporaryDirectory() as scratch:
         stubs, ours, beside = Path(scratch) / "stubs.o", Path(scratch) / "ours.o", Path(scratch) / result.name
         includes = [flag for flag in flags if flag.startswith("-I")]
-        for name, source in ((stubs, "\n".join(lines)), (ours, text.read_text())):
+        for name, source in ((stubs, "\n".join(lines)), (ours, text)):
             command = ["gcc", "-O1", "-w", "-fPIC", *includes, "-x", "c", "-", "-c", "-o", name]
             subprocess.run(command, input=source, text=True, check=True)
         subprocess.run(["g++", "-shared", ours, stubs, *flags, "-o", beside], check=True)
