@@ -512,10 +512,32 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
             if "gpu_stack" not in sys.modules:
                 pytest.skip("takes the GPU away: make check-gpu")
             monkeypatch.setenv("GPU_STACK_DEVICES", "0")
-        est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+        for est in [ge.EAC(4)] if here else [ge.EAC(4, reduction="sample:150"), ge.LWGP(4)]:
+            expected = est.fit(labels).labels_
+            est.fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+            assert isinstance(est._row_labels, np.ndarray)
+            found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
+            np.testing.assert_array_equal(found, expected)
         assert est.reduction_.rows.device == ("cuda" if here else "cpu")
-        found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
-    np.testing.assert_array_equal(found, ge.EAC(4).fit_predict(labels))
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_a_worker_with_a_gpu_finds_the_partition(device, labels, fake_cupy, monkeypatch):
+    """Workers in threads of this process, whose stand-in for a GPU is theirs."""
+    learnt, fitting = [], sys.modules["gpuens.distributed.fitting"]
+    learn = fitting._learn_there
+    monkeypatch.setattr(fitting, "_learn_there", lambda *args: learnt.append(args) or learn(*args))
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        chunks = in_chunks.on_gpus(chunks_of(labels[:200], 100))
+        est = ge.EAC(4, device=device).fit(chunks)
+        ge.LWGP(4, random_state=np.random.default_rng(0)).fit(chunks)
+    assert len(learnt) == (device == "auto")  # and a generator is the caller's
+    np.testing.assert_array_equal(est.distances_, ge.EAC(4).fit(labels[:200]).distances_)
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------

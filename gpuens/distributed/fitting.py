@@ -3,7 +3,11 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
 from gpuens import checks, contingency
+from gpuens import device as devices
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
@@ -26,7 +30,8 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     -------
     estimator
         ``labels_`` is a lazy Dask array with the same chunks. Any client, or none, can compute it; only persisted
-        ``labels`` need the client that holds them.
+        ``labels`` need the client that holds them. With device="auto" and chunks on the GPUs of a cluster, a worker's
+        GPU finds the partition, so that this process needs none.
 
     Raises
     ------
@@ -56,11 +61,30 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     chunks = Chunks(labels, client)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
-        return estimator._fit(parts, sample.ensemble, sample.on, device=chunks.here(estimator.device))
+        return _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
     if parts.reduction is None and not chunks.fit_here:
         return _fit_in_pieces(estimator, parts, chunks)
-    reduce = partial(chunks.reduce, parts.reduction)
-    return estimator._fit(parts, chunks.groups.ensemble, reduce, device=chunks.here(estimator.device))
+    return _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+
+
+def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> Any:
+    """Fit an estimator to rows in this process; on a cluster of GPUs, a worker's finds their partition."""
+    learn = None
+    # a caller's generator must go on, and a worker would have a copy
+    drawn_here = not isinstance(getattr(parts.partitioner, "random_state", None), (int, np.integer, type(None)))
+    if chunks.client is not None and estimator.device == "auto" and chunks.kind == "cuda" and not drawn_here:
+        learn = partial(_learn_there, estimator, chunks)
+    return estimator._fit(parts, ensemble, reduce, device=chunks.here(estimator.device), learn=learn)
+
+
+def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
+    """Learn on a worker's GPU: a process of Dask's that shares it may have taken nearly all of its memory."""
+    given = chunks.somewhere(worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts))
+    task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
+    (found,) = chunks.compute([task], "fit")
+    estimator._forget()
+    estimator.__dict__.update(found)
+    return estimator._partition
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:

@@ -34,10 +34,14 @@ class Tasks:
         return parts[0]
 
     def everywhere(self, value: Any) -> Any:
-        """Return a value as a task argument; a large one is sent to every worker."""
+        """Return a value as an argument of many tasks; a large one is sent to every worker."""
         if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
             return graph.embed(value)
         return waiting.send(value, self.client, "what all workers need")
+
+    def somewhere(self, value: Any) -> Any:
+        """Return a value as the argument of one task, which runs on the worker that the value is sent to."""
+        return waiting.send(value, self.client, "what a worker needs", to_all=False)
 
     def persist(self, tasks: list, what: str) -> list:
         """Compute tasks and return them with their results kept on the workers.

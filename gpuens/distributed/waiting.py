@@ -64,11 +64,11 @@ def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
             checks.warn(f"the Dask scheduler has no workers; the {what} wait for one.")
 
 
-def send(value: Any, client: Any, what: str) -> Any:
-    """Send a value to every worker, and return its future."""
+def send(value: Any, client: Any, what: str, to_all: bool = True) -> Any:
+    """Send a value to every worker, or to one of them, and return its future."""
     with failures.explained(what):
         try:
-            return client.scatter([value], broadcast=True, hash=False)[0]
+            return client.scatter([value], broadcast=to_all, hash=False)[0]
         except TimeoutError:
             idle = failures.idle_workers(client)
             raise (
