@@ -122,11 +122,13 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     whole, unit = fixed_point(xp.asarray(values), len(codes))
     largest = int(np.diff(devices.to_host(offsets)).max())
     in_shared = 8 * largest <= kernels.SHARED_BYTES
-    kernels.launch(
-        "cluster_sums", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
-        (codes.T, xp.asarray(offsets), whole, sums, len(codes), np.int32(in_shared)),
-        device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
-    )  # fmt: skip
+    offsets = xp.asarray(offsets)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "cluster_sums", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], whole, sums, len(codes), np.int32(in_shared)),
+            device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
     return from_fixed_point(sums, unit)
 
 
@@ -136,12 +138,13 @@ def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, dev
     counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
     cells = np.diff(devices.to_host(offsets)) * n_labels
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
-    kernels.launch(
-        "label_histograms", (kernels.blocks(len(codes), 256 * 64), codes.shape[1]), 256,
-        (codes.T, xp.asarray(offsets), xp.asarray(weights, dtype=np.int64), labels, counted, len(codes), n_labels,
-         shared // 8),
-        device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
-    )  # fmt: skip
+    offsets, weights = xp.asarray(offsets), xp.asarray(weights, dtype=np.int64)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "label_histograms", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], weights, labels, counted, len(codes), n_labels, shared // 8),
+            device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
     return counted.view(np.int64)
 
 

@@ -34,6 +34,7 @@ from gpuens import device as devices
 PACKAGE = Path(__file__).resolve().parent
 PRELUDE = "prelude.cuh"
 SHARED_BYTES = 48 * 1024  # of dynamic shared memory: every block gets so much without opting in
+MOST_IN_Y = 65_535  # blocks in the second dimension of a grid
 # added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
 APPENDED = ("-ftz=true", "--device-as-default-execution-space")
 # no contraction of a·b + c: sums are bit-identical to the CPU's
@@ -198,6 +199,11 @@ def emulator() -> Any:
             spec.loader.exec_module(module)
             sys.modules[name] = module
         return sys.modules[name]
+
+
+def runs(n: int) -> list[slice]:
+    """Return slices of range(n) that one launch takes in the second dimension of its grid."""
+    return [slice(start, min(n, start + MOST_IN_Y)) for start in range(0, n, MOST_IN_Y)]
 
 
 def blocks(n: int, block: int, most: int = 65_535) -> int:

@@ -13,7 +13,7 @@ import gpuens
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import row_regions
+from gpuens.partition.linkage import average, row_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import bounding_weights, make_room, merge_histograms, regions_of, search
@@ -335,6 +335,14 @@ def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch, method):
     monkeypatch.setenv("GPUENS_MEMORY", "50kB")
     with pytest.raises(MemoryError, match=rf"{method} linkage of \d+ distinct rows of 5 labels needs .* 50\.0 kB may"):
         gpuens.EAC(3, linkage=method).fit(labels)
+
+
+def test_counts_of_over_two_billion_objects_are_foreseen(monkeypatch):
+    needed = []
+    monkeypatch.setattr(average.checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+    for n_objects in (2**31 - 1, 2**31):
+        average.linkage_fits(np.zeros((10, 4), dtype=np.uint8), 8, n_objects, general=False)
+    assert needed[1] - needed[0] == 16 * 10 * 4
 
 
 def test_the_estimate_of_memory_covers_what_is_allocated():

@@ -460,6 +460,14 @@ def test_memberships_and_correspondences(n, dtype, width, device):
         np.testing.assert_array_equal(on_host(one), other)
 
 
+def test_more_clusterings_than_blocks_beside_each_other(device, monkeypatch):
+    """A grid has 65,535 in its second dimension; what a launch does not take the next one does."""
+    monkeypatch.setattr(kernels, "MOST_IN_Y", 2)
+    test_products_with_incidence(33, "uint8", device)
+    test_label_histograms(33, "uint8", device)
+    test_memberships_and_correspondences(33, "uint8", 3, device)
+
+
 @pytest.mark.parametrize("block_rows", [1, 64, 4096])
 @pytest.mark.parametrize("width", [1, 7])
 @pytest.mark.parametrize("n", [0, 1, 31, 64, 130])

@@ -723,11 +723,13 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> tuple[Any, Any]:
     unknown = xp.zeros((codes.shape[1], width), dtype=np.uint64)
     cells = (np.diff(devices.to_host(offsets)) + 1) * width
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
-    kernels.launch(
-        "label_correspondences", (kernels.blocks(values.size, 256 * 64), codes.shape[1]), 256,
-        (codes.T, xp.asarray(offsets), values, known, unknown, len(codes), width, shared // 8),
-        device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
-    )  # fmt: skip
+    offsets = xp.asarray(offsets)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "label_correspondences", (kernels.blocks(values.size, 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], values, known, unknown[some], len(codes), width, shared // 8),
+            device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
     return known.view(np.int64), unknown.view(np.int64)
 
 

@@ -31,6 +31,7 @@ from gpuens.partition.linkage.regions import (
     BoundingWeights,
     Regions,
     bounding_weights,
+    count_dtype,
     make_room,
     merge_histograms,
     regions_of,
@@ -91,7 +92,7 @@ def average_linkage(
     _similarities_are_exact(cluster_weights, sizes, n_clusterings)
     if not general:
         codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
-    linkage_fits(codes, len(cluster_weights), general=general, device=device)
+    linkage_fits(codes, len(cluster_weights), int(sizes.sum()), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
     rounds: _Rounds
     if general:
@@ -148,12 +149,13 @@ def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterin
         raise ValueError(f"cluster_weights must be from 1e-150 to 1e150, not from {least} to {most}.")
 
 
-def linkage_fits(codes: Any, n_clusters: int, *, general: bool, device: str = "cpu") -> None:
+def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str = "cpu") -> None:
     """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
     n_rows, n_clusterings = codes.shape
+    entry = 4 + count_dtype(n_objects).itemsize  # of a histogram, of which there are two arenas, half empty at most
     checks.check_memory(
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
-        + n_rows * (32 * n_clusterings + 112)
+        + n_rows * (4 * entry * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
         + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters),  # searches by rows
         devices.memory_budget(device),

@@ -86,7 +86,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         if kind != "diagonal":  # a diagonal S checks later, without long work before, once it has dropped clusters
-            linkage_fits(rows.codes, rows.n_clusters, general=True, device=rows.device)
+            linkage_fits(rows.codes, rows.n_clusters, rows.n_objects, general=True, device=rows.device)
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
         weights = similarity.weights if similarity.kind == "diagonal" else similarity.full()

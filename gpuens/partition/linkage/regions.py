@@ -44,17 +44,21 @@ class Regions(NamedTuple):
     used: Any
 
 
+def count_dtype(n_objects: int) -> np.dtype:
+    """Return the dtype of the counts of histograms."""
+    return np.dtype(np.int32 if n_objects <= np.iinfo(np.int32).max else np.int64)
+
+
 def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
     """Return one region a row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
     xp = devices.namespace(device)
     sizes = xp.asarray(sizes, dtype=np.int64)
     known = codes != np.iinfo(codes.dtype).max
     length = known.sum(axis=1).astype(np.int64)
-    count_dtype = np.int32 if int(sizes.sum()) <= np.iinfo(np.int32).max else np.int64
     total = int(length.sum())
     regions = Regions(
         xp.empty(total + total // 2, dtype=np.int32),
-        xp.empty(total + total // 2, dtype=count_dtype),
+        xp.empty(total + total // 2, dtype=count_dtype(int(sizes.sum()))),
         xp.cumsum(length) - length,
         length,
         sizes.copy(),
