@@ -338,6 +338,8 @@ def held_memory() -> int | None:
 
 # --- memory of a GPU --------------------------------------------------------------------------------------------------
 
+RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemoryResource")
+
 _shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
 _rooms: ContextVar[dict | None] = ContextVar("rooms", default=None)  # what `_room` says of each GPU, while a fit lasts
 
@@ -358,7 +360,8 @@ def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
 
     CuPy's pools know both. RMM knows the size of a pool, and its use if it keeps statistics. Half of a pool of
     unknown use counts as used; the pool of any other allocator, such as PyTorch's, is all that is not free. If that
-    proves too optimistic, `within_memory` makes the steps smaller.
+    proves too optimistic, `within_memory` makes the steps smaller. Without a pool what is freed goes back to the driver,
+    which is asked each time.
     """
     free, total = cupy.cuda.runtime.memGetInfo()
     allocator = cupy.cuda.get_allocator()
@@ -367,16 +370,16 @@ def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
         room = free + pool.total_bytes()
         return min(room, pool.get_limit() or room), pool.used_bytes
     owner = str(getattr(allocator, "__module__", None))
-    if owner.startswith("cupy"):  # no pool
-        return free, lambda: 0
     held, used = _held_by_rmm() if owner.startswith("rmm") else (None, None)
+    if owner.startswith("cupy") or held == 0:  # no pool
+        return total, lambda: total - cupy.cuda.runtime.memGetInfo()[0]
     if held is None:
         held, used = total - free, None
     return free + held, used or (lambda: held // 2)
 
 
 def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
-    """Return the size of RMM's pool in bytes and a function that returns its use; None is unknown."""
+    """Return the size of RMM's pool in bytes (0: none) and a function that returns its use; None is unknown."""
     import rmm
 
     held = used = None
@@ -388,6 +391,8 @@ def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
             used = partial(_current_bytes, resource)
         elif hasattr(resource, "get_allocated_bytes"):
             used = resource.get_allocated_bytes
+        if type(resource).__name__ in RMM_WITHOUT_POOL and held is None:
+            held = 0
         resource = getattr(resource, "upstream_mr", None)
     return held, used
 

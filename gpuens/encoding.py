@@ -121,6 +121,7 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
 
     ``columns``: a list of M columns, or an array (M, N).
     """
+    columns = _as_matrix(columns)
     if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS and _fits_as_read(columns):
         return _encode_matrix(columns, names)
     shape = (len(columns[0]), len(columns))
@@ -197,6 +198,17 @@ _READ_AS = {  # by kernels; what is not here goes column by column
     for read, dtypes in {"u1": "?B", "i4": "bhHi", "i8": "lqI", "f8": "fd"}.items()
     for dtype in dtypes
 }
+
+
+def _as_matrix(columns: Any) -> Any:
+    """Return columns in GPU memory as an array (M, N) if they share a dtype that kernels read, and it fits."""
+    first = columns[0]
+    if not isinstance(columns, list) or devices.kind_of(first) != "cuda" or first.dtype not in _READ_AS:
+        return columns
+    needed = len(columns) * len(first) * (first.dtype.itemsize + 8 + 1)  # this, a copy as kernels read it, codes
+    if {column.dtype for column in columns} != {first.dtype} or needed > devices.memory_budget("cuda"):
+        return columns
+    return devices.namespace("cuda").stack(columns)
 
 
 def _fits_as_read(labels: Any) -> bool:

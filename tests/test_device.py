@@ -165,9 +165,21 @@ def test_half_of_what_an_unknown_allocator_may_hold_counts_as_free(gpu):
     assert device.memory_budget("cuda") == int(0.8 * (1000 + 4500))
 
 
-def test_without_a_pool_only_what_is_free_is_free(gpu):
-    gpu("cupy.cuda.memory")
-    assert device.memory_budget("cuda") == 800
+@pytest.mark.parametrize("owner", ["cupy.cuda.memory", "rmm.allocators.cupy"])
+def test_without_a_pool_what_the_driver_has_free_is_free_at_any_time(owner, gpu, fake_cupy, monkeypatch):
+    class CudaMemoryResource: ...
+
+    adapted = SimpleNamespace(upstream_mr=CudaMemoryResource(), get_allocated_bytes=lambda: 2000)
+    stand_in = SimpleNamespace(mr=SimpleNamespace(get_current_device_resource=lambda: adapted))
+    monkeypatch.setitem(sys.modules, "rmm", stand_in)
+    gpu(owner)
+
+    def work():
+        budgets = [device.memory_budget("cuda")]
+        monkeypatch.setattr(fake_cupy.cuda.runtime, "memGetInfo", lambda: (500, 10_000))
+        return [*budgets, device.memory_budget("cuda")]
+
+    assert device.within_memory(work, "it", "take less") == [800, 400]
 
 
 def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):

@@ -177,6 +177,24 @@ def test_a_fit(asked):
     assert found["synchronizations"] <= est.work_.rounds + 20
 
 
+def test_encoding_a_list_of_columns(asked):
+    """They become a matrix; columns of other dtypes go one by one."""
+    import cupy as cp
+
+    columns, names = [np.resize(LABELS, (600, 20))[:, m] for m in range(20)], list(range(20))
+    on_gpu = [cp.asarray(column) for column in columns]
+    found = asked(lambda: encode_columns(on_gpu, names))
+    assert found["launches"] <= 5
+    assert found["synchronizations"] <= 1
+    for given in (on_gpu, [on_gpu[0].astype(np.float32), *on_gpu[1:]]):
+        codes, categories = encode_columns(given, names)
+        expected, their_categories = encode_columns([column.get() for column in given], names)
+        np.testing.assert_array_equal(codes.get(), expected)
+        for one, other in zip(categories, their_categories, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
 PARTITIONED = {
     "lwgp": (ge.LWGP(5), 20),
     "hbgf": (ge.HBGF(5), 20),
