@@ -14,6 +14,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 
+CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz
+
 
 def describe(device: str, quick: bool) -> common.Record:
     """Return what figures of a GPU depend on."""
@@ -27,6 +29,7 @@ def describe(device: str, quick: bool) -> common.Record:
         "name": found["name"].decode(),
         "memory": found["totalGlobalMem"],
         "multiprocessors": found["multiProcessorCount"],
+        "gigahertz": runtime.deviceGetAttribute(CLOCK_RATE, runtime.getDevice()) / 1e6,
         "l2": found["l2CacheSize"],
         "compute_capability": f"{found['major']}.{found['minor']}",
         "driver": driver(),

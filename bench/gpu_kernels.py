@@ -1,9 +1,11 @@
 """How long kernels take, launch by launch, on inputs of real size."""
 
+import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import common
+import instructions
 import numpy as np
 from gpu_device import describe, tiny
 from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, labels_of
@@ -235,6 +237,20 @@ TIMED = {
 }
 
 
+def instruction_rate(kernel: str, case: str, device: common.Record) -> float:
+    """Return the operations a second that a GPU's instructions allow at most, infinity where nobody counted them.
+
+    Counted are those of label comparisons, by instructions.py, of which the quickest way is taken.
+    """
+    counted = json.loads((common.RESULTS / "instructions.json").read_text())["parts"]
+    architecture = f"sm_{device.get('compute_capability', '').replace('.', '')}"
+    of_weights = counted["ones" if case.endswith("w = 1") else "real"]["rows"].get(architecture)
+    if kernel != "nearest_rows" or of_weights is None:
+        return np.inf
+    gpu = instructions.Gpu(architecture, device["multiprocessors"], device["gigahertz"])
+    return 1e9 * max(instructions.bound(gpu, counts) for counts in of_weights["now"].values())
+
+
 def time_kernels(case: str, device: str, quick: bool) -> common.Record:
     """Return a row for each kernel of a case: medians over its calls, of all its launches and of the longest one."""
     ensemble, of, repeats, cold = TIMED[case]
@@ -261,6 +277,7 @@ def time_kernels(case: str, device: str, quick: bool) -> common.Record:
         operations = np.array([float(at.operations) for at in own[0]])
         each = np.median(seconds, axis=0)
         longest = int(each.argmax())
+        rate = instruction_rate(kernel, case, describe(device, quick))
         rows.append(
             {
                 "case": case,
@@ -271,8 +288,10 @@ def time_kernels(case: str, device: str, quick: bool) -> common.Record:
                 "seconds": float(np.median(seconds.sum(axis=1))),
                 "bytes": moved.sum(),
                 "operations": operations.sum(),
+                "by_instructions": operations.sum() / rate,
                 "longest": {
-                    "seconds": each[longest], "bytes": moved[longest], "operations": operations[longest]
+                    "seconds": each[longest], "bytes": moved[longest], "operations": operations[longest],
+                    "by_instructions": operations[longest] / rate,
                 },
             }
         )  # fmt: skip

@@ -107,9 +107,15 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
             line["failed"] = row["skipped"]
         for of, share in ((row, "share"), (row.get("longest", {}), "its_share")):
             if copy and compare and of.get("seconds"):
-                by_bytes, by_operations = of["bytes"] / copy, of["operations"] / compare
-                line["ceiling"] = "bytes" if by_bytes >= by_operations else "compare"
-                line[share] = max(by_bytes, by_operations) / of["seconds"]
+                least = {"bytes": of["bytes"] / copy}
+                if of.get("by_instructions"):  # which say more than the rate of another loop
+                    least["instructions"] = of["by_instructions"]
+                else:
+                    least["compare"] = of["operations"] / compare
+                line["ceiling"] = max(least, key=least.__getitem__)
+                line[share] = least[line["ceiling"]] / of["seconds"]
+                if of is row:
+                    line["at_least"] = least[line["ceiling"]]
         lines.append(line)
     return {"kernels_lines": lines}
 

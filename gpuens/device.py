@@ -360,8 +360,8 @@ def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
 
     CuPy's pools know both. RMM knows the size of a pool, and its use if it keeps statistics. Half of a pool of
     unknown use counts as used; the pool of any other allocator, such as PyTorch's, is all that is not free. If that
-    proves too optimistic, `within_memory` makes the steps smaller. Without a pool what is freed goes back to the driver,
-    which is asked each time.
+    proves too optimistic, `within_memory` makes the steps smaller. Without a pool what is freed goes back to the
+    driver, which is asked each time.
     """
     free, total = cupy.cuda.runtime.memGetInfo()
     allocator = cupy.cuda.get_allocator()

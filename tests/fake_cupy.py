@@ -679,6 +679,7 @@ cuda = SimpleNamespace(
         driverGetVersion=lambda: 12040,
         getDevice=lambda: 0,
         getDeviceCount=lambda: 1,
+        deviceGetAttribute=lambda attribute, device: 1_980_000,
         getDeviceProperties=lambda device: {**PROPERTIES, "totalGlobalMem": memory.total},
         memGetInfo=lambda: (memory.total - memory.held, memory.total),
         runtimeGetVersion=lambda: 12040,

@@ -259,6 +259,8 @@ def test_gpu_bench_on_a_device(gpu_bench, tmp_path):
     record = json.loads((tmp_path / "found.json").read_text())
     assert all(row["device_peak"] > 0 for row in every_kernel_is_timed(record).values())
     assert record["parts"]["kernels"]["setting"]["device"]["cupy"] == "13.3.0"
+    rows = [one for row in record["parts"]["kernels"]["rows"].values() for one in row["rows"]]
+    assert {one["kernel"] for one in rows if one["by_instructions"]} == {"nearest_rows"}
     assert "stand-in for a GPU (" in (tmp_path / "found.md").read_text()
 
 

@@ -521,23 +521,20 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
         assert est.reduction_.rows.device == ("cuda" if here else "cpu")
 
 
-@pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_a_worker_with_a_gpu_finds_the_partition(device, labels, fake_cupy, monkeypatch):
-    """Workers in threads of this process, whose stand-in for a GPU is theirs."""
-    learnt, fitting = [], sys.modules["gpuens.distributed.fitting"]
-    learn = fitting._learn_there
-    monkeypatch.setattr(fitting, "_learn_there", lambda *args: learnt.append(args) or learn(*args))
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        chunks = in_chunks.on_gpus(chunks_of(labels[:200], 100))
-        est = ge.EAC(4, device=device).fit(chunks)
-        ge.LWGP(4, random_state=np.random.default_rng(0)).fit(chunks)
-    assert len(learnt) == (device == "auto")  # and a generator is the caller's
-    np.testing.assert_array_equal(est.distances_, ge.EAC(4).fit(labels[:200]).distances_)
+@pytest.mark.parametrize("method", ["eac", "lwgp"])
+def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch):
+    """Its attributes come back, in host memory, and what an earlier fit has found is gone."""
+    fitting = sys.modules["gpuens.distributed.fitting"]
+    chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
+    monkeypatch.setattr(chunks, "somewhere", graph.embed)
+    est._found, est.before_ = ("before_",), 1
+    partition = fitting._learn_there(est, chunks, est._checked(), chunks.groups.rows, None)
+    assert not hasattr(est, "before_")
+    assert isinstance(partition.labels, np.ndarray)
+    expected = ge.methods()[method](4).fit(labels[:200])
+    np.testing.assert_array_equal(partition.labels, expected._partition.labels)
+    assert est.n_clusters_ == expected.n_clusters_
+    assert est._found == expected._found
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------

@@ -164,6 +164,7 @@ Error cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int devi
     *value = attribute == cudaDevAttrComputeCapabilityMajor        ? 9
              : attribute == cudaDevAttrMultiProcessorCount         ? 132
              : attribute == cudaDevAttrMaxThreadsPerBlock          ? 1024
+             : attribute == cudaDevAttrClockRate                   ? 1980000  // kHz
              : attribute == cudaDevAttrWarpSize                    ? 32
              : attribute == cudaDevAttrMaxSharedMemoryPerBlock      ? 48 << 10
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
