@@ -198,6 +198,16 @@ def test_kernels_stay_in_memory_where_they_cannot_be_kept(fake_cupy, monkeypatch
     assert os.path.isdir(os.environ["CUPY_CACHE_DIR"])
 
 
+def test_workers_inherit_that_kernels_stay_in_memory(fake_cupy, monkeypatch):
+    pytest.importorskip("distributed")
+    from gpuens.distributed import connected
+
+    monkeypatch.setenv("CUPY_CACHE_DIR", "/dev/null/cupy")
+    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "0")
+    with connected(None):
+        assert os.environ["CUPY_CACHE_IN_MEMORY"] == "1"
+
+
 def test_kernels_are_kept_where_they_can_be(fake_cupy, monkeypatch, tmp_path):
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "new"))
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "0")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks, host
+from gpuens import checks, device, host
 from gpuens.distributed import failures
 
 TIMEOUT = 20  # seconds to wait for a scheduler's answer
@@ -47,6 +47,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         raise TypeError(f"scheduler must be None, 'local', 'cuda' or an address, not {checks.shown(scheduler)}.")
     if workers is not None:
         checks.check_integer(workers, "workers", minimum=1, maximum=1024)
+    device.keeps_kernels()  # Dask imports CuPy, here and in workers
     if scheduler is None:
         yield None
         return
