@@ -317,9 +317,11 @@ def memory_budget(device: str = "cpu") -> int:
         if size < 1:
             raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
         return size
+    # processes of a batch share the host's memory with so many, and their GPU's
+    of_host, of_gpu = map(int, os.environ.get("GPUENS_SHARES", "1:1").split(":"))
     if device == "cuda":
-        return int(0.8 * _available(_cupy()))
-    return int(0.8 * host.available_memory())
+        return int(0.8 * _available(_cupy()) / of_gpu)
+    return int(0.8 * host.available_memory() / of_host)
 
 
 def held_memory() -> int | None:

@@ -52,8 +52,9 @@ def stage_of(error: BaseException) -> str | None:
 def exit_code(error: BaseException) -> int:
     """Return the exit code of a command that an error ended.
 
-    2 for a command that is refused before any work; 3 for refused input, places and budgets; 75 for what may be gone
-    at the next try: GPU memory, storage, connections, workers; 128 + its number for a signal; 1 for anything else.
+    2 for a command that is refused before any work, and for missing packages; 3 for refused input, places and budgets;
+    75 for what may be gone at the next try: GPU memory, storage, connections, workers; 128 + its number for a signal;
+    1 for anything else.
 
     >>> from gpuens.failures import exit_code
     >>> exit_code(ValueError("no such option")), exit_code(MemoryError("3 TB")), exit_code(ConnectionError("gone"))
@@ -64,7 +65,7 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, Temporary) or type(error).__name__ in DRIVER:
         return TEMPORARY
     if isinstance(error, WORDS):
-        return USAGE if stage_of(error) is None else REFUSED
+        return USAGE if stage_of(error) is None or isinstance(error, ImportError) else REFUSED
     if isinstance(error, (MemoryError, *PLACES)):
         return REFUSED
     if isinstance(error, OSError):

@@ -15,6 +15,9 @@ class Chunks(NamedTuple):
     rows: int = 1_000_000  # objects per chunk
 
 
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
+
+
 class Done(NamedTuple):
     """The input and the result of a run."""
 

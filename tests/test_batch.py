@@ -119,6 +119,30 @@ def test_every_kind_of_manifest_says_the_same(folder, monkeypatch):
     sys.stdin.close()
 
 
+def test_defaults_fill_in_single_parameters(folder):
+    defaults = {"n_clusters": 3, "parameters": {"theta": 0.1}}
+    matrix = {"input": ["data/a.npy"], "parameters.linkage": ["complete", "single"]}
+    jobs, _ = load({"defaults": defaults, "jobs": [job(parameters={"theta": 0.3})], "matrix": matrix})
+    assert [job.parameters for job in jobs] == [
+        {"theta": 0.3},
+        {"theta": 0.1, "linkage": "complete"},
+        {"theta": 0.1, "linkage": "single"},
+    ]
+
+
+def test_yaml_merges_and_dates_as_ids(folder):
+    Path("m.yaml").write_text(
+        "defaults: &all {n_clusters: 3}\njobs:\n  - {<<: *all, id: 2024-01-01, input: data/a.npy, method: eac}\n"
+    )
+    ((found,), _) = load("m.yaml")
+    assert (found.id, found.n_clusters) == ("2024-01-01", 3)
+
+
+def test_ids_do_not_depend_on_what_is_written(folder):
+    (one,), (other,) = (load([{**job(), **more}], report=True)[0] for more in ({"format": "csv"}, {"report": False}))
+    assert one.slug() == other.slug()
+
+
 def test_defaults_matrix_patterns_and_ids(folder):
     jobs, _ = load(
         {
@@ -157,6 +181,13 @@ BAD = {
     "features": ([job(features="iris")], "jobs[0]: method 'lwea' uses the labels alone; leave features out."),
     "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": ([{**job(), "input": "data/*.tsv"}], "jobs[0]: input 'data/*.tsv' matches no file."),
+    "a line break": ([job("a\n")], "jobs[0].id"),
+    "a seed": ([job(seed=10**40)], "jobs[0]: random_state must be from 0 to"),
+    "a piece": ([job(scheduler="threads", sep=";")], "jobs[0]: sep is for files that are read in one piece"),
+    "no chunks": ([job(chunk_rows=10)], "jobs[0]: chunk_rows is for files that are read in chunks"),
+    "workers": ([job(workers=3)], "jobs[0]: workers is for a cluster of this machine"),
+    "a scheduler": ([job(scheduler="bogus")], "jobs[0]: scheduler must be threads, local, cuda or an address"),
+    "a key": ({1: 2, "jobs": []}, "'1' was unexpected"),
     "a matrix": ({"matrix": {"method": "lwea"}}, "matrix.method: 'lwea' is not of type 'array'"),
     "of ids": ({"matrix": {"id": ["a"]}}, "'id' does not match"),
     "defaults": ({"defaults": {"id": "a"}, "jobs": []}, "defaults: "),
@@ -178,6 +209,8 @@ def test_bad_manifests_are_refused_in_one_sentence(folder, case):
         ("m.yaml", "jobs:\n  - {id: a\n", "manifest 'm.yaml' cannot be read (ParserError"),
         ("m.yaml", "jobs: []\njobs: []\n", "'jobs' is there twice"),
         ("m.yaml", "jobs: !!python/object/apply:os.system [exit]\n", "could not determine a constructor"),
+        ("m.json", '{"jobs": [], "jobs": []}', "'jobs' is there twice"),
+        ("m.csv", "id,input,input\na,b,c\n", "'input' is there twice"),
         ("m.csv", "id,input\na\n", "a row has more or fewer fields than the first"),
         ("m.jsonl", "{\n", "manifest 'm.jsonl' cannot be read (JSONDecodeError"),
         ("m.txt", "", "path 'm.txt' has no known ending; it must end in .yaml, .yml, .json, .jsonl, .csv."),
@@ -387,9 +420,35 @@ def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
     assert outcome.exit_code == 3
     assert "are not whole numbers" in outcome.jobs[0]["error"]
     assert sorted(contents()) == ["a.json"]
+
+
+def test_results_outlive_their_inputs(folder):
+    batch.run([job(), job("gone")], "out", keep_going=True)
+    before = contents()
+    assert before["gone.json"]["error"] == "path 'data/gone.npy' does not exist; check the name."
     os.unlink("data/a.npy")
     outcome = batch.run([job()], "out")
     assert (outcome.exit_code, outcome.jobs[0]["error"]) == (3, "path 'data/a.npy' does not exist; check the name.")
+    assert contents() == before
+
+
+def test_jobs_leave_the_files_of_others_alone(folder):
+    others = [job(name, input="data/b.npy") for name in ("a.labels", "a.labels.npy", "a-b", "a.html")]
+    batch.run([job(), *others], "out")
+    before = contents()
+    np.save("data/a.npy", LABELS["c"])
+    batch.run([job()], "out", force=True)
+    after = contents()
+    assert {name for name in after if after[name] != before.get(name)} == {"a.json", "a.labels.npy"}
+    assert after.keys() == before.keys()
+
+
+def test_results_of_other_parameters_are_not_this_job_s(folder, monkeypatch):
+    batch.run([job(), job("b")], "out")
+    failing(monkeypatch, "a", FAULT)
+    outcome = batch.run([job(n_clusters=2), job("b", n_clusters=2)], "out")
+    assert [row["status"] for row in outcome.jobs] == ["failed", "pending"]
+    assert outcome.jobs[1]["sha256"] is None
 
 
 def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch):
@@ -439,6 +498,18 @@ def test_shards_do_all_jobs_once(folder):
     ("environment", "of", "expected"),
     [
         ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "8"}, None, "5/8"),
+        (
+            {
+                "SLURM_ARRAY_TASK_ID": "10",
+                "SLURM_ARRAY_TASK_MIN": "0",
+                "SLURM_ARRAY_TASK_MAX": "10",
+                "SLURM_ARRAY_TASK_STEP": "5",
+                "SLURM_ARRAY_TASK_COUNT": "3",
+            },
+            None,
+            "3/3",
+        ),
+        ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "1"}, 8, "6/8"),
         ({"JOB_COMPLETION_INDEX": "0"}, 4, "1/4"),
         ({"AWS_BATCH_JOB_ARRAY_INDEX": "7", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}, None, "8/8"),
         ({"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, None, "2/2"),
@@ -456,6 +527,9 @@ def test_shards_that_make_no_sense_are_refused():
     refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "3"}), ValueError, "none of 3 shards")
     refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "x"}), ValueError, "no whole number")
     refused(lambda: shards.shard("auto", 3, {}), ValueError, "found none of SLURM_ARRAY_TASK_ID")
+    sparse = {"ID": "7", "MIN": "3", "MAX": "7", "COUNT": "2"}
+    slurm = {f"SLURM_ARRAY_TASK_{name}": text for name, text in sparse.items()}
+    refused(lambda: shards.shard("auto", None, slurm), ValueError, "some are missing")
     for text in ("0/3", "4/3", "3", "a/b", 3):
         refused(lambda text=text: shards.shard(text), ValueError, "shard must be 'auto' or i/n")
     refused(lambda: shards.shard("1/3", 4), ValueError, "leave of out")
@@ -613,6 +687,11 @@ def test_each_process_has_its_share(monkeypatch):
     assert {share["GPUENS_MEMORY"] for share in found} == {str(8 * 10**9 // 3)}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
     assert processes._environment(1, 2)["CUDA_VISIBLE_DEVICES"] == "GPU-b"
+    monkeypatch.delenv("GPUENS_MEMORY")
+    assert processes._environment(1, 4)["GPUENS_SHARES"] == "4:2"
+    monkeypatch.setattr(device.host, "available_memory", lambda: 10**9)
+    monkeypatch.setenv("GPUENS_SHARES", "4:2")
+    assert device.memory_budget() == 2 * 10**8
 
 
 def started(*more):
@@ -629,7 +708,7 @@ def started(*more):
 @POSIX
 @pytest.mark.parametrize(
     ("jobs", "number", "code"),
-    [("1", signal.SIGTERM, 143), ("1", signal.SIGKILL, -9), ("2", signal.SIGINT, 130), ("2", signal.SIGKILL, -9)],
+    [("1", signal.SIGTERM, 143), ("1", signal.SIGKILL, -9), ("2", signal.SIGTERM, 143), ("2", signal.SIGKILL, -9)],
 )
 def test_a_stopped_batch_goes_on_where_it_was(undisturbed, jobs, number, code):
     with started("--jobs", jobs) as child:
@@ -644,6 +723,21 @@ def test_a_stopped_batch_goes_on_where_it_was(undisturbed, jobs, number, code):
     assert batch.run("many.json", "out").exit_code == 0
     assert contents() == undisturbed
     assert not [name for name in os.listdir("out") if name.startswith(".")]
+
+
+@POSIX
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_processes_end_with_their_runner(undisturbed, number, code):
+    with started("--jobs", "2") as child:
+        workers = psutil.Process(child.pid).children()
+        assert len(workers) == 2
+        child.send_signal(number)
+        child.stderr.read()
+        assert child.wait(60) == code
+    gone, alive = psutil.wait_procs(workers, timeout=60)
+    assert (len(gone), alive) == (2, [])
+    assert batch.run("many.json", "out").exit_code == 0
+    assert contents() == undisturbed
 
 
 @POSIX

@@ -691,7 +691,7 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
         ("--scheduler cuda", "needs dask-cuda"),
         ("--scheduler tcp://127.0.0.1:9", "no Dask scheduler answered at 'tcp://127.0.0.1:9'"),
         ("--scheduler nowhere:x", "scheduler 'nowhere:x' is none of local"),
-        ("--scheduler threads --key a", "--key=a is for npz files"),
+        ("--scheduler threads --key a", "--key is for files that are read in one piece"),
     ]:
         assert main(f"run labels.npy -k 4 -o out.npy {more}".split()) != 0
         assert said in capsys.readouterr().err

@@ -36,7 +36,7 @@ def run(
     out : str or path
         A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (or its format), with ``report``
         ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``. Runners that
-        share a folder share the jobs.
+        share a folder share the jobs; behind a URI they need shards.
     jobs : int
         The number of jobs at once, each in a process of its own with its share of threads and memory; where there are
         several GPUs, each process has one. 1: in this process.
@@ -124,6 +124,7 @@ def forecast(
     of: int | None = None,
     force: bool = False,
     checksum: bool = False,
+    report: bool = False,
 ) -> str:
     """Return what `run` would do, as text: each job with the bytes and about the seconds that it takes.
 
@@ -135,7 +136,7 @@ def forecast(
     from gpuens.batch.forecasts import foreseen
     from gpuens.batch.runner import Runner
 
-    jobs, base = load(manifest)
+    jobs, base = load(manifest, report=report)
     store = stores.store(os.fspath(out), make=False)
     events = Events(None, lambda line: None)
     runner = Runner(jobs, base, store, events, shard=shards.shard(shard, of), force=force, checksum=checksum)

@@ -43,6 +43,7 @@ class Claims:
                 descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
                 break
             except FileExistsError:
+                self._creating = None
                 return False
             except FileNotFoundError:  # the last runner has removed the folder
                 os.makedirs(self.folder, exist_ok=True)
@@ -131,9 +132,9 @@ def _read(path: str) -> dict[str, Any]:
     try:
         with open(path) as file:
             found: dict[str, Any] = json.load(file)
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
 
 
 def _lives(owner: dict[str, Any]) -> bool:

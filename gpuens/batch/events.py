@@ -63,8 +63,11 @@ class Events:
     def _beat(self) -> None:
         if self.heartbeat is not None:
             facts = {"time": _now(), "pid": os.getpid(), "last": self._doing}
-            with contextlib.suppress(OSError), open(self.heartbeat, "w") as file:  # no probe is worth a failure
-                file.write(json.dumps(facts, default=str) + "\n")
+            beside = f"{self.heartbeat}.part"
+            with contextlib.suppress(OSError):  # no probe is worth a failure
+                with open(beside, "w") as file:
+                    file.write(json.dumps(facts, default=str) + "\n")
+                os.replace(beside, self.heartbeat)
 
 
 def _text(told: dict[str, Any]) -> str:
@@ -77,7 +80,7 @@ def _text(told: dict[str, Any]) -> str:
     if "stage" in facts and event == "stage":
         event = facts.pop("stage")
     said = ", ".join(
-        str(value) if name in ("error", "message") else f"{name.replace('_', ' ')} {value}"
+        str(value).removesuffix(".") if name in ("error", "message") else f"{name.replace('_', ' ')} {value}"
         for name, value in facts.items()
         if value is not None
     )

@@ -76,6 +76,7 @@ def _result(
                 device = devices.resolve(run.estimator.device)
             done = run.carry_out(clock)
             facts = {**run.facts(done), "input": job.input, "device": device}
+            facts |= {"features": job.features} if job.features else {}
             if job.report:
                 with clock.phase("report"):
                     _write_page(os.path.join(folder, job.page_name), job, run, facts)

@@ -24,7 +24,8 @@ def foreseen(runner: Runner) -> str:
     done = [job for job in runner.own if runner.is_done(job)]
     rates = _rates_of_done(runner, done, sizes)
     lines, seconds = [f"{job.id}: done" for job in done], 0.0
-    left = [job for job in runner.own if job not in done]
+    settled = {job.id for job in done}
+    left = [job for job in runner.own if job.id not in settled]
     for job in sorted(left, key=lambda job: sizes[job.id]):  # each kind by its smallest input first
         if not sizes[job.id]:
             lines.append(f"{job.id}: {job.input} is not there, or empty")

@@ -9,6 +9,7 @@ from typing import Any
 from gpuens import __version__
 from gpuens.runs import Chunks, Run
 
+FORMATS = ("npy", "npz", "csv", "tsv", "csv.gz", "tsv.gz", "parquet", "h5ad")
 READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled")
 
 
@@ -38,6 +39,10 @@ class Job:
     @property
     def page_name(self) -> str:
         return f"{self.id}.html"
+
+    def all_outputs(self) -> list[str]:
+        """Return the names of all files that a job of this id may leave beside its marker."""
+        return [self.page_name, *(f"{self.id}.labels.{kind}" for kind in FORMATS)]
 
     @property
     def marker_name(self) -> str:
@@ -76,8 +81,9 @@ class Job:
     def slug(self) -> str:
         """Return a readable id: the input, the method, the number of clusters and 8 digits that tell jobs apart."""
         stem = re.sub(r"\W+", "-", re.split(r"[/\\]", self.input.rstrip("/\\"))[-1].split(".")[0]).strip("-_")
+        decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report")}
         k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
-        return f"{stem[:60] or 'labels'}-{self.method}-{k}-{_digest(self.facts())[:8]}"
+        return f"{stem[:60] or 'labels'}-{self.method}-{k}-{_digest(decisive)[:8]}"
 
 
 def class_of(method: str) -> Any:

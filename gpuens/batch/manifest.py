@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from gpuens import checks
 from gpuens.batch import places
 from gpuens.batch.job import READING, Job, class_of
+from gpuens.runs import IN_ONE_PIECE
 
 Manifest = Mapping | list | str | os.PathLike
 
@@ -63,7 +65,7 @@ def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
     entries += [("matrix", entry) for entry in _product(contents.get("matrix"))]
     for place, entry in entries:
         with _named(place):
-            jobs += _jobs_of({"report": report, **contents.get("defaults", {}), **entry}, base)
+            jobs += _jobs_of(_filled({"report": report, **contents.get("defaults", {})}, entry), base)
     if not jobs:
         raise ValueError("the manifest has no jobs; add some.")
     _refuse_equal_ids(jobs)
@@ -76,18 +78,26 @@ def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
 def _read(manifest: Manifest) -> tuple[Any, str]:
     """Return the contents of a manifest and the folder of its file, "" for the current one."""
     if isinstance(manifest, (Mapping, list)):
-        return json.loads(json.dumps(manifest, default=str)), ""
+        return _plain(manifest), ""
     if not isinstance(manifest, (str, os.PathLike)):
         raise TypeError(f"manifest must be a file, a mapping or a list of jobs, not {checks.shown(manifest)}.")
     if manifest == "-":
         return _lines(sys.stdin.read()), ""
     kind = checks.file_kind(manifest, KINDS)
-    checks.check_readable(manifest)
+    try:
+        checks.check_readable(manifest)
+    except OSError as error:  # a mistake in the command, not in the data
+        raise ValueError(str(error)) from error
     with _parsing(manifest):
         text = Path(manifest).read_text(encoding="utf-8-sig")
-        parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": json.loads}
-        contents = parsers.get(kind, _yaml)(text)
+        parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
+        contents = _plain(parsers.get(kind, _yaml)(text))
     return contents, os.path.dirname(os.fspath(manifest))
+
+
+def _plain(contents: Any) -> Any:
+    """Return contents as JSON has them: keys and dates are texts."""
+    return json.loads(json.dumps(contents, default=str))
 
 
 @contextmanager
@@ -112,10 +122,8 @@ def _yaml(text: str) -> Any:
         """A safe loader that refuses keys written twice."""
 
     def mapping(loader: Any, node: Any) -> dict:
-        keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for key in keys if keys.count(key) > 1]
-        if twice:
-            raise ValueError(f"line {node.start_mark.line + 1}: {twice[0]!r} is there twice")
+        keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
+        _refuse_twice(keys, f"line {node.start_mark.line + 1}: ")
         found: dict = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
         return found
 
@@ -123,28 +131,45 @@ def _yaml(text: str) -> Any:
     return yaml.load(text, Loader)  # safe: a subclass of SafeLoader
 
 
+def _refuse_twice(keys: list, where: str = "") -> None:
+    twice = [key for key in keys if keys.count(key) > 1]
+    if twice:
+        raise ValueError(f"{where}{twice[0]!r} is there twice")
+
+
+def _json(text: str) -> Any:
+    def mapping(pairs: list[tuple[str, Any]]) -> dict:
+        _refuse_twice([key for key, _ in pairs])
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=mapping)
+
+
 def _lines(text: str) -> list:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return [_json(line) for line in text.split("\n") if line.strip()]
 
 
 def _table(text: str) -> list:
     """Return the rows of a CSV table; parameters.NAME is a column of a parameter, ; separates the items of a list."""
     fields = schema()["$defs"]["fields"]["properties"]
     rows = []
-    for row in csv.DictReader(io.StringIO(text), strict=True):
+    reader = csv.DictReader(io.StringIO(text), strict=True)
+    _refuse_twice(list(reader.fieldnames or []))
+    for row in reader:
         if None in row or None in row.values():
             raise ValueError("a row has more or fewer fields than the first")
         entry: dict[str, Any] = {}
         for name, value in row.items():
             if value.strip():
-                entry[name] = value if name.startswith("parameters.") else _typed(value.strip(), fields.get(name, {}))
+                is_text = name.startswith("parameters.") or fields.get(name, {}).get("type") == "string"
+                entry[name] = value if is_text else _typed(value.strip(), fields.get(name, {}))
         rows.append(_nested(entry))
     return rows
 
 
 def _typed(text: str, field: dict[str, Any]) -> Any:
     """Return a cell of a CSV table as the type that the schema wants, or as text."""
-    kinds = str(field)
+    kinds = str({name: value for name, value in field.items() if name != "description"})
     if (";" in text and "array" in kinds) or "#/$defs/names" in kinds or field.get("type") == "array":
         return [
             _typed(part.strip(), {"type": "integer"} if part.strip().isdecimal() else {}) for part in text.split(";")
@@ -173,13 +198,19 @@ def _validate(contents: Any) -> None:
     with _needed():
         import jsonschema
 
-    validator = jsonschema.Draft202012Validator(schema())
-    error = jsonschema.exceptions.best_match(validator.iter_errors(contents))
+    error = jsonschema.exceptions.best_match(_validator().iter_errors(contents))
     if error is not None:
         said = " ".join(str(error.message).split())
         said = said if len(said) <= 300 else f"{said[:300]} …"
         where = f"{error.json_path.removeprefix('$').removeprefix('.')}: " if error.json_path != "$" else ""
         raise ValueError(f"manifest: {where}{said}; see gpuens batch --schema.")
+
+
+@cache
+def _validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(schema())
 
 
 def _product(matrix: dict[str, list] | None) -> Iterator[dict[str, Any]]:
@@ -189,6 +220,12 @@ def _product(matrix: dict[str, list] | None) -> Iterator[dict[str, Any]]:
             entry = _nested(dict(zip(matrix, values, strict=True)))
             _validate({"jobs": [entry]})
             yield entry
+
+
+def _filled(defaults: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with defaults for the fields and the parameters that it leaves out."""
+    parameters = {**defaults.get("parameters", {}), **entry.get("parameters", {})}
+    return {**defaults, **entry, **({"parameters": parameters} if parameters else {})}
 
 
 def _nested(entry: dict[str, Any]) -> dict[str, Any]:
@@ -239,9 +276,12 @@ def _job(entry: dict[str, Any]) -> Job:
     for name, parameter in TO_PARAMETERS.items():
         if name in entry and parameter in known:
             parameters.setdefault(parameter, entry[name])
+    if "seed" in entry:
+        checks.make_generator(entry["seed"])
     scheduler = entry.get("scheduler")
     if scheduler is None and entry["input"].lower().rstrip("/").endswith(".zarr"):
         scheduler = "threads"  # a zarr array is in chunks already
+    _refuse_options_of_chunks(entry, scheduler)
     job = Job(
         "",
         entry["input"],
@@ -250,12 +290,25 @@ def _job(entry: dict[str, Any]) -> Job:
         parameters,
         {name: entry[name] for name in READING if name in entry},
         entry.get("features"),
-        None if scheduler is None else (scheduler, entry.get("workers"), entry.get("chunk_rows", 1_000_000)),
+        None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", 1_000_000))),
         entry.get("format", "npy"),
         entry["report"],
     )
     _check(job)
     return job
+
+
+def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> None:
+    """Refuse options that would be ignored in memory, or in chunks."""
+    ignored = IN_ONE_PIECE if scheduler is not None else ("chunk_rows",)
+    for name in ignored:
+        if name in entry:
+            how, what = ("in chunks", "it") if scheduler is None else ("in one piece", "it or scheduler")
+            raise ValueError(f"{name} is for files that are read {how}; leave {what} out.")
+    if "workers" in entry and scheduler not in ("local", "cuda"):
+        raise ValueError("workers is for a cluster of this machine: add scheduler: local (or cuda), or leave it out.")
+    if scheduler not in (None, "threads", "local", "cuda") and ":" not in str(scheduler):
+        raise ValueError(f"scheduler must be threads, local, cuda or an address, not {checks.shown(scheduler)}.")
 
 
 def _check(job: Job) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 
 from gpuens import checks
 
+# what tells one state of a file from another, as file systems call it
+STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")
+
 
 def is_uri(place: str) -> bool:
     """Return whether a place is a URI and not a local path.
@@ -49,6 +52,8 @@ def talking(uri: str) -> Iterator[None]:
         raise
     except Exception as error:  # every client has its own
         name = type(error).__name__
+        if type(error).__module__ == "builtins":  # a mistake here, not of a service
+            raise
         if "Credential" in name or "Auth" in name:
             raise PermissionError(f"{uri!r} needs credentials ({checks.gist(error)}).") from error
         raise ConnectionError(f"{uri!r} did not answer ({checks.gist(error)}).") from error
@@ -85,16 +90,18 @@ def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
     if is_uri(place):
         fs, path = filesystem(place)
         with talking(place):
-            size, mark = int(fs.info(path).get("size") or 0), {"stamp": str(fs.ukey(path))}
-        if checksum:
+            fs.invalidate_cache(path)
+            info = fs.info(path)
+        mark = next((str(info[name]) for name in STAMPS if info.get(name)), None)
+        if mark is None or checksum:
             with at_hand(place, base) as copy:
-                return {"size": size, "sha256": _digest(copy)}
-        return {"size": size, **mark}
+                return {"size": _size(copy), "sha256": _digest(copy)}
+        return {"size": int(info.get("size") or 0), "stamp": mark}
     path = local(place, base)
     checks.check_readable(path, folder=place.lower().rstrip("/").endswith(".zarr"))
     if checksum:
         return {"size": _size(path), "sha256": _digest(path)}
-    return {"size": _size(path), "stamp": str(os.stat(path).st_mtime_ns)}
+    return {"size": _size(path), "stamp": str(max(os.stat(file).st_mtime_ns for file in (path, *_files(path))))}
 
 
 def _digest(path: str) -> str:
@@ -104,9 +111,12 @@ def _digest(path: str) -> str:
 
 
 def _size(path: str) -> int:
-    if not os.path.isdir(path):
-        return os.path.getsize(path)
-    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+    return sum(map(os.path.getsize, _files(path))) if os.path.isdir(path) else os.path.getsize(path)
+
+
+def _files(path: str) -> list[str]:
+    """Return the paths of the files in a folder, none of a file."""
+    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
 
 @contextmanager
@@ -121,7 +131,8 @@ def at_hand(place: str, base: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="gpuens-") as folder:
         copy = os.path.join(folder, path.rstrip("/").split("/")[-1])
         with talking(place):
-            if not fs.exists(path):
-                raise FileNotFoundError(f"path {place!r} does not exist; check the name.")
-            fs.get_file(path, copy)
+            try:
+                fs.get_file(path, copy)
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"path {place!r} does not exist; check the name.") from error
         yield copy

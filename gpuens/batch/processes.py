@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 from gpuens import device, failures
@@ -21,56 +22,75 @@ class Worker:
         self._environment = _environment(index, count)
         self._first = {"out": out, "base": base}
         self._process: subprocess.Popen | None = None
+        self._ready = self._stopped = False
+        self._lock = threading.Lock()
 
     def carry_out(self, job: Job, fingerprint: str | None, tell: Tell) -> Result:
         """Do a job like `execution.carry_out`."""
         try:
-            self._say({"job": {"id": job.id, **job.facts()}, "fingerprint": fingerprint})
-            while (said := self._heard()) is not None:
-                if "event" in said:
-                    tell(said["event"], **said["facts"])
-                else:
-                    return Result(said["marker"], said["code"])
-        except BrokenPipeError:
+            if self._started():
+                self._write({"job": {"id": job.id, **job.facts()}, "fingerprint": fingerprint})
+                while (said := self._heard()) is not None:
+                    if "event" in said:
+                        tell(said["event"], **said["facts"])
+                    else:
+                        return Result(said["marker"], said["code"])
+        except (BrokenPipeError, ValueError):  # dead, or stopped
             pass
         return self._lost(job, fingerprint)
 
     def stop(self) -> None:
-        """End the process: it rolls back its job."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-        self._end()
+        """Let the process roll back its job and end; its driver notices."""
+        with self._lock:
+            self._stopped = True
+            self._close_stdin()
 
-    def close(self) -> None:
-        """End the process when it is idle."""
-        self._end()
-
-    def _end(self) -> int | None:
+    def close(self) -> int | None:
         """Wait for the end of the process, which comes when its stdin is closed; return its exit code."""
-        process, self._process = self._process, None
+        with self._lock:
+            process = self._process
+            self._close_stdin()
         if process is None:
             return None
-        with contextlib.suppress(BrokenPipeError):
-            process.communicate()
-        return process.returncode
+        code = process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        self._process, self._ready = None, False
+        return code
+
+    def _close_stdin(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def _started(self) -> bool:
+        """Start the process if there is none; return whether it is ready."""
+        with self._lock:
+            if self._process is None and not self._stopped:
+                command = [sys.executable, "-m", "gpuens.batch.worker"]
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
+                )
+                self._write(self._first)
+        if self._process is not None and not self._ready:
+            self._ready = self._heard() is not None
+        return self._ready
 
     def _lost(self, job: Job, fingerprint: str | None) -> Result:
-        """Return the failure of the job that the process was doing when it died."""
-        code = self._end() or 0
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"gone with exit code {code}"
-        error = f"the process that did it was {how}; with SIGKILL most likely for want of memory: take fewer --jobs."
+        """Return the failure of the job that the process was doing when it died, or which it could not begin."""
+        was_ready = self._ready
+        code = self.close() or 0
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            why = "most likely for want of memory; take fewer jobs at once" if name == "SIGKILL" else "see its output"
+            error = f"the process that did it was killed by {name}, {why}."
+        elif was_ready:
+            error = f"the process that did it ended with exit code {code}; see its output."
+        else:
+            error = f"a process for it could not start (exit code {code}); see its output."
+        exit_code = failures.TEMPORARY if was_ready else 1
         marker = execution.about(job, "failed", fingerprint)
-        return Result({**marker, "error": error, "exit_code": failures.TEMPORARY, "stage": None}, failures.TEMPORARY)
-
-    def _say(self, facts: dict[str, Any]) -> None:
-        if self._process is None:
-            command = [sys.executable, "-m", "gpuens.batch.worker"]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
-            )
-            self._write(self._first)
-            self._heard()
-        self._write(facts)
+        return Result({**marker, "error": error, "exit_code": exit_code, "stage": None}, exit_code)
 
     def _write(self, facts: dict[str, Any]) -> None:
         assert self._process is not None
@@ -94,6 +114,8 @@ def _environment(index: int, count: int) -> dict[str, str]:
     gpus = visible.split(",") if visible else [str(i) for i in range(len(device.describe()) - 1)]
     if len(gpus) > 1:
         found["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
-    if "GPUENS_MEMORY" in os.environ or len(gpus) < 2:
+    if "GPUENS_MEMORY" in os.environ:
         found["GPUENS_MEMORY"] = str(device.memory_budget() // count)
+    else:  # of what is free on the host, and on this GPU
+        found["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
     return found

@@ -2,7 +2,7 @@
 
 import csv
 import io
-import re
+import json
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -76,7 +76,8 @@ class Runner:
         self._stamps: dict[str, dict[str, Any]] = {}
         self._there = store.names()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._over = threading.Event()  # no more jobs are begun
+        self._stopped = False  # and those that are being done are rolled back
 
     def run(self, carry_out: CarryOut) -> None:
         """Do jobs until there are none left, or one has failed that ends the batch."""
@@ -94,10 +95,11 @@ class Runner:
         def drive(worker: Worker) -> None:
             try:
                 self.run(worker.carry_out)
-                worker.close()
             except BaseException as error:
                 errors.append(error)
                 self._over.set()
+            finally:
+                worker.close()
 
         threads = [threading.Thread(target=drive, args=(worker,), daemon=True) for worker in workers]
         try:
@@ -107,11 +109,12 @@ class Runner:
                 while thread.is_alive():
                     thread.join(0.2)  # signals are handled between joins
         except BaseException:
+            self._stopped = True
             self._over.set()
             for worker in workers:
                 worker.stop()
             for thread in threads:
-                thread.join(5)
+                thread.join()
             raise
         if errors:
             raise errors[0]
@@ -141,12 +144,14 @@ class Runner:
         found = self._markers.get(job.id)
         if found is None:  # of another runner or shard, or of an earlier run
             found = (marker(self.store, job.marker_name) if job.marker_name in self._there else None) or {}
+            if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):  # of another job of that id
+                found = {}
         facts = {
-            "input": job.input,
-            "method": job.method,
             "n_clusters": job.n_clusters,
             **found,
             "id": job.id,
+            "input": job.input,
+            "method": job.method,
             "status": {"ok": "done", "failed": "failed"}.get(str(found.get("status")), "pending"),
             "seconds": found.get("seconds", {}).get("total"),
             "host_bytes": found.get("peak_memory_bytes"),
@@ -197,7 +202,7 @@ class Runner:
         found = marker(self.store, job.marker_name)
         if found is None or found.get("status") != "ok":
             return False
-        if job.labels_name not in (self.store.names() if look else self._there):
+        if not (self.store.has(job.labels_name) if look else job.labels_name in self._there):
             return False
         try:
             if found.get("fingerprint") != self._fingerprint(job):
@@ -227,17 +232,19 @@ class Runner:
             self.events("retry", job=job.id, error=result.marker["error"], in_seconds=pause)
             if self._over.wait(pause):
                 break
-        if self._over.is_set() and result.code:
-            return  # the process was stopped with the batch
+        if self._stopped and result.code:
+            return
         self._markers[job.id] = result.marker
-        outputs = {job.labels_name, *[job.page_name] * job.report}
-        self._remove_outputs(job, but=set() if result.code else outputs)
         if not result.code:
+            self._remove_outputs(job, but={job.labels_name, *[job.page_name] * job.report})
             self._done += 1
             self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
             return
         self._codes.append(result.code)
-        write_marker(self.store, job.marker_name, result.marker)
+        # an input that is not there tells nothing about the result of an earlier run
+        if result.marker["fingerprint"] is not None or job.marker_name not in self._there:
+            write_marker(self.store, job.marker_name, result.marker)
+            self._remove_outputs(job, but=set())
         self.events("failed", job=job.id, error=result.marker["error"], exit_code=result.code)
         if not self.keep_going:
             self._over.set()
@@ -254,5 +261,4 @@ class Runner:
 
     def _remove_outputs(self, job: Job, *, but: set[str]) -> None:
         """Remove labels and pages of earlier runs, such as labels in another format."""
-        earlier = re.compile(rf"{re.escape(job.id)}(\.html|\.labels\.[a-z0-9.]+)")
-        self.store.remove([name for name in self._there if earlier.fullmatch(name) and name not in but])
+        self.store.remove([name for name in job.all_outputs() if name in self._there and name not in but])

@@ -23,7 +23,7 @@ class Shard:
         return f"{self.index + 1}/{self.count}"
 
 
-# variables of schedulers: the index, the first index, and the number of shards
+# variables of schedulers: the index, the first index, and the number of shards; with `of` indices begin at 0
 SCHEDULERS = {
     "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"),
     "JOB_COMPLETION_INDEX": (None, None),
@@ -65,13 +65,29 @@ def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | Non
         total = of if of is not None else _whole(environment, count)
         if total is None:
             raise ValueError(f"shard 'auto' found {variable}, but not the number of shards; add --of N.")
-        index = (_whole(environment, variable) or 0) - ((_whole(environment, first) or 0) if first else 0)
+        index = _whole(environment, variable) or 0
+        if first is not None and of is None:
+            index = _of_slurm(index, total, environment)
         if not 0 <= index < total:
             raise ValueError(f"shard 'auto' found {variable}={environment[variable]}, which is none of {total} shards.")
         return Shard(index, total)
     if of is not None:
         raise ValueError(f"shard 'auto' found none of {', '.join(SCHEDULERS)}; give --shard i/{of}.")
     return None
+
+
+def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
+    """Return the position of an array task in its array, which must have all steps from the first to the last."""
+    first, last, step = (
+        _whole(environment, f"SLURM_ARRAY_TASK_{name}") or default
+        for name, default in (("MIN", 0), ("MAX", 0), ("STEP", 1))
+    )
+    if "SLURM_ARRAY_TASK_MAX" in environment and (last - first) // step + 1 != count:
+        raise ValueError(
+            f"shard 'auto' found {count} array tasks from {first} to {last}, so some are missing; number the array from "
+            "0 and add --of N."
+        )
+    return (index - first) // step
 
 
 def _whole(environment: Mapping[str, str], variable: str | None) -> int | None:

@@ -11,6 +11,8 @@ from gpuens.batch import places
 from gpuens.batch.claims import Claims
 from gpuens.io import atomic
 
+OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # where names need no folders
+
 
 class Store(Protocol):
     """The files of a batch, by name."""
@@ -19,6 +21,9 @@ class Store(Protocol):
 
     def names(self) -> set[str]:
         """Return the names of the files that are there."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
 
     def read(self, name: str) -> bytes | None:
         """Return the contents of a file, None if it is not there."""
@@ -93,6 +98,9 @@ class Folder:
         except FileNotFoundError:
             return set()
 
+    def has(self, name: str) -> bool:
+        return os.path.exists(os.path.join(self.path, name))
+
     def read(self, name: str) -> bytes | None:
         try:
             with open(os.path.join(self.path, name), "rb") as file:
@@ -126,7 +134,7 @@ class Bucket:
     def __init__(self, uri: str, *, make: bool = True) -> None:
         self.uri = uri.rstrip("/")
         self.fs, self.path = places.filesystem(self.uri)
-        if make:
+        if make and uri.split("://")[0] not in OBJECTS:
             with places.talking(self.uri):
                 self.fs.makedirs(self.path, exist_ok=True)
 
@@ -137,6 +145,9 @@ class Bucket:
                 return {path.rstrip("/").split("/")[-1] for path in self.fs.ls(self.path, detail=False)}
             except FileNotFoundError:  # nothing there yet
                 return set()
+
+    def has(self, name: str) -> bool:
+        return name in self.names()
 
     def read(self, name: str) -> bytes | None:
         with places.talking(self.uri):

@@ -1,46 +1,93 @@
-"""A process of a batch: it reads jobs as lines of JSON on stdin, does them, and writes events and results to stdout."""
+"""A process of a batch: it reads jobs as lines of JSON on stdin, does them, and writes events and results to stdout.
 
+The end of stdin stops it: the runner is done with it, or gone.
+"""
+
+import _thread
+import contextlib
 import json
 import os
+import queue
 import signal
 import sys
+import threading
 from typing import IO, Any
 
 from gpuens import failures
 from gpuens.batch import execution, stores
 from gpuens.batch.job import Job
-from gpuens.cli.process import clean_stops
+
+STOPS = ("SIGTERM", "SIGHUP")
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner too, which stops this process in order
+    for number in _stops():
+        signal.signal(number, _stop)
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed
     try:
-        with clean_stops():
-            _serve(sys.stdin, out)
+        with contextlib.suppress(BrokenPipeError):  # the runner is gone
+            _Server(sys.stdin, out).serve()
     except KeyboardInterrupt as error:
         return failures.exit_code(error)
     return 0
 
 
-def _serve(lines: IO[str], out: IO[str]) -> None:
-    def say(**facts: Any) -> None:
-        print(json.dumps(facts, default=str), file=out, flush=True)
+def _stops() -> list[signal.Signals]:
+    return [signal.Signals[name] for name in STOPS if hasattr(signal, name)]
 
-    first = json.loads(lines.readline())
-    store = stores.store(first["out"])
-    say(ready=True)
-    for line in lines:
-        task = json.loads(line)
-        result = execution.carry_out(
-            Job(**task["job"]),
-            store,
-            first["base"],
-            task["fingerprint"],
-            lambda event, **facts: say(event=event, facts=facts),
-        )
-        say(marker=result.marker, code=result.code)
+
+def _stop(number: int, frame: Any) -> None:
+    """Let the job at hand roll back, whoever else asks for it: the process group, and the runner."""
+    for each in _stops():
+        signal.signal(each, signal.SIG_IGN)
+    raise failures.Stopped(signal.Signals(number))
+
+
+class _Server:
+    """Reads lines in a thread, so that their end is noticed while a job is at work."""
+
+    def __init__(self, lines: IO[str], out: IO[str]) -> None:
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._out = out
+        self._over = threading.Event()
+        self._busy = False
+        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
+
+    def serve(self) -> None:
+        first = self._next()
+        if first is None:
+            return
+        store = stores.store(first["out"])
+        self._say(ready=True)
+        while (task := self._next()) is not None:
+            result = execution.carry_out(
+                Job(**task["job"]),
+                store,
+                first["base"],
+                task["fingerprint"],
+                lambda event, **facts: self._say(event=event, facts=facts),
+            )
+            self._busy = False
+            self._say(marker=result.marker, code=result.code)
+
+    def _next(self) -> dict[str, Any] | None:
+        """Return the next line, None at the end."""
+        line = self._lines.get()
+        self._busy = True
+        return None if line is None or self._over.is_set() else json.loads(line)
+
+    def _read(self, lines: IO[str]) -> None:
+        for line in lines:
+            self._lines.put(line)
+        self._over.set()
+        self._lines.put(None)
+        if self._busy:
+            _thread.interrupt_main(signal.SIGTERM)
+
+    def _say(self, **facts: Any) -> None:
+        print(json.dumps(facts, default=str), file=self._out, flush=True)
 
 
 if __name__ == "__main__":

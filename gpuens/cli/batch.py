@@ -49,9 +49,8 @@ def batch(args: argparse.Namespace) -> int:
         raise ValueError("MANIFEST is needed: name a file; see gpuens batch --help.")
     out = _default_out(args.manifest) if args.out is None else args.out
     if args.dry_run:
-        print(
-            batch.forecast(args.manifest, out, shard=args.shard, of=args.of, force=args.force, checksum=args.checksum)
-        )
+        chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report")}
+        print(batch.forecast(args.manifest, out, **chosen))
         return 0
     outcome = batch.run(
         args.manifest,

@@ -10,7 +10,7 @@ from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, check_output, facts, print_written
 from gpuens.cli.options import flags
 from gpuens.record import Clock
-from gpuens.runs import Chunks, Done, Run
+from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -116,9 +116,7 @@ def _kinds_of_input(args: argparse.Namespace) -> tuple[str, ...]:
         )
     if args.scheduler is None:
         return io.INPUTS
-    if args.key is not None:
-        raise ValueError(f"--key={args.key} is for npz files, which are not read in chunks; leave --scheduler out.")
-    for name in ("id_column", "drop_unlabelled", "sep", "header"):
+    for name in IN_ONE_PIECE:
         if getattr(args, name) not in (None, False):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
