@@ -84,8 +84,8 @@ def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
     )
     if "SLURM_ARRAY_TASK_MAX" in environment and (last - first) // step + 1 != count:
         raise ValueError(
-            f"shard 'auto' found {count} array tasks from {first} to {last}, so some are missing; number the array from "
-            "0 and add --of N."
+            f"shard 'auto' found {count} array tasks from {first} to {last}, so some are missing; number the array "
+            "from 0 and add --of N."
         )
     return (index - first) // step
 
