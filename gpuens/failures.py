@@ -57,7 +57,7 @@ def exit_code(error: BaseException) -> int:
     1 for anything else.
 
     >>> from gpuens.failures import exit_code
-    >>> exit_code(ValueError("no such option")), exit_code(MemoryError("3 TB")), exit_code(ConnectionError("gone"))
+    >>> exit_code(ValueError("mistyped.")), exit_code(MemoryError("too much.")), exit_code(ConnectionError("gone."))
     (2, 3, 75)
     """
     if isinstance(error, KeyboardInterrupt):

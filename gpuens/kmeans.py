@@ -356,7 +356,7 @@ def _lloyd(points: Any, centers: Any, real: Any, max_iter: int, weights: Any = N
         labels, sums, sizes = _clusters(points, centers, real, weights)
         moved, shifts = _moved(centers, sums, sizes, real)
         empty, same = real & (sizes == 0), (labels == before).all(axis=1)
-        some_empty, unchanged, by = devices.to_host(np.stack([empty.any(axis=1), same, shifts]))
+        some_empty, unchanged, by = devices.to_host(xp.stack([empty.any(axis=1), same, shifts]))
         if some_empty.any():
             _move_empty(points, centers, labels, sums, sizes, devices.to_host(empty), weights)
             moved, shifts = _moved(centers, sums, sizes, real)

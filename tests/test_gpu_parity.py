@@ -204,7 +204,7 @@ def host_copy(value: Any) -> Any:
     if isinstance(value, tuple):
         copies = [host_copy(item) for item in value]
         return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
-    if not hasattr(value, "shape") or isinstance(value, np.generic):
+    if not hasattr(value, "shape") or isinstance(value, (np.generic, type)):
         return value
     # the layout stays: the columns of codes are contiguous
     return np.array(devices.to_host(value.T)).T if value.ndim == 2 and value.flags.f_contiguous else own(value)

@@ -282,7 +282,7 @@ def test_report_of_a_dendrogram_and_of_nothing(folder, capsys):
     assert reported("hbgf", "other.npy") == 2
     assert "method 'hbgf' has neither" in capsys.readouterr().err
     (folder / "third.npy.report").write_text("")
-    assert reported("scec", "third.npy") == 2
+    assert reported("scec", "third.npy") == 3
     assert not (folder / "third.npy").exists()
 
 

@@ -23,6 +23,7 @@ def run(
     keep_going: bool = False,
     checksum: bool = False,
     report: bool = False,
+    device: str = "auto",
     heartbeat: str | None = None,
     log: str | None = None,
 ) -> Outcome:
@@ -31,8 +32,8 @@ def run(
     Parameters
     ----------
     manifest : str, path, mapping or list
-        A .yaml, .json, .jsonl or .csv file, or what such a file holds: see `schema`. Paths in a file are relative to
-        its folder.
+        A .yaml, .json, .jsonl or .csv file or URI, or what such a file holds: see `schema`. Paths in a file are
+        relative to its folder.
     out : str or path
         A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (or its format), with ``report``
         ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``. Runners that
@@ -53,6 +54,8 @@ def run(
         Tell inputs by their contents instead of their size and time.
     report : bool
         Write a page with pictures for all jobs that do not say.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where jobs work that do not say; "auto" is the CPU, as labels come from files.
     heartbeat : str, optional
         A file that is written every five seconds, for liveness probes.
     log : {"text", "json"}, optional
@@ -93,7 +96,7 @@ def run(
     if log is not None:
         checks.check_choice(log, "log", ("text", "json"))
     part = shards.shard(shard, of)
-    wanted, base = load(manifest, report=report)
+    wanted, base = load(manifest, report=report, device=device)
     store = stores.store(os.fspath(out))
     suffix = "" if part is None else f".{part.index + 1}-of-{part.count}"
     kept = stores.Kept(store, f"events{suffix}.jsonl")
@@ -125,6 +128,7 @@ def forecast(
     force: bool = False,
     checksum: bool = False,
     report: bool = False,
+    device: str = "auto",
 ) -> str:
     """Return what `run` would do, as text: each job with the bytes and about the seconds that it takes.
 
@@ -136,7 +140,7 @@ def forecast(
     from gpuens.batch.forecasts import foreseen
     from gpuens.batch.runner import Runner
 
-    jobs, base = load(manifest, report=report)
+    jobs, base = load(manifest, report=report, device=device)
     store = stores.store(os.fspath(out), make=False)
     events = Events(None, lambda line: None)
     runner = Runner(jobs, base, store, events, shard=shards.shard(shard, of), force=force, checksum=checksum)

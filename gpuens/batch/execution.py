@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gpuens import failures, record
 from gpuens.batch import places
-from gpuens.batch.job import Job
+from gpuens.batch.job import Job, is_file
 from gpuens.batch.stores import Store
 from gpuens.io import atomic
 from gpuens.runs import Run
@@ -101,13 +101,6 @@ def _surroundings() -> dict[str, Any]:
 def _features(features: str, base: str) -> Any:
     """Return a context that yields a local file of features, or the name of a data set."""
     return places.at_hand(features, base) if is_file(features) else nullcontext(features)
-
-
-def is_file(features: str) -> bool:
-    """Return whether features are a file, and not a data set of a known name."""
-    from gpuens import io
-
-    return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
 def _write_page(path: str, job: Job, run: Run, facts: dict[str, Any]) -> None:

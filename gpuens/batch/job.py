@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 from gpuens import __version__
+from gpuens.batch import places
+from gpuens.device import DEVICES
 from gpuens.runs import Chunks, Run
 
 FORMATS = ("npy", "npz", "csv", "tsv", "csv.gz", "tsv.gz", "parquet", "h5ad")
@@ -62,7 +64,7 @@ class Job:
         if estimator.needs_features and self.chunks is not None:
             raise ValueError(f"method {self.method!r} finds neighbours among all objects; leave scheduler out.")
         estimator._checked()
-        checks.check_choice(estimator.device, "device", ("auto", "cpu", "cuda", "emulated"))
+        checks.check_choice(estimator.device, "device", DEVICES)
         return estimator
 
     def run(self, labels: str, features: str | None, output: str) -> Run:
@@ -84,6 +86,13 @@ class Job:
         decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report")}
         k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
         return f"{stem[:60] or 'labels'}-{self.method}-{k}-{_digest(decisive)[:8]}"
+
+
+def is_file(features: str) -> bool:
+    """Return whether features are a file, and not a data set of a known name."""
+    from gpuens import io
+
+    return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
 def class_of(method: str) -> Any:

@@ -15,7 +15,8 @@ from typing import Any
 
 from gpuens import checks
 from gpuens.batch import places
-from gpuens.batch.job import READING, Job, class_of
+from gpuens.batch.job import READING, Job, class_of, is_file
+from gpuens.device import DEVICES
 from gpuens.runs import IN_ONE_PIECE
 
 Manifest = Mapping | list | str | os.PathLike
@@ -34,15 +35,17 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
-    """Return the jobs of a manifest, and the folder that its paths are relative to.
+def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> tuple[list[Job], str]:
+    """Return the jobs of a manifest, and the folder or URI that its paths are relative to.
 
     Parameters
     ----------
     manifest : str, path, mapping or list
-        A .yaml, .json, .jsonl or .csv file, "-" for JSON lines on stdin, or what such a file holds.
+        A .yaml, .json, .jsonl or .csv file or URI, "-" for JSON lines on stdin, or what such a file holds.
     report : bool
         Report on all jobs that do not say.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where jobs work that do not say.
 
     Raises
     ------
@@ -60,12 +63,14 @@ def load(manifest: Manifest, *, report: bool = False) -> tuple[list[Job], str]:
     if isinstance(contents, list):
         contents = {"jobs": contents}
     _validate(contents)
+    checks.check_choice(device, "device", DEVICES)
     jobs: list[Job] = []
     entries = [(f"jobs[{i}]", entry) for i, entry in enumerate(contents.get("jobs", []))]
     entries += [("matrix", entry) for entry in _product(contents.get("matrix"))]
+    chosen = {"report": report, **({} if device == "auto" else {"device": device})}
     for place, entry in entries:
         with _named(place):
-            jobs += _jobs_of(_filled({"report": report, **contents.get("defaults", {})}, entry), base)
+            jobs += _jobs_of(_filled({**chosen, **contents.get("defaults", {})}, entry), base)
     if not jobs:
         raise ValueError("the manifest has no jobs; add some.")
     _refuse_equal_ids(jobs)
@@ -85,14 +90,20 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
         return _lines(sys.stdin.read()), ""
     kind = checks.file_kind(manifest, KINDS)
     try:
-        checks.check_readable(manifest)
-    except OSError as error:  # a mistake in the command, not in the data
+        text = _text(os.fspath(manifest))
+    except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in the data
         raise ValueError(str(error)) from error
     with _parsing(manifest):
-        text = Path(manifest).read_text(encoding="utf-8-sig")
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
         contents = _plain(parsers.get(kind, _yaml)(text))
     return contents, os.path.dirname(os.fspath(manifest))
+
+
+def _text(manifest: str) -> str:
+    if not places.is_uri(manifest):
+        checks.check_readable(manifest)
+    with places.at_hand(manifest, "") as path, _parsing(manifest):
+        return Path(path).read_text(encoding="utf-8-sig")
 
 
 def _plain(contents: Any) -> Any:
@@ -134,7 +145,7 @@ def _yaml(text: str) -> Any:
 def _refuse_twice(keys: list, where: str = "") -> None:
     twice = [key for key in keys if keys.count(key) > 1]
     if twice:
-        raise ValueError(f"{where}{twice[0]!r} is there twice")
+        raise ValueError(f"{where}{twice[0]!r} is there twice.")
 
 
 def _json(text: str) -> Any:
@@ -157,7 +168,7 @@ def _table(text: str) -> list:
     _refuse_twice(list(reader.fieldnames or []))
     for row in reader:
         if None in row or None in row.values():
-            raise ValueError("a row has more or fewer fields than the first")
+            raise ValueError("a row has more or fewer fields than the first.")
         entry: dict[str, Any] = {}
         for name, value in row.items():
             if value.strip():
@@ -247,10 +258,12 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
             raise ValueError("a method has a similarity and a partitioner of its own; give either.")
         methods = "consensus"
     lists = {
-        "input": places.matching(entry["input"], base),
+        "input": places.matching(places.joined(entry["input"], base), base),
         "method": _listed(methods or "lwea"),
         "n_clusters": _listed(entry.get("n_clusters", "auto")),
     }
+    if "features" in entry and is_file(entry["features"]):
+        entry["features"] = places.joined(entry["features"], base)
     for values in itertools.product(*lists.values()):
         chosen = dict(zip(lists, values, strict=True))
         job = _job({**entry, **chosen})

@@ -64,6 +64,15 @@ def local(place: str, base: str) -> str:
     return os.path.join(base, place)
 
 
+def joined(place: str, base: str) -> str:
+    """Return a place as seen from ``base``, which may be a URI: only then is it changed.
+
+    >>> joined("a.npy", "s3://bucket/runs"), joined("a.npy", "runs"), joined("/a.npy", "s3://bucket")
+    ('s3://bucket/runs/a.npy', 'a.npy', '/a.npy')
+    """
+    return f"{base}/{place}" if is_uri(base) and not is_uri(place) and not os.path.isabs(place) else place
+
+
 def matching(place: str, base: str) -> list[str]:
     """Return the places that a pattern matches, as written and in order; a place without pattern is itself."""
     if not glob.has_magic(place) or (not is_uri(place) and os.path.exists(local(place, base))):

@@ -12,7 +12,7 @@ from gpuens import failures
 from gpuens.batch import execution, places
 from gpuens.batch.events import Events
 from gpuens.batch.execution import Result
-from gpuens.batch.job import Job
+from gpuens.batch.job import Job, is_file
 from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
@@ -216,7 +216,7 @@ class Runner:
     def _fingerprint(self, job: Job) -> str:
         stamps = {}
         for place in filter(None, (job.input, job.features)):
-            if place not in self._stamps and (place == job.input or execution.is_file(place)):
+            if place not in self._stamps and (place == job.input or is_file(place)):
                 self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
             stamps[place] = self._stamps.get(place)
         return job.fingerprint(stamps)

@@ -17,7 +17,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "refused inputs; 4 some jobs failed; 75 failures that may be gone at the next try; 130 after Ctrl-C, 143 after "
         "SIGTERM, with the job at hand rolled back.",
     )
-    parser.add_argument("manifest", nargs="?", metavar="MANIFEST", help="yaml, json, jsonl or csv; - is jsonl on stdin")
+    parser.add_argument(
+        "manifest", nargs="?", metavar="MANIFEST", help="yaml, json, jsonl or csv file or URI; - is jsonl on stdin"
+    )
     parser.add_argument("--out", metavar="DIR", help="folder or URI of the results (MANIFEST without ending, .results)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="jobs at once, each on its own GPU if any (1)")
     parser.add_argument(
@@ -34,6 +36,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--checksum", action="store_true", help="tell inputs by their contents, not by size and time")
     parser.add_argument("--dry-run", action="store_true", help="list the jobs, with the bytes and seconds foreseen")
     parser.add_argument("--report", action="store_true", help="write a page with pictures for each job")
+    parser.add_argument("--device", default="auto", help="where jobs work that do not say: auto, cpu or cuda (auto)")
     parser.add_argument("--heartbeat", metavar="FILE", help="file to write every five seconds, for liveness probes")
     parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of the lines on stderr (text)")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of manifests")
@@ -49,7 +52,7 @@ def batch(args: argparse.Namespace) -> int:
         raise ValueError("MANIFEST is needed: name a file; see gpuens batch --help.")
     out = _default_out(args.manifest) if args.out is None else args.out
     if args.dry_run:
-        chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report")}
+        chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report", "device")}
         print(batch.forecast(args.manifest, out, **chosen))
         return 0
     outcome = batch.run(
@@ -62,6 +65,7 @@ def batch(args: argparse.Namespace) -> int:
         keep_going=args.keep_going,
         checksum=args.checksum,
         report=args.report,
+        device=args.device,
         heartbeat=args.heartbeat,
         log="json" if args.log_format == "json" else None if args.quiet else "text",
     )
