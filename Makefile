@@ -75,6 +75,7 @@ check-bounds: $(VENV)/.installed
 
 # kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.installed
+	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
 
 install: $(VENV)/.installed

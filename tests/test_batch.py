@@ -652,14 +652,6 @@ def undisturbed(folder):
     return contents("whole")
 
 
-def test_processes_give_the_same(undisturbed):
-    outcome = batch.run("many.json", "out", jobs=2)
-    assert (outcome.done, outcome.exit_code) == (12, 0)
-    assert contents() == undisturbed
-    assert set(count("done").values()) == {1}
-    assert not psutil.Process().children()
-
-
 def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch):
     from gpuens.batch import processes
 
@@ -676,6 +668,8 @@ def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, mon
     outcome = batch.run("many.json", "out", jobs=2)
     assert (outcome.done, outcome.exit_code) == (12, 0)
     assert contents() == undisturbed
+    assert set(count("done").values()) == {1}
+    assert not psutil.Process().children()
     (told,) = (told for told in events() if told["event"] == "retry")
     assert "killed by SIGKILL" in told["error"]
 

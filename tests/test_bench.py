@@ -239,6 +239,7 @@ def every_kernel_is_timed(record):
     return on_device
 
 
+@pytest.mark.bench
 def test_gpu_bench_on_the_emulated_device(tmp_path):
     np.save(tmp_path / "labels.npy", structured_labels(400, 6, 4, noise=0.1)[0])
     labels = ["--labels", tmp_path / "labels.npy"]
@@ -253,6 +254,7 @@ def gpu_bench(fake_cupy, on_bench, capsys):
     return on_bench("gpu")
 
 
+@pytest.mark.bench
 def test_gpu_bench_on_a_device(gpu_bench, tmp_path):
     """Events, memory and the description of the device, on the stand-in's."""
     assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json"), *MEASURED]) == 0

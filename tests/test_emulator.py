@@ -337,6 +337,7 @@ def under(mode, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.sanitizers
 @pytest.mark.parametrize("mode", ["asan", "tsan"])
 def test_sanitizers_find_nothing_without_faults(mode):
     names = sorted({name for each, name, _ in SANITIZED if each == mode})
@@ -345,6 +346,7 @@ def test_sanitizers_find_nothing_without_faults(mode):
     assert printed.split()[: len(names)] == names
 
 
+@pytest.mark.sanitizers
 @pytest.mark.parametrize(("mode", "name", "report"), SANITIZED)
 def test_sanitizers_find(mode, name, report):
     status, printed = under(mode, "1", name)

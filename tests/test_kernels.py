@@ -38,12 +38,9 @@ SIZES = [1, 31, 32, 33, 1000]
 CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced
 
 
-@pytest.fixture(params=["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request):
-    """Where kernels run: in the emulator, there on the stand-in's device arrays, and on a GPU."""
-    if request.param == "stand-in":
-        request.getfixturevalue("fake_cupy")
-        return "cuda"
+    """Where kernels run: in the emulator and on a GPU; test_gpu_parity has all of them on the stand-in's arrays."""
     return request.param
 
 
