@@ -230,7 +230,7 @@ def why_no_gpu() -> str | None:
     try:
         return None if _cupy().cuda.runtime.getDeviceCount() > 0 else "the driver shows none."
     except Exception as error:  # no CuPy, or no driver
-        return " ".join(str(error).split())
+        return " ".join(str(error).split()).rstrip(".") + "."
 
 
 def units(device: str) -> Iterator[str]:

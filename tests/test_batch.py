@@ -22,6 +22,7 @@ from conftest import one_sentence, refused, structured_labels
 import gpuens as ge
 from gpuens import batch, cli, failures
 from gpuens.batch import claims, execution, places, runner, shards, stores
+from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
 from gpuens.methods import LWEA
@@ -237,6 +238,7 @@ def test_the_schema_is_shipped_and_printed(call):
     assert code == 0
     jsonschema.Draft202012Validator.check_schema(json.loads(out))
     assert json.loads(out) == batch.schema()
+    assert batch.schema()["$defs"]["fields"]["properties"]["format"]["enum"] == list(FORMATS)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ import time
 from functools import cache
 from typing import Any
 
+from gpuens.io import atomic
+
 BEAT = 10.0  # seconds between two touches of a claim
 STALE = 60.0  # seconds without a touch after which the claim of another machine is given up
 UNREADABLE = 5.0  # the same for a claim that says nothing of its owner, who died when creating it
@@ -50,7 +52,7 @@ class Claims:
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
         for older in held:
-            _unlink(older)
+            atomic.unlink(older)
         self._mine[job] = path
         if self._over is None:
             self._start_beating()
@@ -60,7 +62,7 @@ class Claims:
         """Give up a claim of our own."""
         path = self._mine.pop(job, None)
         if path is not None:
-            _unlink(path)
+            atomic.unlink(path)
 
     def close(self) -> None:
         """Give up all claims of our own, remove those whose owners are gone, and the folder if it is empty."""
@@ -70,11 +72,11 @@ class Claims:
         for job in list(self._mine):
             self.release(job)
         if self._creating is not None and _read(self._creating).get("token", self._token) == self._token:
-            _unlink(self._creating)
+            atomic.unlink(self._creating)
         with contextlib.suppress(OSError):
             for entry in os.scandir(self.folder):
                 if self._given_up(entry.path):
-                    _unlink(entry.path)
+                    atomic.unlink(entry.path)
             os.rmdir(self.folder)
 
     def _of(self, job: str) -> list[str]:
@@ -152,8 +154,3 @@ def _lives(owner: dict[str, Any]) -> bool:
 
 def _number(path: str) -> int:
     return int(path.rsplit(".", 1)[1])
-
-
-def _unlink(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 
 from gpuens import checks
-from gpuens.batch import places, stores
+from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
 
@@ -60,9 +60,8 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
     """Return the median seconds per byte of the jobs that are done, by method and kind of file."""
     found = defaultdict(list)
     for job in done:
-        facts = stores.marker(runner.store, job.marker_name)
-        if facts is not None and sizes[job.id]:
-            found[_kind(job)].append(facts["seconds"]["total"] / sizes[job.id])
+        if sizes[job.id]:
+            found[_kind(job)].append(runner.markers[job.id]["seconds"]["total"] / sizes[job.id])
     return {kind: statistics.median(rates) for kind, rates in found.items()}
 
 

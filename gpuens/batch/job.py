@@ -9,9 +9,10 @@ from typing import Any
 from gpuens import __version__
 from gpuens.batch import places
 from gpuens.device import DEVICES
+from gpuens.io.kinds import FOLDERS, OUTPUTS
 from gpuens.runs import Chunks, Run
 
-FORMATS = ("npy", "npz", "csv", "tsv", "csv.gz", "tsv.gz", "parquet", "h5ad")
+FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
 READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled")
 
 

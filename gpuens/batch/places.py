@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuens import checks
+from gpuens.io import atomic
 
 # what tells one state of a file from another, as file systems call it
 STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")
@@ -104,28 +105,18 @@ def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
         mark = next((str(info[name]) for name in STAMPS if info.get(name)), None)
         if mark is None or checksum:
             with at_hand(place, base) as copy:
-                return {"size": _size(copy), "sha256": _digest(copy)}
+                return {"size": _size(copy), "sha256": atomic.digest(copy)}
         return {"size": int(info.get("size") or 0), "stamp": mark}
     path = local(place, base)
     checks.check_readable(path, folder=place.lower().rstrip("/").endswith(".zarr"))
     if checksum:
-        return {"size": _size(path), "sha256": _digest(path)}
-    return {"size": _size(path), "stamp": str(max(os.stat(file).st_mtime_ns for file in (path, *_files(path))))}
-
-
-def _digest(path: str) -> str:
-    from gpuens.io import atomic
-
-    return atomic.digest(path)
+        return {"size": _size(path), "sha256": atomic.digest(path)}
+    newest = max(os.stat(file).st_mtime_ns for file in (path, *atomic.files_in(path)))
+    return {"size": _size(path), "stamp": str(newest)}
 
 
 def _size(path: str) -> int:
-    return sum(map(os.path.getsize, _files(path))) if os.path.isdir(path) else os.path.getsize(path)
-
-
-def _files(path: str) -> list[str]:
-    """Return the paths of the files in a folder, none of a file."""
-    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return sum(map(os.path.getsize, atomic.files_in(path))) if os.path.isdir(path) else os.path.getsize(path)
 
 
 @contextmanager

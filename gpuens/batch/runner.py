@@ -70,7 +70,7 @@ class Runner:
         self.own = jobs if shard is None else jobs[shard.index :: shard.count]
         self._todo = deque(self.own)
         self._held: deque[Job] = deque()  # by other runners
-        self._markers: dict[str, dict[str, Any]] = {}
+        self.markers: dict[str, dict[str, Any]] = {}  # of jobs that are settled
         self._codes: list[int] = []  # of failures
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
@@ -141,7 +141,7 @@ class Runner:
         return text.getvalue().encode(errors="replace")
 
     def _row(self, job: Job) -> dict[str, Any]:
-        found = self._markers.get(job.id)
+        found = self.markers.get(job.id)
         if found is None:  # of another runner or shard, or of an earlier run
             found = (marker(self.store, job.marker_name) if job.marker_name in self._there else None) or {}
             if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):  # of another job of that id
@@ -178,7 +178,7 @@ class Runner:
 
     def _claimed(self, job: Job) -> bool:
         """Claim a job; return False if it has been done or another runner has it."""
-        if self._is_done(job, look=False):
+        if self.is_done(job):
             return False
         claims = self.store.claims
         if claims is None:
@@ -186,16 +186,12 @@ class Runner:
         if not claims.take(job.id):
             self._held.append(job)
             return False
-        if self._is_done(job, look=True):  # by another runner, in the meantime
+        if self.is_done(job, look=True):  # by another runner, in the meantime
             claims.release(job.id)
             return False
         return True
 
-    def is_done(self, job: Job) -> bool:
-        """Return whether a job was done before this run."""
-        return self._is_done(job, look=False)
-
-    def _is_done(self, job: Job, *, look: bool) -> bool:
+    def is_done(self, job: Job, *, look: bool = False) -> bool:
         """Return whether a result with this fingerprint is there; ``look``: it may have come since the start."""
         if self.force or not (look or job.marker_name in self._there):
             return False
@@ -209,7 +205,7 @@ class Runner:
                 return False
         except OSError:  # the input is not there, as the job will find
             return False
-        self._markers[job.id] = found
+        self.markers[job.id] = found
         self._already += 1
         return True
 
@@ -234,7 +230,7 @@ class Runner:
                 break
         if self._stopped and result.code:
             return
-        self._markers[job.id] = result.marker
+        self.markers[job.id] = result.marker
         if not result.code:
             self._remove_outputs(job, but={job.labels_name, *[job.page_name] * job.report})
             self._done += 1

@@ -23,13 +23,15 @@ class Shard:
         return f"{self.index + 1}/{self.count}"
 
 
-# variables of schedulers: the index, the first index, and the number of shards; with `of` indices begin at 0
+SLURM = "SLURM_ARRAY_TASK_ID"  # its arrays need not begin at 0; with `of` they do
+
+# variables of schedulers: the index, and the number of shards
 SCHEDULERS = {
-    "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"),
-    "JOB_COMPLETION_INDEX": (None, None),
-    "AWS_BATCH_JOB_ARRAY_INDEX": (None, "AWS_BATCH_JOB_ARRAY_SIZE"),
-    "CLOUD_RUN_TASK_INDEX": (None, "CLOUD_RUN_TASK_COUNT"),
-    "BATCH_TASK_INDEX": (None, "BATCH_TASK_COUNT"),
+    SLURM: "SLURM_ARRAY_TASK_COUNT",
+    "JOB_COMPLETION_INDEX": None,
+    "AWS_BATCH_JOB_ARRAY_INDEX": "AWS_BATCH_JOB_ARRAY_SIZE",
+    "CLOUD_RUN_TASK_INDEX": "CLOUD_RUN_TASK_COUNT",
+    "BATCH_TASK_INDEX": "BATCH_TASK_COUNT",
 }
 
 
@@ -59,14 +61,14 @@ def shard(text: str | None, of: int | None = None, environment: Mapping[str, str
 
 
 def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | None:
-    for variable, (first, count) in SCHEDULERS.items():
+    for variable, count in SCHEDULERS.items():
         if variable not in environment:
             continue
         total = of if of is not None else _whole(environment, count)
         if total is None:
             raise ValueError(f"shard 'auto' found {variable}, but not the number of shards; add --of N.")
         index = _whole(environment, variable) or 0
-        if first is not None and of is None:
+        if variable == SLURM and of is None:
             index = _of_slurm(index, total, environment)
         if not 0 <= index < total:
             raise ValueError(f"shard 'auto' found {variable}={environment[variable]}, which is none of {total} shards.")

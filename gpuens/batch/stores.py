@@ -59,7 +59,7 @@ def marker(of: Store, name: str) -> dict[str, Any] | None:
 
 
 def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
-    of.write(name, (json.dumps(facts, indent=2, ensure_ascii=False, default=str) + "\n").encode(errors="replace"))
+    of.write(name, atomic.encoded(facts))
 
 
 class Kept:
@@ -118,8 +118,7 @@ class Folder:
 
     def remove(self, names: Sequence[str]) -> None:
         for name in names:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.path, name))
+            atomic.unlink(os.path.join(self.path, name))
 
     @contextmanager
     def place(self, names: Sequence[str]) -> Iterator[str]:

@@ -51,21 +51,16 @@ def batch(args: argparse.Namespace) -> int:
     if args.manifest is None:
         raise ValueError("MANIFEST is needed: name a file; see gpuens batch --help.")
     out = _default_out(args.manifest) if args.out is None else args.out
+    chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report", "device")}
     if args.dry_run:
-        chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report", "device")}
         print(batch.forecast(args.manifest, out, **chosen))
         return 0
     outcome = batch.run(
         args.manifest,
         out,
+        **chosen,
         jobs=args.jobs,
-        shard=args.shard,
-        of=args.of,
-        force=args.force,
         keep_going=args.keep_going,
-        checksum=args.checksum,
-        report=args.report,
-        device=args.device,
         heartbeat=args.heartbeat,
         log="json" if args.log_format == "json" else None if args.quiet else "text",
     )

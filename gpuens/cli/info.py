@@ -45,7 +45,7 @@ def _check(device: str | None, as_json: bool) -> None:
     else:
         wanted = [checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))]
     if "cuda" in wanted and no_gpu:
-        raise Temporary(f"cuda failed: {no_gpu.rstrip('.')}.")
+        raise Temporary(f"cuda failed: {no_gpu}")
     truth, labels = _planted()
     expected = _heights(labels, truth, "cpu", "cpu")
     seconds = {}
@@ -111,7 +111,7 @@ def _show(as_json: bool) -> None:
     for found in facts["devices"]:
         print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
     if (reason := device.why_no_gpu()) is not None:
-        print(f"  no GPU is visible: {reason.rstrip('.')}.")
+        print(f"  no GPU is visible: {reason}")
     print("\nmethods")
     for name, meaning in facts["methods"].items():
         print(f"  {name:8}{meaning}")

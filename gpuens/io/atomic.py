@@ -112,7 +112,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
         finally:
             _together.reset(token)
         with _refusing(at):
-            _unlink(os.path.realpath(at))
+            unlink(os.path.realpath(at))
         _take_names(waiting)
 
 
@@ -121,12 +121,12 @@ def digest(path: Path_) -> str:
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    files = sorted(os.path.relpath(file, path).replace(os.sep, "/") for file in _files_in(path))
+    files = sorted(os.path.relpath(file, path).replace(os.sep, "/") for file in files_in(path))
     lines = [f"{digest(os.path.join(path, name))}  {name}\n" for name in files]
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def _files_in(path: Path_) -> Iterator[str]:
+def files_in(path: Path_) -> Iterator[str]:
     """Yield the paths of all files in a folder, and nothing of a file."""
     for folder, _, names in os.walk(os.fspath(path)):
         yield from (os.path.join(folder, name) for name in names)
@@ -139,10 +139,15 @@ def record_of(path: Path_) -> str:
 
 def write_record(path: Path_, record: dict[str, Any]) -> None:
     """Write a record, as JSON."""
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
     with replacing(path) as file:
-        # bytes of file names that are not text are written as \uXXXX, which is JSON too
-        file.write(f"{text}\n".encode(errors="backslashreplace"))
+        file.write(encoded(record))
+
+
+def encoded(record: dict[str, Any]) -> bytes:
+    """Return a record as the JSON of a file."""
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    # bytes of file names that are not text are written as \uXXXX, which is JSON too
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = ContextVar("together", default=None)
@@ -153,7 +158,7 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
     for path, beside in waiting:
         target = os.path.realpath(path)  # a link stays a link
         with _refusing(path):
-            for part in (*_files_in(beside), beside):
+            for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
                 os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
@@ -275,7 +280,7 @@ def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
     while True:
         beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
         with ExitStack() as held:
-            held.callback(_unlink, beside)
+            held.callback(unlink, beside)
             file = held.enter_context(open(beside, "xb"))
             if fcntl is not None:
                 lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
@@ -313,7 +318,8 @@ def _lock(descriptor: int, *, wait: bool = True) -> bool:
     return True
 
 
-def _unlink(path: str) -> None:
+def unlink(path: Path_) -> None:
+    """Remove a file, if it is there."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
