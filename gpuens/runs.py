@@ -18,6 +18,31 @@ class Chunks(NamedTuple):
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
 
 
+def check(
+    estimator: Any, method: str, *, features: Any = None, scheduler: Any = None, spelled: Callable[[str], str] = str
+) -> None:
+    """Refuse, before any work, an estimator that cannot be fitted with or without features, or in chunks.
+
+    ``spelled`` turns the name of a setting into what the user wrote: an option of the command line.
+    """
+    if features is not None and not estimator.needs_features:
+        raise ValueError(
+            f"{spelled('features')} is no option of method {method!r}, which uses the labels alone; leave it out."
+        )
+    if estimator.needs_features and features is None:
+        raise ValueError(
+            f"{spelled('features')} is needed: method {method!r} finds the neighbours of objects in them; name a file."
+        )
+    if estimator.needs_features and scheduler is not None:
+        raise ValueError(
+            f"{spelled('scheduler')}={scheduler} is for labels in chunks, but method {method!r} finds neighbours among "
+            "all objects; leave it out."
+        )
+    if estimator.n_clusters is None and not estimator.chooses_n_clusters:
+        raise ValueError(f"n_clusters is needed: method {method!r} has no rule to choose it; say how many.")
+    estimator._checked()
+
+
 class Done(NamedTuple):
     """The input and the result of a run."""
 

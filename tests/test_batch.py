@@ -185,8 +185,11 @@ BAD = {
     "no k": ([job(method="lwgp", n_clusters="auto")], "jobs[0]: n_clusters is needed: method 'lwgp' has no rule"),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
     "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has a similarity and a partitioner of its"),
-    "no features": ([job(method="ecrmc")], "jobs[0]: method 'ecrmc' needs features."),
-    "features": ([job(features="iris")], "jobs[0]: method 'lwea' uses the labels alone; leave features out."),
+    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' finds the neighbours "),
+    "features": (
+        [job(features="iris")],
+        "jobs[0]: features is no option of method 'lwea', which uses the labels alone; leave it out.",
+    ),
     "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": ([{**job(), "input": "data/*.tsv"}], "jobs[0]: input 'data/*.tsv' matches no file."),
     "a line break": ([job("a\n")], "jobs[0].id"),
@@ -344,6 +347,15 @@ def test_warnings_are_in_the_marker(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         batch.run([job()], "out")
+    (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
+    assert said.startswith("constant clusterings carry no information")
+    assert [told["message"] for told in events() if told["event"] == "warning"] == [said]
+
+
+def test_warnings_of_failures_are_kept(folder):
+    np.save("data/a.npy", np.column_stack([LABELS["a"], np.zeros(60, int)]))
+    outcome = batch.run([job(n_clusters=61)], "out")
+    assert outcome.failed == 1
     (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
     assert said.startswith("constant clusterings carry no information")
     assert [told["message"] for told in events() if told["event"] == "warning"] == [said]
@@ -603,6 +615,28 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, monkeypatch):
         assert f"{name}.4" in os.listdir(folder)
 
 
+def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatch):
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    (folder / "a.0").write_text(json.dumps({**claims._owner(), "started": 1.0}))
+    slow, quick = (claims.Claims(str(folder)) for _ in range(2))
+    look = slow._given_up
+
+    def while_others_work(path):
+        monkeypatch.undo()
+        found = look(path)
+        assert quick.take("a")  # the dead one's
+        quick.release("a")
+        assert quick.take("a")
+        return found
+
+    monkeypatch.setattr(slow, "_given_up", while_others_work)
+    assert not slow.take("a")
+    assert os.listdir(folder) == ["a.0"]
+    quick.close()
+    assert slow.take("a")
+
+
 def test_a_claim_is_touched_while_it_lasts(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "BEAT", 0.02)
     ours = claims.Claims(str(tmp_path / "claims"))
@@ -632,6 +666,42 @@ def test_jobs_of_another_runner_are_waited_for(folder, monkeypatch):
     other.close()
     thread.join()
     assert found[0].done == 2
+
+
+def test_what_another_runner_has_done_again_is_not_done_a_third_time(folder, monkeypatch):
+    manifest = [job(), job("b")]
+    batch.run(manifest, "out")
+    carry_out, first = execution.carry_out, threading.Event()
+
+    def with_another_runner(*args):
+        if not first.is_set():
+            first.set()
+            thread = threading.Thread(target=lambda: others.append(batch.run(manifest[1:], "out", force=True)))
+            thread.start()
+            thread.join()
+        return carry_out(*args)
+
+    others = []
+    monkeypatch.setattr(execution, "carry_out", with_another_runner)
+    outcome = batch.run(manifest, "out", force=True)
+    assert (others[0].done, outcome.done, outcome.already) == (1, 1, 1)
+    assert count("done") == {"a": 2, "b": 2}
+    assert batch.run(manifest, "out", force=True).done == 2
+
+
+def test_checksums_do_not_hold_up_other_jobs(folder, monkeypatch):
+    np.save("data/b.npy", LABELS["a"])
+    manifest = [job(), job("b")]
+    batch.run(manifest, "out", checksum=True)
+    stamp, both = places.stamp, threading.Barrier(2, timeout=60)
+
+    def together(place, base, *, checksum):
+        both.wait()  # neither thread waits for the other's file
+        return stamp(place, base, checksum=checksum)
+
+    monkeypatch.setattr(places, "stamp", together)
+    outcome = batch.run(manifest, "out", checksum=True, jobs=2)
+    assert outcome.already == 2
 
 
 # --- processes and signals --------------------------------------------------------------------------------------------

@@ -51,8 +51,12 @@ class Claims:
                 os.makedirs(self.folder, exist_ok=True)
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
-        for older in held:
-            atomic.unlink(older)
+        others = [other for other in self._of(job) if other != path]
+        if not all(map(self._given_up, others)):  # made since we looked, under a number that was free again
+            atomic.unlink(path)
+            return False
+        for other in others:
+            atomic.unlink(other)
         self._mine[job] = path
         if self._over is None:
             self._start_beating()

@@ -15,6 +15,7 @@ from gpuens.io import atomic
 from gpuens.runs import Run
 
 Tell = Callable[..., None]  # of an event and its facts
+Warned = list[warnings.WarningMessage]
 
 
 class Result(NamedTuple):
@@ -35,10 +36,15 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
         tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
 
     clock = record.Clock(told)
-    try:
-        return Result(_result(job, store, base, fingerprint, clock, tell))
-    except Exception as error:
-        return failed(job, fingerprint, error, **clock.spent())
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            result = Result(_result(job, store, base, fingerprint, clock, warned))
+        except Exception as error:
+            result = failed(job, fingerprint, error, warnings=_sentences(warned), **clock.spent())
+    for sentence in result.marker["warnings"]:
+        tell("warning", job=job.id, message=sentence)
+    return result
 
 
 def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) -> Result:
@@ -58,7 +64,7 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 
 
 def _result(
-    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, tell: Tell
+    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: Warned
 ) -> dict[str, Any]:
     from gpuens import device as devices
 
@@ -69,8 +75,7 @@ def _result(
             features = None if job.features is None else held.enter_context(_features(job.features, base))
         folder = held.enter_context(store.place(names))
         output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
-        with atomic.recorded(output, at=marker) as found, warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always", UserWarning)
+        with atomic.recorded(output, at=marker) as found:
             run = job.run(labels, features, output)
             with failures.stage("start"):
                 device = devices.resolve(run.estimator.device)
@@ -80,16 +85,15 @@ def _result(
             if job.report:
                 with clock.phase("report"):
                     _write_page(os.path.join(folder, job.page_name), job, run, facts)
-            said = list(dict.fromkeys(_sentence(w.message) for w in warned if issubclass(w.category, UserWarning)))
-            for sentence in said:
-                tell("warning", job=job.id, message=sentence)
             found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-            found |= {"warnings": said, **clock.spent(), "gpu_bytes": devices.held_memory()}
+            found |= {"warnings": _sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
 
 
-def _sentence(message: Any) -> str:
-    return " ".join(str(message).split())
+def _sentences(warned: Warned) -> list[str]:
+    """Return gpuens's warnings, each once."""
+    own = (found.message for found in warned if issubclass(found.category, UserWarning))
+    return list(dict.fromkeys(" ".join(str(message).split()) for message in own))
 
 
 @cache

@@ -10,7 +10,7 @@ from gpuens import __version__
 from gpuens.batch import places
 from gpuens.device import DEVICES
 from gpuens.io.kinds import FOLDERS, OUTPUTS
-from gpuens.runs import Chunks, Run
+from gpuens.runs import Chunks, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
 READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled")
@@ -57,14 +57,7 @@ class Job:
 
         kind = class_of(self.method)
         estimator = kind(self.n_clusters, **self.parameters)
-        if self.n_clusters is None and not estimator.chooses_n_clusters:
-            raise ValueError(f"n_clusters is needed: method {self.method!r} has no rule to choose it.")
-        if estimator.needs_features != (self.features is not None):
-            needs = "needs features" if estimator.needs_features else "uses the labels alone; leave features out"
-            raise ValueError(f"method {self.method!r} {needs}.")
-        if estimator.needs_features and self.chunks is not None:
-            raise ValueError(f"method {self.method!r} finds neighbours among all objects; leave scheduler out.")
-        estimator._checked()
+        check(estimator, self.method, features=self.features, scheduler=self.chunks and self.chunks[0])
         checks.check_choice(estimator.device, "device", DEVICES)
         return estimator
 

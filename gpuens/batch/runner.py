@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -74,7 +74,10 @@ class Runner:
         self._codes: list[int] = []  # of failures
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
+        self._stamping: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._there = store.names()
+        again = self.own if force and store.claims is not None else []
+        self._before = {job.id: store.read(job.marker_name) for job in again}
         self._lock = threading.Lock()
         self._over = threading.Event()  # no more jobs are begun
         self._stopped = False  # and those that are being done are rolled back
@@ -166,14 +169,13 @@ class Runner:
             with self._lock:
                 if not self._todo and not self._held:
                     return None
-                for _ in range(len(self._todo)):
-                    job = self._todo.popleft()
-                    if self._claimed(job):
-                        return job
-                self._todo, self._held = self._held, deque()
-                waits = bool(self._todo)
-            if waits:
+                job = self._todo.popleft() if self._todo else None
+                if job is None:
+                    self._todo, self._held = self._held, deque()
+            if job is None:
                 self._over.wait(WATCH)
+            elif self._claimed(job):
+                return job
         return None
 
     def _claimed(self, job: Job) -> bool:
@@ -193,8 +195,10 @@ class Runner:
 
     def is_done(self, job: Job, *, look: bool = False) -> bool:
         """Return whether a result with this fingerprint is there; ``look``: it may have come since the start."""
-        if self.force or not (look or job.marker_name in self._there):
+        if not look and (self.force or job.marker_name not in self._there):
             return False
+        if self.force and self.store.read(job.marker_name) == self._before[job.id]:
+            return False  # as it was when this run began
         found = marker(self.store, job.marker_name)
         if found is None or found.get("status") != "ok":
             return False
@@ -205,15 +209,17 @@ class Runner:
                 return False
         except OSError:  # the input is not there, as the job will find
             return False
-        self.markers[job.id] = found
-        self._already += 1
+        with self._lock:
+            self.markers[job.id] = found
+            self._already += 1
         return True
 
     def _fingerprint(self, job: Job) -> str:
         stamps = {}
         for place in filter(None, (job.input, job.features)):
-            if place not in self._stamps and (place == job.input or is_file(place)):
-                self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
+            with self._stamping[place]:  # one thread reads a file for its checksum
+                if place not in self._stamps and (place == job.input or is_file(place)):
+                    self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
             stamps[place] = self._stamps.get(place)
         return job.fingerprint(stamps)
 

@@ -10,7 +10,7 @@ from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, check_output, facts, print_written
 from gpuens.cli.options import flags
 from gpuens.record import Clock
-from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run
+from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run, check
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -146,12 +146,7 @@ def _estimator(args: argparse.Namespace) -> Any:
     """Return the estimator that the options describe, or refuse them before any work."""
     kind = _class_of(args)
     estimator = kind(args.n_clusters, **_parameters(args, kind))
-    _check_features(args, estimator)
-    if args.n_clusters is None and not estimator.chooses_n_clusters:
-        raise ValueError(
-            f"n_clusters is needed: method {args.method!r} has no rule to choose it; say how many with -k."
-        )
-    estimator._checked()
+    check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
     return estimator
 
 
@@ -188,23 +183,6 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
             raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
     return {own[flag].name: value for flag, value in given.items()}
-
-
-def _check_features(args: argparse.Namespace, estimator: Any) -> None:
-    """Refuse missing and superfluous features, and features for labels in chunks."""
-    if args.features is not None and not estimator.needs_features:
-        raise ValueError(
-            f"--features is no option of method {args.method!r}, which uses the labels alone; leave it out."
-        )
-    if estimator.needs_features and args.features is None:
-        raise ValueError(
-            f"--features is needed: method {args.method!r} finds the neighbours of objects in them; name a file."
-        )
-    if estimator.needs_features and args.scheduler is not None:
-        raise ValueError(
-            f"--scheduler={args.scheduler} is for labels in chunks, but method {args.method!r} finds neighbours among "
-            "all objects; leave it out."
-        )
 
 
 def _default_output(labels: str, method: str, kinds: tuple[str, ...]) -> str:
