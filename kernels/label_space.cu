@@ -1,6 +1,6 @@
 // k-means in label space: rows against centroids of which nothing is known but a cost for each label.
 //
-//   nearest_centroids   d[g, k] = constant[k] + sum_m cost[offsets[m] + codes[m, g], k], out = argmin_k and max(min_k, 0)
+//   nearest_centroids   d[g, k] = constant[k] + sum_m cost[offsets[m] + codes[m, g], k], out = argmin_k and min_k
 //   label_histograms    out[c, k] = sum of the weights of the rows with label k in cluster c
 //
 // codes (M, G): the labels of one clustering side by side; a missing label adds nothing. cost (N_c, K) has the centroids
@@ -47,7 +47,7 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
             }
         }
         labels[g] = nearest;
-        distances[g] = smallest > 0.0 ? smallest : 0.0;
+        distances[g] = smallest;
     }
 }
 

@@ -713,9 +713,14 @@ ESTIMATORS = {
     "scec": ge.SCEC(4),
     "cspa": ge.CSPA(4),
     "weac": ge.WEAC(4),
+    "kcc": ge.KCC(4),
+    "kcc, ulp": ge.KCC(4, utility="ulp", normalised=True),
+    "qmi": ge.QMI(4),
+    "ecc": ge.ECC(4),
+    "sec": ge.SEC(4),
 }
 FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
-          "meta_clusters_", "membership_")  # fmt: skip
+          "meta_clusters_", "membership_", "utility_")  # fmt: skip
 ALL_PAIRS = (
     "eac, complete",
     "cspa",

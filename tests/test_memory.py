@@ -8,7 +8,12 @@ from test_bench import run
 
 import gpuens as ge
 
-FITS = {"tall": {"cgc", "crc-ia", "hbgf", "lwgp", "scec"}, "wide": {"hbgf", "lwgp", "scec"}, "few": set(ge.methods())}
+BY_LABELS = {"ecc", "kcc", "qmi", "scec", "sec"}
+FITS = {
+    "tall": {"cgc", "crc-ia", "hbgf", "lwgp", *BY_LABELS},
+    "wide": {"hbgf", "lwgp", *BY_LABELS},
+    "few": set(ge.methods()),
+}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")

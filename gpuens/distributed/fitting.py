@@ -95,8 +95,8 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
     if not parts.learn_by_sums:
         raise MemoryError(
             f"{type(estimator).__name__} needs all label rows in one process, and the {rows.n_rows} distinct rows of "
-            "the chunks do not fit; work on a sample, reduction=Sample(…), or use LWGP, HBGF, CgC or CrCIa, which take "
-            "rows in pieces (GPUENS_MEMORY=… sets another limit)."
+            "the chunks do not fit; work on a sample, reduction=Sample(…), or use LWGP, HBGF, KCC or another method "
+            "that takes rows in pieces (GPUENS_MEMORY=… sets another limit)."
         )
     rule = estimator._learn(parts, rows, None).rule
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")

@@ -19,14 +19,18 @@ _METHODS = {
     "crc-ia": "CrCIa",
     "cspa": "CSPA",
     "eac": "EAC",
+    "ecc": "ECC",
     "ecrmc": "ECRMC",
     "hbgf": "HBGF",
+    "kcc": "KCC",
     "lwea": "LWEA",
     "lwgp": "LWGP",
     "oc-h": "OCH",
     "oc-ia": "OCIa",
+    "qmi": "QMI",
     "s-cce": "SCCE",
     "scec": "SCEC",
+    "sec": "SEC",
     "weac": "WEAC",
 }
 ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
@@ -61,8 +65,9 @@ def methods() -> "dict[str, type[Consensus]]":
         cspa = "your_package.cspa:CSPA"
 
     >>> import gpuens as ge
-    >>> sorted(ge.methods())
-    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecrmc', 'hbgf', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 's-cce', 'scec', 'weac']
+    >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
+    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecrmc', 'hbgf', 'kcc', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 'qmi',
+     's-cce', 'scec', 'sec', 'weac']
     """
     return REGISTRY.all()
 

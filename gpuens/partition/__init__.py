@@ -14,6 +14,7 @@ from gpuens.partition.rock import ROCK, Rock, rock
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.spectral import Spectral
 from gpuens.partition.transfer_cut import TransferCut, embedding, transfer_cut
+from gpuens.partition.utilities import SpectralKMeans, UtilityKMeans
 
 # by the names that `gpuens.Consensus` and the command line take
 PARTITIONERS = {
@@ -43,7 +44,9 @@ __all__ = [
     "SingleLinkage",
     "SoftCorrespondence",
     "Spectral",
+    "SpectralKMeans",
     "TransferCut",
+    "UtilityKMeans",
     "Work",
     "average_linkage",
     "complete_linkage",

@@ -9,13 +9,14 @@ squared distance of a row to it is a sum over the row's labels:
     cost[c, k] = |T_m[c]|² - 2 T_m[c] · (T_mᵀ P_m[:, k]),       const[k] = Σ_m |T_mᵀ P_m[:, k]|²
 
 So an iteration is an integer histogram (N_c, K), a *divergence* that computes cost and const from it on the host, and
-one pass over the labels. Another divergence is another method: centred unit tables give QMI, tables of coupled
-similarities CgC. (KCC's utilities with logarithms do not fit: a share of 0 makes a cost infinite.)
+one pass over the labels. Another divergence is another method: tables of coupled similarities give CgC; the costs of
+KCC's utilities and of SEC, which no tables need, are in `gpuens.partition.utilities`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,39 @@ from gpuens.incidence import label_histograms, row_lookups, screen_units
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.rows import Rows, numbered
 
-Divergence: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
 RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
 BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
+
+Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Distances of rows to clusters, by the shares P (N_c, K) of the clusters' objects.
+
+    Attributes
+    ----------
+    costs : callable
+        P → cost (N_c, K), const (K,), float64 in host memory.
+    apart : callable, optional
+        Such a function whose distances to the clusters of one row each are 0 for rows of the same features only; by
+        default `costs` is one. (Where missing labels are left out, a row is at no distance from any row that has its
+        labels and more.)
+    own : callable, optional
+        Rows → what is added to all distances of each row (G,), float64 on their device, at most the number of
+        clusterings.
+    """
+
+    costs: Costs
+    apart: Costs | None = None
+    own: Callable[[Rows], Any] | None = None
+
+    def __call__(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.costs(shares)
+
+    def of_row(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (self.apart or self.costs)(shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +94,8 @@ class LabelKMeans(Partitioner):
         rng = checks.make_generator(self.random_state)
         found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
         checks.warn_of_fewer(found.n_clusters, n_clusters)
+        if found.labels is not None:
+            found.rule = None  # other rows go to the cluster that they are most similar to
         return found
 
 
@@ -75,6 +106,7 @@ def label_kmeans(
     *,
     n_init: int = 10,
     max_iter: int = 100,
+    tol: float = 0.0,
     rng: np.random.Generator,
 ) -> Partition:
     """Cluster rows by k-means in label space: k-means++ and Lloyd's iterations, the best of ``n_init`` starts.
@@ -85,8 +117,8 @@ def label_kmeans(
         A row with count c has the effect of c equal rows. With rows in pieces, starts use 20,000 objects drawn from
         all pieces, and every further iteration is an integer sum over the pieces: apart from the draw, their division
         does not matter.
-    divergence : callable
-        P (N_c, K) → cost (N_c, K), const (K,), all float64 in host memory, see `squared_euclidean`.
+    divergence : Divergence
+        Such as `squared_euclidean`.
     n_clusters : int
         Number of clusters, at most G.
     n_init : int
@@ -94,6 +126,8 @@ def label_kmeans(
         60,000 rows × 20 with 7, 25 and 100 clusters the objective was within 0.06 % of that of starts on all rows.
     max_iter : int
         The most passes over the rows per start. A start ends when the objective no longer falls; it never rises.
+    tol : float
+        A start also ends when the objective falls by no more than this share of it.
     rng : numpy.random.Generator
         Used on the host only: the same state gives the same labels on every device.
 
@@ -122,13 +156,14 @@ def label_kmeans(
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
         search = _Search(some, divergence)
-        starts = (_lloyd(search, *search.plus_plus(n_clusters, rng), n_clusters, max_iter) for _ in range(n_init))
+        starts = (_lloyd(search, *search.plus_plus(n_clusters, rng), n_clusters, max_iter, tol) for _ in range(n_init))
         best, n_iter, converged = min(starts, key=lambda found: found[0].objective)
         if not all_of_them:
             search = _Search(rows, divergence)
-            best, n_iter, converged = _lloyd(search, best.cost, best.const, n_clusters, max_iter)
-    of_rows = numbered(best.rule, len(best.const), rows)
-    return Partition.of_rule(*of_rows, objective=best.objective, n_iter=n_iter, converged=converged)
+            best, n_iter, converged = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
+    rule, labels = numbered(best.rule, len(best.const), rows)
+    found = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
+    return Partition(labels, rule.n_labels, rule, found)
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
@@ -157,7 +192,7 @@ def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
         devices.over_ranges(work, len(tables))
         return cost, squared.sum(axis=0)
 
-    return divergence
+    return Divergence(divergence)
 
 
 def centred_indicators(offsets: np.ndarray) -> Divergence:
@@ -183,7 +218,7 @@ def centred_indicators(offsets: np.ndarray) -> Divergence:
         centroids += squares
         return centroids, const
 
-    return divergence
+    return Divergence(divergence)
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------
@@ -192,14 +227,14 @@ def centred_indicators(offsets: np.ndarray) -> Divergence:
 class _Clusters(NamedTuple):
     """A partition of the rows without empty clusters, and the centroids of its clusters."""
 
-    rule: "_Nearest"
+    rule: "Nearest"
     cost: np.ndarray
     const: np.ndarray
     objective: float
 
 
 def _lloyd(
-    search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int
+    search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
 ) -> tuple[_Clusters, int, bool]:
     """Return the clusters after iterations from given centroids, their number, and whether they converged."""
     found = search.clusters(cost, const, n_clusters)
@@ -207,12 +242,15 @@ def _lloyd(
         then = search.clusters(found.cost, found.const, n_clusters)
         if not then.objective < found.objective:  # so it is when no label changes
             return found, n_iter, True
+        enough = found.objective - then.objective <= tol * found.objective
         found = then
+        if enough:
+            return found, n_iter, True
     return found, max_iter, False
 
 
 @dataclass(frozen=True)
-class _Nearest:
+class Nearest:
     """A rule: each row goes to its nearest centroid, except rows with the features of a row that is set apart."""
 
     cost: np.ndarray
@@ -237,7 +275,10 @@ class _Search:
     """Rows and their distances to centroids; a rule stands for the labels of a partition."""
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:
-        self.rows, self.divergence = rows, divergence
+        self.rows, self.divergence, self.fixed = rows, divergence, 0.0
+        if divergence.own is not None:
+            unit = 2.0 ** (math.frexp(rows.n_objects * rows.n_clusterings)[1] - 62)
+            self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
 
     def plus_plus(self, n_clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return cost and const of k-means++ centroids (Arthur & Vassilvitskii 2007): rows drawn by distance, greedily.
@@ -257,7 +298,7 @@ class _Search:
 
     def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
         """Return the clusters of the rows nearest to each centroid; empty clusters are replaced by new ones."""
-        rule = _Nearest(cost, const, np.arange(len(const)))
+        rule = Nearest(cost, const, np.arange(len(const)))
         counted, n_objects = self.count(rule, len(const))
         held = np.flatnonzero(n_objects)
         if len(held) < len(const):
@@ -272,24 +313,24 @@ class _Search:
             if distance <= self.rounding(found.cost, found.const):
                 return found
             # no cluster loses all its rows to the new one: rows of equal features alone have distance 0 to their mean
-            alone = self.divergence(self.shares_of(row[None]))
+            alone = self.divergence.of_row(self.shares_of(row[None]))
             rule = replace(rule, apart=(*rule.apart, (*alone, self.rounding(*alone), k)))
             counted, n_objects = self.count(rule, k + 1)
 
-    def of(self, rule: _Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
+    def of(self, rule: Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
         """Return the clusters of a rule with their centroids and the sum of the distances to them."""
         cost, const = self.divergence(counted / n_objects)
-        objective = float((n_objects * const).sum() + (counted * cost).sum())
+        objective = float((n_objects * const).sum() + (counted * cost).sum() + self.fixed)
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
-    def count(self, rule: _Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def count(self, rule: Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of objects of each label in each cluster of the ensemble (N_c, k), and in total (k,)."""
         counted = self.rows.sum(_count, rule, k)
         return counted[:-1], counted[-1].astype(np.float64)
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the row farthest from its nearest centroid (the first of equal ones) and its distance."""
-        found = self.rows.each(_farthest, cost, const)
+        found = self.rows.each(_farthest, cost, const, self.divergence.own)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
@@ -297,7 +338,10 @@ class _Search:
         """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 between rows of equal features."""
         cost, const = self.divergence(self.shares_of(chosen))
         rows = self.rows
-        distances = devices.to_host(row_lookups(rows.codes, rows.offsets, cost, device=rows.device)) + const
+        distances = row_lookups(rows.codes, rows.offsets, cost, device=rows.device)
+        if self.divergence.own is not None:
+            distances += self.divergence.own(rows)[:, None]
+        distances = devices.to_host(distances) + const
         return np.where(distances > self.rounding(cost, const), distances, 0.0)
 
     def codes_at(self, places: Any) -> np.ndarray:
@@ -318,7 +362,7 @@ class _Search:
         return ROUNDING * float(largest)
 
 
-def _count(rows: Rows, rule: _Nearest, k: int) -> np.ndarray:
+def _count(rows: Rows, rule: Nearest, k: int) -> np.ndarray:
     """Return how many objects of each label each cluster holds (N_c, k), and in a row more all."""
     labels, counts = rule.on_device(rows), rows.xp.asarray(rows.counts)
     counted = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
@@ -326,9 +370,17 @@ def _count(rows: Rows, rule: _Nearest, k: int) -> np.ndarray:
     return devices.to_host(np.concatenate([counted, n_objects[None]]))
 
 
-def _farthest(rows: Rows, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
+def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:
+    """Return the sum of what each row has of its own, in whole units, which no division into pieces changes."""
+    whole = np.rint(own(rows) * (rows.xp.asarray(rows.counts) / unit)).astype(np.int64)
+    return devices.to_host(whole.sum())
+
+
+def _farthest(
+    rows: Rows, cost: np.ndarray, const: np.ndarray, own: Callable[[Rows], Any] | None
+) -> tuple[np.ndarray, float]:
     _, distances = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
-    distances = devices.to_host(distances)
+    distances = devices.to_host(distances if own is None else distances + own(rows))
     farthest = int(distances.argmax())
     return devices.to_host(rows.codes[farthest]), float(distances[farthest])
 
@@ -348,8 +400,8 @@ def nearest_centroids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the centroid (G,) int64 that each row is nearest to, of equal ones the first, and its distance (float64).
 
-    The distances const[k] + Σ_m cost[cluster of the row in m, k] are summed in the order of the clusterings; what
-    rounding makes negative is 0. ``cost`` is (N_c, K), K ≥ 1.
+    The distances const[k] + Σ_m cost[cluster of the row in m, k] are summed in the order of the clusterings. ``cost``
+    is (N_c, K), K ≥ 1; distances may be negative.
     """
     labels, distances = np.empty(len(codes), dtype=np.int64), np.empty(len(codes))
     cost = np.ascontiguousarray(cost)
@@ -385,7 +437,7 @@ def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
                 if sums[i, k] < sums[i, nearest]:
                     nearest = k
             labels[start + i] = nearest
-            distances[start + i] = max(sums[i, nearest], 0.0)
+            distances[start + i] = sums[i, nearest]
 
 
 # --- kernels/label_space.cu -------------------------------------------------------------------------------------------

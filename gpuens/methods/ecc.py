@@ -1,0 +1,45 @@
+"""ECC: k-means in label space by the entropy of the labels in each cluster."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner, UtilityKMeans
+
+
+class ECC(Consensus):
+    """Entropy-based consensus clustering: KCC with the utility U_H, so the least entropy of the labels within clusters.
+
+    Parameters
+    ----------
+    n_clusters, weights, n_init, max_iter, tol, random_state, reduction, device
+        As in `gpuens.KCC`.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_, utility_, objective_, n_iter_, converged_
+        As in `gpuens.KCC`.
+
+    References
+    ----------
+    Liu et al., "Entropy-based consensus clustering for patient stratification", Bioinformatics 33 (2017) 2691-2698.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.ECC(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 5, max_iter: int = 20,
+        tol: float = 1e-5, random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.weights, self.n_init, self.max_iter, self.tol = n_clusters, weights, n_init, max_iter, tol
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, UtilityKMeans(
+            "uh", weights=self.weights, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol,
+            random_state=self.random_state,
+        )  # fmt: skip

@@ -1,0 +1,48 @@
+"""SEC: spectral clustering of the co-association matrix as weighted k-means in label space."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner, SpectralKMeans
+
+
+class SEC(Consensus):
+    """Spectral ensemble clustering: the normalised cut of the co-association matrix, which is never built.
+
+    Weighted k-means of the rows b_x of B: object x has the weight w_x = Σ_m |cluster of x in m|, its degree in the
+    co-association graph, and is at the point b_x / w_x. An iteration costs O(G M k). A missing label adds nothing to
+    b_x and w_x.
+
+    Parameters
+    ----------
+    n_clusters, n_init, max_iter, tol, random_state, reduction, device
+        As in `gpuens.KCC`.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_, n_iter_, converged_
+        As in `gpuens.KCC`.
+    objective_ : float
+        Sum of w_x |b_x / w_x - centre|² over all objects.
+
+    References
+    ----------
+    Liu, Wu, Liu, Tao & Fu, "Spectral ensemble clustering via weighted k-means", IEEE TKDE 29 (2017) 1129-1143.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.SEC(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, n_init: int = 5, max_iter: int = 20, tol: float = 1e-5,
+        random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_init, self.max_iter, self.tol = n_clusters, n_init, max_iter, tol
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, SpectralKMeans(self.n_init, self.max_iter, self.tol, self.random_state)

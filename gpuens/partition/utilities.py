@@ -1,0 +1,199 @@
+"""k-means in label space whose centres are distributions: KCC's utilities (Wu et al. 2015) and SEC (Liu et al. 2017).
+
+The centre of cluster r has in clustering m the distribution P_rm of the labels of its members that have a label there,
+that of all objects if none of them has one. The distance of object x to it is a sum over the clusterings in which x has
+a label, each with a weight w_m:
+
+    uc    w (1 + |P|² - 2 P[x_m])            f(P) = |P|²
+    uh    -w log2(P[x_m] + ε)                f(P) = Σ P log2 P
+    ucos  w (1 - P[x_m] / |P|)               f(P) = |P|
+    ulp   w (1 - (P[x_m] / |P|_p)^(p-1))     f(P) = |P|_p
+
+Least distances are the largest utility Σ_m w_m (n_m / N) (Σ_r p_rm f(P_rm) - f(p_m)), with n_m the objects that have a
+label in m, p_rm the share of cluster r among them, and p_m their distribution. The normalised utilities divide w_m by
+|f(p_m)|. Without missing labels "uc" is k-means on one-hot labels, which centring them (QMI) does not change.
+
+SEC is weighted k-means: object x with row b_x of B has the weight w_x, the summed sizes of its clusters, and is at the
+point b_x / w_x. So the centre of r is Σ b_x / Σ w_x, and w_x times the distance is, up to the constant |b_x|² / w_x,
+
+    Σ_m |c| |P_r|² - 2 P_r[c],   c = cluster of x in m,   P_r = (share of the members in each cluster) / (mean w of r)
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.incidence import row_sums
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import Divergence, label_kmeans
+from gpuens.rows import Rows
+
+UTILITIES = ("uc", "ucos", "uh", "ulp")
+EPSILON = 2.0**-52  # of the logarithm, as in the authors' program
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityKMeans(Partitioner):
+    """k-means by one of KCC's utilities; the parameters are those of `gpuens.KCC`."""
+
+    utility: str = "uh"
+    p: float = 5.0
+    normalised: bool = False
+    weights: Any = None
+    n_init: int = 5
+    max_iter: int = 20
+    tol: float = 1e-5
+    random_state: Any = 0
+    takes = ("labels",)
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_choice(self.utility, "utility", UTILITIES)
+        checks.check_real(self.p, "p", above=1.0, at_most=1000.0)
+        if not isinstance(self.normalised, (bool, np.bool_)):
+            raise TypeError(f"normalised must be True or False, not {checks.shown(self.normalised)}.")
+        _check_search(self)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        utility = Utility.of(rows, self.utility, self.p, normalised=self.normalised, weights=self.weights)
+        found = _search(self, rows, utility.divergence(), n_clusters)
+        found.found["utility"] = utility.gained(found.found["objective"], rows.n_objects)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralKMeans(Partitioner):
+    """SEC's weighted k-means; the parameters are those of `gpuens.SEC`."""
+
+    n_init: int = 5
+    max_iter: int = 20
+    tol: float = 1e-5
+    random_state: Any = 0
+    takes = ("labels",)
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        _check_search(self)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        return _search(self, rows, spectral(rows), n_clusters)
+
+
+def _check_search(partitioner: Any) -> None:
+    checks.check_runs(partitioner.n_init, partitioner.max_iter)
+    checks.check_between(partitioner.tol, "tol", 0.0, 1.0)
+    checks.make_generator(partitioner.random_state)
+
+
+def _search(given: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> Partition:
+    rng = checks.make_generator(given.random_state)
+    search: dict[str, Any] = {"n_init": given.n_init, "max_iter": given.max_iter, "tol": float(given.tol)}
+    found = label_kmeans(rows, divergence, n_clusters, **search, rng=rng)
+    checks.warn_of_fewer(found.n_clusters, n_clusters)
+    return found
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A utility, and what it needs to know of the rows."""
+
+    name: str
+    p: float
+    weights: np.ndarray  # w_m (M,)
+    sizes: np.ndarray  # objects in each cluster (N_c,)
+    offsets: np.ndarray
+
+    @classmethod
+    def of(
+        cls, rows: Rows, name: str = "uc", p: float = 5.0, *, normalised: bool = False, weights: Any = None
+    ) -> "Utility":
+        """Return a utility whose weights (n_clusterings,), equal by default, are scaled to a mean of 1."""
+        given = checks.check_weights(weights, rows.n_clusterings)
+        w = np.ones(rows.n_clusterings) if given is None else given / given.mean()
+        utility = cls(name, float(p), w, rows.cluster_sizes().astype(np.float64), rows.offsets)
+        if not normalised:
+            return utility
+        of_all = np.abs(utility.convex(utility.distributions(utility.sizes[:, None]))[:, 0])
+        # a constant clustering has no entropy, and nothing to say
+        w = np.where(of_all > 0, w / np.where(of_all > 0, of_all, 1.0), 0.0)
+        return cls(name, utility.p, w, utility.sizes, rows.offsets)
+
+    def divergence(self) -> Divergence:
+        """Return the divergence that k-means minimises to maximise the utility."""
+        return Divergence(self.costs, partial(unlike_labels, self.offsets))
+
+    def costs(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        P = self.distributions(shares)
+        if self.name == "uh":
+            cost = -np.log2(P + EPSILON)
+        else:
+            f = self._spread(self.convex(P))
+            if self.name == "uc":
+                cost = 1 + f - 2 * P
+            else:
+                cost = 1 - (P / f) ** (1.0 if self.name == "ucos" else self.p - 1)
+        return cost * self._spread(self.weights)[:, None], np.zeros(shares.shape[1])
+
+    def distributions(self, members: np.ndarray) -> np.ndarray:
+        """Return P of each clustering, one below the other (N_c, K), from numbers in proportion to members."""
+        labelled = self._spread(self._sums(members))
+        of_all = self.sizes / np.maximum(self._spread(self._sums(self.sizes)), 1.0)
+        return np.where(labelled > 0, members / np.where(labelled > 0, labelled, 1.0), of_all[:, None])
+
+    def convex(self, P: np.ndarray) -> np.ndarray:
+        """Return f(P_rm), (M, K)."""
+        if self.name == "uc":
+            return self._sums(P * P)
+        if self.name == "uh":
+            return self._sums(P * np.log2(np.where(P > 0, P, 1.0)))
+        p = self.p if self.name == "ulp" else 2.0
+        largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)  # so that no power is 0
+        norms: np.ndarray = largest * self._sums((P / self._spread(largest)) ** p) ** (1 / p)
+        return norms
+
+    def gained(self, objective: float, n_objects: int) -> float:
+        """Return the utility of clusters to whose centres the distances of all objects add up to ``objective``."""
+        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members agree
+        of_all = self.convex(self.distributions(self.sizes[:, None]))[:, 0]
+        return float((self.weights * self._sums(self.sizes) * (most - of_all)).sum() - objective) / n_objects
+
+    def _spread(self, of_clusterings: np.ndarray) -> np.ndarray:
+        """Return numbers of clusterings (M, …) as those of their clusters (N_c, …)."""
+        return np.repeat(of_clusterings, np.diff(self.offsets), axis=0)
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum over the clusters of each clustering."""
+        sums: np.ndarray = np.add.reduceat(values, self.offsets[:-1], axis=0)
+        return sums
+
+
+def unlike_labels(offsets: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return costs by which rows are as far from each other as there are clusterings in which they differ.
+
+    A label differs from a missing one. ``shares`` (N_c, K) are those of single rows.
+    """
+    labelled = np.add.reduceat(shares, offsets[:-1], axis=0)
+    return np.repeat(1 - labelled, np.diff(offsets), axis=0) - shares, labelled.sum(axis=0)
+
+
+def spectral(rows: Rows) -> Divergence:
+    """Return the divergence of SEC, w_x times the squared distance of b_x / w_x to a centre."""
+    sizes = rows.cluster_sizes().astype(np.float64)
+
+    def costs(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        centres = shares / (sizes[:, None] * shares).sum(axis=0)
+        squares = (centres * centres).sum(axis=0)
+        return sizes[:, None] * squares - 2 * centres, np.zeros(shares.shape[1])
+
+    return Divergence(costs, partial(unlike_labels, rows.offsets), partial(_own_squares, sizes))
+
+
+def _own_squares(sizes: np.ndarray, rows: Rows) -> Any:
+    """Return |b_x|² / w_x of each row, on its device."""
+    present, weight = (
+        row_sums(rows.codes, rows.offsets, values, device=rows.device) for values in (np.ones(len(sizes)), sizes)
+    )
+    return present / weight
