@@ -10,6 +10,9 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 - an entry that is dropped from a full list raises the bound to its similarity;
 - if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
 
+Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
+is room for one.
+
 With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
 ids at the end, at similarity 0. With any other S all regions are listed, whatever the sign, until one is left.
 """
@@ -23,10 +26,11 @@ from gpuens import device as devices
 from gpuens.encoding import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import general_regions, row_regions
+from gpuens.partition.linkage import general_regions, pair_table, row_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
+from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
     Regions,
@@ -40,6 +44,7 @@ from gpuens.partition.linkage.regions import (
 from gpuens.partition.linkage.rounds import (
     COMPARED,
     PAIRS,
+    UNKNOWN,
     USED,
     Counts,
     State,
@@ -51,6 +56,7 @@ from gpuens.partition.linkage.rounds import (
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
+FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
 def average_linkage(
@@ -102,10 +108,14 @@ def average_linkage(
         rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
     else:
         index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-        lists = nearest_lists(index, n_listed)
-        work.comparisons += index.comparisons
         bounding = bounding_weights(cluster_weights, device=device)
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index)
+        room = _room_for_table(codes, cluster_weights, int(sizes.sum())) if device == "cpu" else 0
+        if _at_once(index, room) and share_compared(index, Lists.empty(n_rows, n_listed)) > 0.5:
+            lists = Lists.empty(n_rows, 0)
+        else:
+            lists = nearest_lists(index, n_listed)
+        work.comparisons += index.comparisons
+        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index, room)
     merges = 0
     with progress.bar(total=n_rows - 1, description="average linkage") as shown:
         while rounds.merge_reciprocal_pairs():
@@ -152,17 +162,42 @@ def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterin
 def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str = "cpu") -> None:
     """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
     n_rows, n_clusterings = codes.shape
-    entry = 4 + count_dtype(n_objects).itemsize  # of a histogram, of which there are two arenas, half empty at most
     checks.check_memory(
-        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
-        + n_rows * (4 * entry * n_clusterings + 112)
-        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
-        + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters),  # searches by rows
+        _bytes_needed(codes, n_clusters, n_objects, general=general, device=device),
         devices.memory_budget(device),
         f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
         "reduce the rows first, reduction=CATree(…) or Sample(…)"
         if general
         else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
+
+
+def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str) -> int:
+    n_rows, n_clusterings = codes.shape
+    entry = 4 + count_dtype(n_objects).itemsize  # of a histogram, of which there are two arenas, half empty at most
+    return (
+        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
+        + n_rows * (4 * entry * n_clusterings + 112)
+        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
+        + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters)  # searches by rows
+    )
+
+
+def _room_for_table(codes: np.ndarray, cluster_weights: np.ndarray, n_objects: int) -> int:
+    """Return how many bytes a table of all pairs of regions may take, none if weights are too far apart for one."""
+    if cluster_weights.min() < pair_table.WEIGHTS * cluster_weights.max():
+        return 0
+    needed = _bytes_needed(codes, len(cluster_weights), n_objects, general=False, device="cpu")
+    return min(pair_table.MOST, devices.memory_budget() - needed)
+
+
+def _at_once(index: Any, room: int) -> bool:
+    """Return whether a table of all pairs of rows fits, and costs less than their lists if bounds save little."""
+    n_rows, n_clusterings = index.codes.shape
+    return (
+        n_rows >= FEWEST
+        and pair_table.bytes_needed(n_rows) <= room
+        and pair_table.comparisons_needed(n_rows, n_clusterings) < n_rows**2 * n_clusterings
     )
 
 
@@ -182,6 +217,7 @@ class _Rounds:
         device: str,
         bounding: BoundingWeights | None = None,
         index: Any = None,
+        room: int = 0,
     ) -> None:
         n_rows = len(lists.ids)
         xp = devices.namespace(device)
@@ -190,6 +226,8 @@ class _Rounds:
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # of searches by weights
         self.index = index
+        self.table: PairTable | None = None  # in place of lists
+        self.room = room  # for a table, in bytes
         self.n_rows_of = np.ones(n_rows, dtype=np.int64)  # kept on the CPU
         self.screened = 0.0  # the share of all entries that a search by histograms has looked at
         self.screened_at = 0  # active regions then
@@ -208,7 +246,11 @@ class _Rounds:
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
-        self._take_first_listed(self.state.active)
+        if lists.ids.shape[1]:
+            self._take_first_listed(self.state.active)
+        else:
+            self.state.nearest.fill(UNKNOWN)
+            self._begin_table(self.state.active)
 
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
@@ -216,18 +258,11 @@ class _Rounds:
         The host waits for the device once, to read the counts. How many pairs there are it learns in the next round,
         and makes room for all that there could be.
         """
-        state, most = self.state, self.counts.active
-        look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
-        counts = self._read_counts()
-        if not counts.active:
+        state = self.state
+        if not self._find_nearest():
             return False
-        active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
-        if counts.unknown:
-            self.work.searches += counts.unknown
-            self._search(unknown, active)
-            self._take_first_listed(unknown)
-        elif counts.pairs == 0:  # rounding has made a circle of nearest: the best pair breaks it
-            self._choose_best_pair(active)
+        counts = self.counts
+        active = state.active[: counts.active]
         if counts.used + counts.entries > len(self.regions.clusters):
             capacity = max(len(self.regions.clusters), 5 * counts.entries // 2)
             self.regions = make_room(self.regions, active, capacity, device=self.device)
@@ -235,11 +270,50 @@ class _Rounds:
         self.state = state._replace(active=state.survivors, survivors=state.active)
         made = slice(counts.merges, counts.merges + counts.active // 2)  # there are no more
         self._unite(state.kept[made], state.absorbed[made])
-        update_lists(
-            self.state, self.regions, self.weights, self.lists, counts.active, self.n_clusterings, self.slack,
-            self.margin, self.nothing, device=self.device,
-        )  # fmt: skip
+        if self.table is None:
+            update_lists(
+                self.state, self.regions, self.weights, self.lists, counts.active, self.n_clusterings, self.slack,
+                self.margin, self.nothing, device=self.device,
+            )  # fmt: skip
         return True
+
+    def _find_nearest(self) -> bool:
+        """Find the nearest of all active regions; return whether there are any."""
+        state, most = self.state, self.counts.active
+        if self.table is None:
+            look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
+        counts = self._read_counts()
+        if not counts.active:
+            return False
+        active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
+        if counts.unknown and self.table is None and self._table_pays():
+            self._begin_table(active)
+        if self.table is not None:
+            searched = self.table.find_nearest(state, active, self.regions)
+            self.work.searches += searched
+            self.counts = counts._replace(entries=int(self.regions.length[active].sum()))
+            if counts.pairs == 0 and not searched:
+                self.table.score_all(state, active, self.regions)
+                self._choose_best_pair(active)
+        elif counts.unknown:
+            self.work.searches += counts.unknown
+            self._search(unknown, active)
+            self._take_first_listed(unknown)
+        elif counts.pairs == 0:  # rounding has made a circle of nearest: the best pair breaks it
+            self._choose_best_pair(active)
+        return True
+
+    def _table_pays(self) -> bool:
+        """Return whether searches to come would cost more than a table of all pairs, as those so far already do."""
+        if not self.room or pair_table.bytes_needed(self.counts.active) > self.room:
+            return False
+        n_rows = len(self.n_rows_of)
+        cost = pair_table.comparisons_needed(n_rows, self.n_clusterings)
+        return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
+
+    def _begin_table(self, active: Any) -> None:
+        self.table = PairTable(active, self.state.into, self.index, self.regions, self.weights)
+        self.compared += np.uint64(self.table.comparisons)
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kept, absorbed and similarity of all merges so far, on the host."""
@@ -282,6 +356,8 @@ class _Rounds:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
         if self.device == "cpu":
             n_pairs = int(self.n_pairs[0])
+            if self.table is not None:
+                self.table.unite(kept[:n_pairs], absorbed[:n_pairs])
             self.n_rows_of[kept[:n_pairs]] += self.n_rows_of[absorbed[:n_pairs]]
 
     def _choose_best_pair(self, active: Any) -> None:

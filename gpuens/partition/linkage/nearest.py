@@ -30,6 +30,7 @@ TILE = 64
 SORTED_BY = 8  # clusterings
 BATCH = 16  # tiles that are compared together where a table has several chunks
 AT_ONCE = 4  # rows that are scored exactly at once
+PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
@@ -140,6 +141,16 @@ def nearest_lists(index: Any, n_listed: int) -> Lists:
             index.search(queries, component, xp.zeros(len(queries)), lists)
             shown.update(len(queries))
     return lists
+
+
+def share_compared(index: NearestIndex, lists: Lists) -> float:
+    """Return the share of all label comparisons that searches for the nearest of a few rows make, by blocks of them."""
+    n_rows, n_clusterings = index.rows.shape
+    blocks = np.linspace(0, n_rows - LANES, PROBED).astype(np.int64)
+    queries = index.order[(blocks[:, None] + np.arange(LANES)).ravel()]
+    before = index.comparisons
+    index.search(queries, index.everything, np.zeros(len(queries)), lists)
+    return (index.comparisons - before) / (len(queries) * n_rows * n_clusterings)
 
 
 class KernelIndex:

@@ -40,7 +40,7 @@ def search_rows(
     """
     position = np.full(len(into), -1)
     position[active] = np.arange(len(active))
-    members, ends = _members(into, position, index.order, len(active))
+    members, ends = members_of(into, position, index.order, len(active))
     n_members = np.diff(ends, prepend=0)
     large = np.flatnonzero(n_members > LANES)
     large = large[np.argsort(-n_members[large], kind="stable")][: LAID // len(weights)]
@@ -63,7 +63,7 @@ def search_rows(
 
 
 @njit(cache=True, nogil=True)
-def _members(into, position, order, n_active):
+def members_of(into, position, order, n_active):
     """Return places in the ``order`` of rows, region by region, and where those of each active region end."""
     place = np.empty(len(order), dtype=np.int64)
     ends = np.zeros(n_active, dtype=np.int64)
@@ -154,14 +154,10 @@ def _search(
         begin_region = 0
         for at in range(0, n_members, n_batch):
             n_here = min(n_batch, n_members - at)
-            for t in range(n_tables):
-                begin, end = chunks[tables[t]], chunks[tables[t + 1]]
-                if n_tables > 1 or at == 0:
-                    _fill(table, own, begin, end, starts, offsets, regions, weights, scales)
-                for c in range(tables[t], tables[t + 1]):
-                    label_scores(
-                        rows, members, at, n_here, starts, chunks[c], chunks[c + 1], starts[begin], table, sums, 0
-                    )  # fmt: skip
+            row_scores(
+                own, rows, members, at, n_here, starts, offsets, chunks, tables, at == 0, regions, weights, scales,
+                table, sums,
+            )  # fmt: skip
             compared += n_here * n_clusterings * width
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
@@ -221,6 +217,23 @@ def _search(
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
             bound_hash[a] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True)
+def row_scores(
+    own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, scales, table, sums
+):  # fmt: skip
+    """Write the scores of ``n_here`` rows, those of ``members`` from ``at`` on, with the regions ``own`` into ``sums``.
+
+    ``fresh`` says whether the table is of other regions as yet; one of several tables is filled anyway.
+    """
+    n_tables = len(tables) - 1
+    for t in range(n_tables):
+        begin, end = chunks[tables[t]], chunks[tables[t + 1]]
+        if n_tables > 1 or fresh:
+            _fill(table, own, begin, end, starts, offsets, regions, weights, scales)
+        for c in range(tables[t], tables[t + 1]):
+            label_scores(rows, members, at, n_here, starts, chunks[c], chunks[c + 1], starts[begin], table, sums, 0)
 
 
 @njit(cache=True, nogil=True)

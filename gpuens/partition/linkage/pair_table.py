@@ -1,0 +1,446 @@
+"""Average linkage by a table of all pairs of regions, for ensembles of many clusterings that bounds tell little about.
+
+Where screens exclude few tiles, every search compares a region with all rows, and there are several searches a region.
+A table of the mean similarity of every two regions takes one comparison of every two rows, and no more are made: the
+sums of a union are those of its parts, Σ_R |R| s(A ∪ B, R) = |A| s(A, R) + |B| s(B, R).
+
+The table (n, n) is of 16-bit units, rounded up, 2 n² bytes. A region of its own row keeps it. The two rows that two
+regions no longer need make room for the 32-bit sums of their union, half of the columns in each. Columns stay those of
+the n regions at first: a search of a region adds those of each other region.
+
+Units bound a similarity from both sides, within ``slack`` and the rounding of sums. Each region lists its nearest by
+them, and a bound of all others; where that leaves more than one nearest, histograms decide exactly, so that no bit of
+a result depends on the table.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.lanes import LANES
+from gpuens.partition.linkage.comparisons import chunks_of
+from gpuens.partition.linkage.nearest import TILE, NearestIndex
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
+from gpuens.partition.linkage.regions import Regions, clear, lay_out, similarity_of, similarity_to
+from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN, State
+from gpuens.partition.linkage.row_regions import members_of, row_scores
+
+MOST = 2**30  # bytes of a table
+PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels
+LISTED = 8  # regions in the list of each
+EPS = 6e-8  # what a sum of float32 can be off by for each addend, as a share
+OTHERS = 16  # roundings beside those of sums
+WEIGHTS = 2.0**-10  # the smallest weight, as a share of the largest, that units can tell from nothing
+
+
+def bytes_needed(n_regions: int) -> int:
+    """Return the bytes of a table of so many regions."""
+    return 2 * n_regions * _padded(n_regions)
+
+
+def comparisons_needed(n_rows: int, n_clusterings: int) -> int:
+    """Return what a table of regions of ``n_rows`` rows in all costs, in label comparisons."""
+    return n_rows**2 // 2 * (n_clusterings + PAIR)
+
+
+def _padded(n_regions: int) -> int:
+    return -(-n_regions // LANES) * LANES
+
+
+class Table(NamedTuple):
+    """Sums of the n regions at first, and those of unions, which are named by the place of the part that was kept.
+
+    ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
+    ``units`` that hold the sums of a union, -1 where a region has its own row. ``place`` (G,): of each region, and
+    ``ids`` (n,) the region at each place. ``worth`` (n,): the objects of the regions at first. ``follows``, ``last``,
+    ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED), ``reach``
+    (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to each, and of
+    that to all others, in units.
+    """
+
+    units: Any
+    wide: Any
+    first: Any
+    second: Any
+    place: Any
+    ids: Any
+    worth: Any
+    follows: Any
+    last: Any
+    members: Any
+    near: Any
+    reach: Any
+    bound: Any
+
+
+class PairTable:
+    """Finds the nearest of regions by a table of all pairs of those that are ``active`` now."""
+
+    def __init__(
+        self, active: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions, weights: np.ndarray
+    ) -> None:
+        n = len(active)
+        place = np.full(len(into), -1)
+        place[active] = np.arange(n)
+        units, self.slack = _units_of(active, place, into, index, regions, weights)
+        self.weights = weights
+        self.n_clusterings = index.rows.shape[1]
+        self.comparisons = len(index.rows) ** 2 // 2 * self.n_clusterings
+        self.table = Table(
+            units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
+            regions.size[active].astype(np.float32), np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
+            np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
+        )  # fmt: skip
+
+    def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
+        """Find the nearest of ``active`` regions after the merges of the round before; return how many were searched.
+
+        Similarities are those of reciprocal pairs only.
+        """
+        unknown = np.zeros(len(active), dtype=bool)
+        given = state.partner, state.into, regions, self.table, self.weights, self.n_clusterings, self.slack
+
+        def look_up(start: int, stop: int) -> None:
+            _look_up(active[start:stop], *given, state.nearest, unknown[start:stop])
+
+        devices.over_ranges(look_up, len(active), grain=1024)
+        queries = active[unknown]
+        region_of = np.full(len(self.table.ids), len(active), dtype=np.int32)
+        _name_columns(active, self.table, region_of)
+        places = self.table.place[active]
+        per_object = (1.0 + EPS * self.table.members[places]) / regions.size[active]
+
+        def search(start: int, stop: int) -> None:
+            _search(
+                queries[start:stop], active, region_of, per_object, regions, self.table, self.weights,
+                self.n_clusterings, self.slack, state.nearest,
+            )  # fmt: skip
+
+        devices.over_ranges(search, len(queries), grain=8)
+        state.partner[active] = -1
+
+        def score(start: int, stop: int) -> None:
+            _score_pairs(
+                active[start:stop], regions, self.weights, self.n_clusterings, state.nearest, state.nearest_similarity
+            )
+
+        devices.over_ranges(score, len(active), grain=256)
+        return len(queries)
+
+    def score_all(self, state: State, active: np.ndarray, regions: Regions) -> None:
+        """Write the similarity of each active region to its nearest."""
+        for a in active[state.nearest[active] >= 0].tolist():
+            nearest = int(state.nearest[a])
+            state.nearest_similarity[a] = similarity_of(regions, self.weights, self.n_clusterings, a, nearest)
+
+    def unite(self, kept: np.ndarray, absorbed: np.ndarray) -> None:
+        """Add up the sums of pairs that merge."""
+
+        def add(start: int, stop: int) -> None:
+            _unite(kept[start:stop], absorbed[start:stop], self.table)
+
+        devices.over_ranges(add, len(kept), grain=8)
+
+
+def _units_of(
+    active: np.ndarray, place: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions, weights: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the similarity of all pairs of active regions in units (n, columns), and by how much it is too large."""
+    n = len(active)
+    members, ends = members_of(into, place, index.order, n)
+    most_rows = int(np.diff(ends, prepend=0).max())
+    sizes = index.sizes[index.order[members]]
+    n_clusterings = index.rows.shape[1]
+    starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
+    chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
+    largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
+    # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
+    scale = (65_535 - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
+    scale = min(scale, 2.0**31 / largest.sum())
+    exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
+    if exact:
+        scale = float(int(scale))
+        to_units, up, slack = (65_535 // n_clusterings) / scale, 0.5, 0.0
+    else:
+        rounding = 2e-6 + 2.4e-7 * most_rows
+        to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
+        up, slack = 1.0, 2.0 + to_units * n_clusterings + 65_535 * rounding
+    units = np.empty((n, _padded(n)), dtype=np.uint16)
+
+    def fill(start: int, stop: int) -> None:
+        _fill_units(
+            start, stop, active, ends, most_rows, members, index.rows, sizes, starts, offsets, chunks, tables, regions,
+            weights, scale, to_units, up, units,
+        )  # fmt: skip
+
+    n_blocks = -(-n // LANES)
+    devices.over_ranges(fill, n_blocks)
+    devices.over_ranges(lambda start, stop: _mirror(start, stop, units), n_blocks)
+    return units, slack
+
+
+@njit(cache=True, nogil=True)
+def _fill_units(
+    start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
+    scale, to_units, up, units,
+):  # fmt: skip
+    """Write the units of blocks ``start`` … ``stop`` of 64 columns, for the rows of the same regions and later ones."""
+    n_tables = len(tables) - 1
+    widest = 0
+    for t in range(n_tables):
+        widest = max(widest, starts[chunks[tables[t + 1]]] - starts[chunks[tables[t]]])
+    table = np.zeros((widest, LANES), dtype=np.uint16)
+    scales = np.full(LANES, scale)
+    n_batch = 4 * TILE if n_tables == 1 else len(members)  # a table is filled once
+    sums = np.empty((n_batch, LANES), dtype=np.uint32)
+    total = np.zeros(LANES, dtype=np.float32)
+    for block in range(start, stop):
+        at_region = block * LANES
+        own = active[at_region : at_region + LANES]
+        begin_region = 0 if block == 0 else ends[at_region - 1]
+        fresh = True
+        for at in range(begin_region, len(members), n_batch):
+            n_here = min(n_batch, len(members) - at)
+            row_scores(
+                own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, scales,
+                table, sums,
+            )  # fmt: skip
+            fresh = False
+            for i in range(n_here):
+                weight = np.float32(sizes[at + i])
+                for j in range(LANES):
+                    total[j] += weight * np.float32(sums[i, j])
+                if at + i + 1 < ends[at_region]:
+                    continue
+                factor = to_units / regions.size[active[at_region]]
+                if most_rows > 1 or up == 1.0:  # rounded up, by more than the sums can be off by
+                    factor *= 1.0 + 1e-6 + 1.2e-7 * (at + i + 1 - begin_region)
+                for j in range(LANES):
+                    more = np.float32(up if total[j] > 0.0 else 0.0)
+                    units[at_region, block * LANES + j] = np.uint16(total[j] * np.float32(factor) + more)
+                    total[j] = 0.0
+                at_region += 1
+                begin_region = at + i + 1
+
+
+@njit(cache=True, nogil=True)
+def _mirror(start, stop, units):
+    """Write the rows of blocks ``start`` … ``stop`` to the right of the diagonal, which later rows have as columns."""
+    n = len(units)
+    for block in range(start, stop):
+        low, high = block * LANES, min((block + 1) * LANES, n)
+        for first in range(high, n, LANES):
+            for p in range(low, high):
+                for q in range(first, min(first + LANES, n)):
+                    units[p, q] = units[q, p]
+
+
+@njit(cache=True, nogil=True)
+def _sums_at(table, p, q):
+    """Return the sums of the region at place p at column q: for a region of the table's own row, per object."""
+    if table.first[p] < 0:
+        return np.float64(table.units[p, q])
+    half = table.wide.shape[1]
+    return np.float64(table.wide[table.first[p], q] if q < half else table.wide[table.second[p], q - half])
+
+
+@njit(cache=True, nogil=True)
+def _upper(p, q, size_p, size_q, table):
+    """Return an upper bound of the similarity of the regions at places p and q."""
+    members = table.members
+    if members[p] > members[q]:
+        p, q, size_p, size_q = q, p, size_q, size_p
+    total, column = 0.0, p
+    while column >= 0:
+        total += table.worth[column] * _sums_at(table, q, column)
+        column = table.follows[column]
+    if table.first[q] >= 0:
+        total /= size_q
+    return total / size_p * (1.0 + EPS * (members[p] + members[q] + OTHERS))
+
+
+@njit(cache=True, nogil=True)
+def _lower(reach, p, q, table, slack):
+    return reach * (1.0 - 2.0 * EPS * (table.members[p] + table.members[q] + OTHERS)) - slack
+
+
+@njit(cache=True, nogil=True)
+def _decide(a, regions, table, weights, n_clusterings, slack, held):
+    """Return the nearest of a region if its list can tell, else UNKNOWN."""
+    p = table.place[a]
+    near, reach = table.near[p], table.reach[p]
+    least, listed = -np.inf, 0
+    while listed < len(near) and near[listed] >= 0:
+        least = max(least, _lower(reach[listed], p, near[listed], table, slack))
+        listed += 1
+    if table.bound[p] > 0.0 and table.bound[p] >= least:
+        return UNKNOWN
+    candidates = 0
+    found = RETIRED
+    for s in range(listed):
+        if reach[s] >= least:
+            candidates += 1
+            found = table.ids[near[s]]
+    if candidates < 2:
+        return found
+    found, best, best_tie = RETIRED, 0.0, NO_HASH
+    lay_out(regions, a, held)
+    for s in range(listed):
+        if reach[s] >= least:
+            r = table.ids[near[s]]
+            similarity, tie = similarity_to(regions, held, weights, n_clusterings, a, r), pair_hash(a, r)
+            if comes_before(similarity, tie, best, best_tie):
+                found, best, best_tie = r, similarity, tie
+    clear(regions, a, held)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _look_up(active, partner, into, regions, table, weights, n_clusterings, slack, nearest, unknown):
+    """Bring lists up to date with the merges of the round before, and find the nearest in them."""
+    held = np.zeros(len(weights), dtype=regions.counts.dtype)
+    for i in range(len(active)):
+        a = active[i]
+        if partner[a] >= 0:
+            nearest[a] = UNKNOWN
+        if nearest[a] == UNKNOWN:
+            unknown[i] = True
+            continue
+        p = table.place[a]
+        near, reach = table.near[p], table.reach[p]
+        gone = partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]
+        kept = 0
+        for s in range(len(near)):
+            if near[s] < 0:
+                break
+            r = into[table.ids[near[s]]]
+            q, upper = table.place[r], reach[s]
+            if partner[r] >= 0:
+                seen = False
+                for earlier in range(kept):
+                    seen = seen or near[earlier] == q
+                if seen:
+                    continue
+                upper = _upper(p, q, regions.size[a], regions.size[r], table)
+            near[kept], reach[kept] = q, upper
+            kept += 1
+        for s in range(kept, len(near)):
+            near[s] = -1
+        if gone:
+            nearest[a] = UNKNOWN
+            if kept > 0:
+                nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, held)
+            unknown[i] = nearest[a] == UNKNOWN
+
+
+@njit(cache=True, nogil=True)
+def _name_columns(active, table, region_of):
+    """Write which of the active regions each column is of."""
+    for i in range(len(active)):
+        column = table.place[active[i]]
+        while column >= 0:
+            region_of[column] = i
+            column = table.follows[column]
+
+
+@njit(cache=True, nogil=True)
+def _search(queries, active, region_of, per_object, regions, table, weights, n_clusterings, slack, nearest):
+    """List anew the nearest of all active regions for each of ``queries``, and find the nearest."""
+    held = np.zeros(len(weights), dtype=regions.counts.dtype)
+    sums = np.zeros(len(active) + 1, dtype=np.float32)
+    worth, place, half = table.worth, table.place, table.wide.shape[1]
+    n = len(region_of)
+    for a in queries:
+        p = place[a]
+        factor = 1.0 + EPS * (table.members[p] + OTHERS)
+        if table.first[p] < 0:
+            row = table.units[p]
+            for q in range(n):
+                sums[region_of[q]] += worth[q] * np.float32(row[q])
+        else:
+            factor /= regions.size[a]
+            low, high = table.wide[table.first[p]], table.wide[table.second[p]]
+            for q in range(min(n, half)):
+                sums[region_of[q]] += worth[q] * low[q]
+            for q in range(half, n):
+                sums[region_of[q]] += worth[q] * high[q - half]
+        near, reach = table.near[p], table.reach[p]
+        sums[region_of[p]] = 0.0
+        listed, bound = 0, 0.0
+        for i in range(len(active)):
+            upper = sums[i] * per_object[i] * factor
+            if upper <= bound:
+                continue
+            if listed < len(near):
+                s = listed
+                listed += 1
+            else:
+                s = len(near) - 1
+                if upper <= reach[s]:
+                    bound = upper
+                    continue
+                bound = reach[s]
+            while s > 0 and reach[s - 1] < upper:
+                near[s], reach[s] = near[s - 1], reach[s - 1]
+                s -= 1
+            near[s], reach[s] = place[active[i]], upper
+        for s in range(listed, len(near)):
+            near[s] = -1
+        table.bound[p] = bound
+        nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, held)
+        if nearest[a] == UNKNOWN:  # more than the list holds are as near
+            least = 0.0
+            for s in range(listed):
+                least = max(least, _lower(reach[s], p, near[s], table, slack))
+            best, best_tie = 0.0, NO_HASH
+            lay_out(regions, a, held)
+            for i in range(len(active)):
+                if sums[i] > 0.0 and sums[i] * per_object[i] * factor >= least:
+                    r = active[i]
+                    similarity, tie = similarity_to(regions, held, weights, n_clusterings, a, r), pair_hash(a, r)
+                    if comes_before(similarity, tie, best, best_tie):
+                        nearest[a], best, best_tie = r, similarity, tie
+            clear(regions, a, held)
+        sums[:] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _score_pairs(active, regions, weights, n_clusterings, nearest, nearest_similarity):
+    """Write the similarity of pairs of regions that are each other's nearest."""
+    for a in active:
+        b = nearest[a]
+        if b > a and nearest[b] == a:
+            nearest_similarity[a] = similarity_of(regions, weights, n_clusterings, a, b)
+
+
+@njit(cache=True, nogil=True)
+def _unite(kept, absorbed, table):
+    units, wide, first, second, worth = table.units, table.wide, table.first, table.second, table.worth
+    half = wide.shape[1]
+    both = np.empty((2, half), dtype=np.float32)
+    for i in range(len(kept)):
+        p, q = table.place[kept[i]], table.place[absorbed[i]]
+        if first[p] < 0 and first[q] < 0:
+            for part in range(2):
+                for c in range(half):
+                    column = part * half + c
+                    both[part, c] = worth[p] * np.float32(units[p, column]) + worth[q] * np.float32(units[q, column])
+            first[p], second[p] = p, q
+            for part, row in enumerate((p, q)):
+                for c in range(half):
+                    wide[row, c] = both[part, c]
+        elif first[p] < 0 or first[q] < 0:
+            alone, union = (p, q) if first[p] < 0 else (q, p)
+            for part, row in enumerate((first[union], second[union])):
+                for c in range(half):
+                    wide[row, c] += worth[alone] * np.float32(units[alone, part * half + c])
+            first[p], second[p] = first[union], second[union]
+        else:
+            for to, of in ((first[p], first[q]), (second[p], second[q])):
+                for c in range(half):
+                    wide[to, c] += wide[of, c]
+        table.follows[table.last[p]] = q
+        table.last[p] = table.last[q]
+        table.members[p] += table.members[q]

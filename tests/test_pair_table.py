@@ -1,0 +1,191 @@
+"""Average linkage by a table of all pairs of regions: the greedy algorithm's bits, and bounds that hold."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import random_labels, structured_labels
+from test_average_linkage import dendrogram_of, merges_of, random_weights
+
+from gpuens.ensemble import Ensemble
+from gpuens.partition import Work
+from gpuens.partition.linkage import average, pair_table
+from gpuens.partition.linkage.nearest import Lists, nearest_index, share_compared
+from gpuens.partition.linkage.pair_table import PairTable
+from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows
+
+SHAPES = {
+    "noise": lambda: random_labels(300, 9, (2, 7), seed=1),
+    "few clusterings": lambda: random_labels(300, 3, (5, 9), seed=5),
+    "missing": lambda: random_labels(300, 6, (2, 6), missing=0.2, seed=2),
+    "repeated rows": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
+    "large regions": lambda: structured_labels(300, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
+    "nothing shared": lambda: np.repeat(np.arange(100), 2)[:, None] * 2 + random_labels(200, 3, 2, seed=6),
+}
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The numbers of regions that tables were made of."""
+    seen = []
+
+    def begun(active, *args):
+        seen.append(len(active))
+        return PairTable(active, *args)
+
+    monkeypatch.setattr(average, "PairTable", begun)
+    monkeypatch.setattr(pair_table, "PAIR", 0)
+    return seen
+
+
+def assert_greedy(labels, weights, found):
+    expected = oracles.greedy_average_linkage(labels, weights)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
+    np.testing.assert_array_equal(found.similarities, expected.heights)
+
+
+@pytest.mark.parametrize("listed", [1, 8])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, started, monkeypatch):
+    """Lists of one leave most to the search and to histograms."""
+    monkeypatch.setattr(average, "FEWEST", 1)
+    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+    monkeypatch.setattr(pair_table, "LISTED", listed)
+    labels = SHAPES[shape]()
+    for weights in (None, random_weights(labels)):
+        started.clear()
+        work = Work()
+        found, reduced = dendrogram_of(labels, weights, work=work)
+        assert started == [len(reduced.counts)]
+        assert work.searches >= len(reduced.counts)
+        if shape == "nothing shared" and weights is not None:
+            oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
+        else:
+            assert_greedy(labels, weights, found)
+
+
+@pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])
+@pytest.mark.parametrize("after", [2, 4])
+def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypatch):
+    """What was searched by rows and listed before, and the nearest that are known, stay as they are."""
+    monkeypatch.setattr(average, "N_LISTED", 2)
+    asked = []
+    monkeypatch.setattr(average._Rounds, "_table_pays", lambda _: asked.append(1) or len(asked) == after)
+    labels = SHAPES[shape]()
+    for weights in (None, random_weights(labels)):
+        started.clear()
+        asked.clear()
+        found, reduced = dendrogram_of(labels, weights)
+        assert 1 < started[0] < len(reduced.counts)
+        assert_greedy(labels, weights, found)
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
+    """Of rows, then of unions of them, up to unions of unions: in 16 bits, and in both halves of 32."""
+    labels = structured_labels(200, 40, 6, noise=0.5, missing=0.1, seed=3)[0]
+    ensemble = Ensemble(labels)
+    reduced = core_groups(Rows(ensemble))
+    codes, n = reduced.ensemble.codes, len(reduced.counts)
+    sizes = np.random.default_rng(1).integers(1, 4, n)
+    worth = np.ones(ensemble.n_clusters, dtype=np.int64) if weights == "ones" else random_weights(labels)
+    index = nearest_index(codes, ensemble.offsets, worth, sizes)
+    regions = regions_of(codes, ensemble.offsets, sizes)
+    active, into = index.order.copy(), np.arange(n)
+    table = PairTable(active, into, index, regions, worth)
+
+    def units_of_one():
+        """Return the least upper and the largest lower bound of how many units a similarity of 1 is."""
+        place, uppers, lowers = table.table.place, [], []
+        for a in active[::7]:
+            for b in active[::5]:
+                similarity = similarity_of(regions, worth, 40, a, b)
+                upper = pair_table._upper(place[a], place[b], regions.size[a], regions.size[b], table.table)
+                if similarity == 0.0:
+                    assert upper == 0.0
+                elif a != b:
+                    uppers.append(upper / similarity)
+                    lowers.append(pair_table._lower(upper, place[a], place[b], table.table, table.slack) / similarity)
+        return min(uppers), max(lowers)
+
+    for _ in range(4):
+        upper, lower = units_of_one()
+        assert lower <= upper
+        assert upper > 30_000
+        assert (weights == "ones") == (table.slack == 0.0)
+        kept, absorbed = (np.sort(active[: len(active) // 2 * 2].reshape(-1, 2), axis=1)[::3, i] for i in (0, 1))
+        regions = pair_up(regions, kept, absorbed)
+        into[absorbed] = kept
+        table.unite(kept, absorbed)
+        active = active[~np.isin(active, absorbed)]
+    assert table.table.members[table.table.place[active]].max() > 4
+
+
+def pair_up(regions, kept, absorbed):
+    room = np.zeros(int(regions.length.sum()), dtype=np.int32)
+    roomy = regions._replace(
+        clusters=np.concatenate([regions.clusters, room]),
+        counts=np.concatenate([regions.counts, room.astype(regions.counts.dtype)]),
+    )
+    merge_histograms(roomy, kept, absorbed, np.array([len(kept)]))
+    return roomy
+
+
+def test_a_table_is_for_many_clusterings_of_rows_that_bounds_tell_little_about(started, monkeypatch):
+    monkeypatch.setattr(pair_table, "PAIR", 64)
+    monkeypatch.setattr(average, "FEWEST", 256)
+    for n_clusterings, noise, expected in ((90, 0.8, True), (20, 0.8, False), (90, 0.02, False)):
+        labels = structured_labels(1500, n_clusterings, 12, noise=noise, seed=1)[0]
+        started.clear()
+        dendrogram_of(labels)
+        assert bool(started) == expected
+
+
+def test_what_bounds_save_is_told_by_a_few_rows():
+    for noise, most, least in ((0.02, 0.5, 0.0), (0.9, 1.2, 0.9)):
+        labels = np.unique(structured_labels(2000, 40, 12, noise=noise, seed=1)[0], axis=0)
+        ensemble = Ensemble(labels)
+        n = len(labels)
+        args = ensemble.codes, ensemble.offsets, np.ones(ensemble.n_clusters, dtype=np.int64), np.ones(n, np.int64)
+        assert least < share_compared(nearest_index(*args), Lists.empty(n, 16)) < most
+
+
+@pytest.mark.parametrize(("budget", "expected"), [("3MB", False), ("8MB", True)])
+def test_a_table_takes_no_more_memory_than_there_is(budget, expected, started, monkeypatch):
+    monkeypatch.setattr(average, "FEWEST", 256)
+    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+    labels = random_labels(1000, 20, 5, seed=1)
+    monkeypatch.setenv("GPUENS_MEMORY", budget)
+    dendrogram_of(labels)
+    assert bool(started) == expected
+
+
+def test_weights_too_far_apart_for_units_have_no_table():
+    labels = random_labels(300, 10, 5, seed=1)
+    ensemble = Ensemble(labels)
+    weights = np.ones(ensemble.n_clusters)
+    assert average._room_for_table(ensemble.codes, weights, 300) > 0
+    weights[0] = 1e-4
+    assert average._room_for_table(ensemble.codes, weights, 300) == 0
+
+
+def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch):
+    """Rounding can make one; here it is put in by hand."""
+    labels = random_labels(80, 6, 5, seed=3)
+    monkeypatch.setattr(average, "FEWEST", 1)
+    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+    find_nearest, spoiled = PairTable.find_nearest, []
+
+    def once(self, state, active, regions):
+        searched = find_nearest(self, state, active, regions)
+        if not spoiled:  # a circle of the first three, and all others want the first
+            spoiled.append(active)
+            state.nearest[active] = active[0]
+            state.nearest[active[:3]] = active[[1, 2, 0]]
+        return searched
+
+    monkeypatch.setattr(PairTable, "find_nearest", once)
+    found, reduced = dendrogram_of(labels)
+    assert spoiled
+    assert len(found.similarities) == len(reduced.counts) - 1
