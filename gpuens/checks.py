@@ -154,7 +154,7 @@ def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | No
     if not np.isfinite(array).all() or (array <= 0).any():
         raise ValueError(f"{name} must be positive and finite.")
     whole = array.dtype.kind != "f"
-    if not float(array.max()) * n <= (2.0**62 if whole else 1e300):
+    if not (float(array.sum(dtype=np.float64)) <= 2.0**62 if whole else float(array.max()) * n <= 1e300):
         raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
     return array.astype(np.int64 if whole else np.float64)
 

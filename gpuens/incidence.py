@@ -50,6 +50,31 @@ def label_histograms(
     return counted
 
 
+def sparse_incidence(rows: Any) -> Any:
+    """Return B (G, N_c) as a SciPy CSR array, host: for what holds all pairs of rows anyway."""
+    from scipy.sparse import csr_array
+
+    codes = devices.to_host(rows.codes)
+    known = codes != rows.ensemble.missing_code
+    clusters = (codes.astype(np.int64) + rows.offsets[:-1])[known]
+    starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    return csr_array((np.ones(len(clusters)), clusters, starts), shape=(len(codes), rows.n_clusters))
+
+
+def scaled_rows(matrix: Any, factors: np.ndarray) -> Any:
+    """Return a matrix, dense or SciPy's, with its rows multiplied by factors."""
+    return _scaled(matrix, factors[:, None])
+
+
+def scaled_columns(matrix: Any, factors: np.ndarray) -> Any:
+    """Return a matrix, dense or SciPy's, with its columns multiplied by factors."""
+    return _scaled(matrix, factors[None, :])
+
+
+def _scaled(matrix: Any, factors: np.ndarray) -> Any:
+    return matrix * factors if isinstance(matrix, np.ndarray) else matrix.multiply(factors).tocsr()
+
+
 @njit(cache=True, nogil=True)
 def _row_sums(codes, offsets, values, sums):
     missing = codes.dtype.type(-1)

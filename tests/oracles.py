@@ -624,3 +624,144 @@ def scec_correspondence(m, a, s, alpha, beta):
 def scec_membership(matrices, s):
     """Return M = (1 / r) Σ M^(h) S^(h) (eq 6)."""
     return sum(a @ s_h for a, s_h in zip(matrices, s, strict=True)) / len(matrices)
+
+
+# --- links of clusters (Iam-On 2011: LCE; Huang 2015: WEAC, GP-MGLA; Huang 2016: PTA; Huang 2018: ECPCS) --------------
+
+
+def jaccard(labels):
+    """Return |c ∩ d| / |c ∪ d| of all clusters of all clusterings, (N_c, N_c)."""
+    members = [found[2] for found in clusters(labels)]
+    return np.array([[len(c & d) / len(c | d) for d in members] for c in members])
+
+
+def _without_diagonal(matrix):
+    return np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
+
+
+def cts(labels, decay=0.8):
+    """Return the connected-triple similarity of all objects, (N, N)."""
+    labels = np.asarray(labels)
+    w, found = _without_diagonal(jaccard(labels)), clusters(labels)
+    triples = {
+        (c, d): sum(min(w[c, t], w[d, t]) for t in range(len(w)))
+        for c in range(len(w))
+        for d in range(len(w))
+        if c != d and found[c][0] == found[d][0]
+    }
+    largest = max(triples.values(), default=0.0)
+    number = {(m, value): c for c, (m, value, _) in enumerate(found)}
+    s = np.eye(len(labels))
+    for x in range(len(labels)):
+        for y in range(len(labels)):
+            terms = []
+            for m in range(labels.shape[1]):
+                if MISSING in (labels[x, m], labels[y, m]):
+                    continue
+                c, d = number[m, labels[x, m]], number[m, labels[y, m]]
+                terms.append(1.0 if c == d else decay * triples[c, d] / largest if largest else 0.0)
+            if x != y:
+                s[x, y] = sum(terms) / labels.shape[1]
+    return s
+
+
+def asrs(labels, decay=0.8):
+    """Return the approximate SimRank-based similarity of all objects, (N, N)."""
+    labels = np.asarray(labels)
+    w = _without_diagonal(jaccard(labels))
+    neighbors = [int((row > 0).sum()) for row in w]
+    cs = np.zeros(w.shape)
+    for c in range(len(w)):
+        for d in range(len(w)):
+            if c != d and neighbors[c] and neighbors[d]:
+                cs[c, d] = sum(w[c, t] * w[d, t] for t in range(len(w))) / (neighbors[c] * neighbors[d])
+    if cs.max() > 0:
+        cs /= cs.max()
+    np.fill_diagonal(cs, 1.0)
+    number = {(m, value): c for c, (m, value, _) in enumerate(clusters(labels))}
+    of = [[number[m, value] for m, value in enumerate(row) if value != MISSING] for row in labels.tolist()]
+    s = np.eye(len(labels))
+    for x in range(len(labels)):
+        for y in range(len(labels)):
+            if x != y:
+                terms = [1.0 if cs[c, d] > 1 - 1e-12 else decay * cs[c, d] for c in of[x] for d in of[y]]
+                s[x, y] = sum(terms) / labels.shape[1] ** 2
+    return s
+
+
+def srs(labels, decay=0.8, n_updates=4):
+    """Return SimRank on the bipartite graph of objects and clusters, (N, N): the recursion on all pairs of both."""
+    labels, b = np.asarray(labels), incidence(labels)
+    objects, of_clusters = np.eye(len(b)), np.eye(b.shape[1])
+    for _ in range(n_updates):
+        next_objects, next_clusters = np.eye(len(b)), np.eye(b.shape[1])
+        for x in range(len(b)):
+            for y in range(len(b)):
+                if x != y:
+                    next_objects[x, y] = decay * (b[x] @ of_clusters @ b[y]) / labels.shape[1] ** 2
+        for c in range(b.shape[1]):
+            for d in range(b.shape[1]):
+                if c != d:
+                    next_clusters[c, d] = decay * (b[:, c] @ objects @ b[:, d]) / (b[:, c].sum() * b[:, d].sum())
+        objects, of_clusters = next_objects, next_clusters
+    return objects
+
+
+def walks(similarity, n_steps):
+    """Return the cosines of the concatenated rows of P, P², …, P^n for P = similarity with rows that sum to 1."""
+    total = similarity.sum(axis=1, keepdims=True)
+    p = np.divide(similarity, total, out=np.zeros(similarity.shape), where=total > 0)
+    trajectories = np.hstack([np.linalg.matrix_power(p, step) for step in range(1, n_steps + 1)])
+    length = np.linalg.norm(trajectories, axis=1, keepdims=True)
+    trajectories = np.divide(trajectories, length, out=np.zeros(trajectories.shape), where=length > 0)
+    cosines = trajectories @ trajectories.T
+    np.fill_diagonal(cosines, 1.0)
+    return cosines
+
+
+def trajectories(labels, n_steps=20):
+    """Return the cosines of the random walks of all clusters on their Jaccard similarity, (N_c, N_c): ECPCS."""
+    return walks(_without_diagonal(jaccard(labels)), n_steps)
+
+
+def propagated(labels, n_neighbors, n_steps):
+    """Return PTS of the distinct rows, (G, G), and the neighbours that it was propagated along: PTA, PTGP."""
+    groups = core_groups(labels)
+    s = _without_diagonal(coassociation(groups.rows))
+    kept = np.array([np.where(row >= sorted(row)[-n_neighbors], row, 0.0) for row in s])
+    kept = np.maximum(kept, kept.T)
+    return walks(kept * groups.counts, n_steps), kept
+
+
+def weac_weights(labels, beta=2.0):
+    """Return (CAI / max CAI)^β of each clustering; CAI is the mean NMI, by the larger entropy, with the others."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    columns = np.asarray(labels).T
+    cai = np.zeros(len(columns))
+    for m, a in enumerate(columns):
+        for n, b in enumerate(columns):
+            both = (a != MISSING) & (b != MISSING)
+            if m != n and both.any():
+                cai[m] += normalized_mutual_info_score(a[both], b[both], average_method="max") / (len(columns) - 1)
+    return (cai / cai.max()) ** beta
+
+
+def sact(labels, beta=2.0):
+    """Return the similarity of clusters by their connected triples, (N_c, N_c): GP-MGLA."""
+    w, weights = jaccard(labels), weac_weights(labels, beta)
+    of = [weights[m] for m, _, _ in clusters(labels)]
+    found = np.array([[sum(v * min(a, b) for v, a, b in zip(of, c, d, strict=True)) for d in w] for c in w])
+    found = _without_diagonal(found)
+    found /= found.max() if found.max() > 0 else 1.0
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def bipartite_transfer_cut(x, k):
+    """Return the embedding of the left side of a bipartite graph with the weights x (left, right), and eigenvalues."""
+    left, right = x.sum(axis=1), x.sum(axis=0)
+    scale = 1 / np.sqrt(right)
+    values, vectors = np.linalg.eigh(scale[:, None] * (x.T @ (x / left[:, None])) * scale)
+    points = (x / left[:, None]) @ (scale[:, None] * vectors[:, : -k - 1 : -1])
+    return points / np.linalg.norm(points, axis=1, keepdims=True), values[: -k - 1 : -1]

@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 import gpuens as ge
 from gpuens.partition import embedding as transfer_cut_embedding
 from gpuens.partition import metis, rock
+from gpuens.partition.medoids import pam
 from gpuens.partition.meta_clustering import meta_clustering
 from gpuens.partition.spectral import embedding
 from gpuens.similarity.base import Features
@@ -37,6 +38,13 @@ NAMED = {
     ("common-neighbors", "rock"): ge.OCH(K),
     ("common-neighbors", "meta-clusters"): ge.CrCC(K),
     ("mapping", "average"): ge.ECRMC(K),
+    ("agreement", "average"): ge.WEAC(K),
+    ("links", "average"): ge.LCE(K),
+    ("links", "pam"): ge.LCE(K, post="pam"),
+    ("links", "spectral"): ge.LCE(K, post="spectral"),
+    ("jaccard", "meta-clusters"): ge.MCLA(K),
+    ("propagated", "single"): ge.PTA(K, linkage="single"),
+    ("trajectories", "average"): ge.ECPCSHC(K),
 }
 REFUSED = {
     ("common-neighbors", "average"): "similarities of all clusters",
@@ -50,9 +58,20 @@ REFUSED = {
     ("mapping", "rock"): "no negative similarities",
     ("mapping", "spectral"): "no negative similarities",
     ("mapping", "transfer-cut"): "a weight of each cluster",
+    ("jaccard", "label-kmeans"): "similarities within clusterings",
+    ("jaccard", "transfer-cut"): "a weight of each cluster",
+    ("links", "transfer-cut"): "a weight of each cluster",
+    ("propagated", "average"): "similarities of all clusters",
+    ("propagated", "label-kmeans"): "similarities within clusterings",
+    ("propagated", "spectral"): "similarities of all clusters",
+    ("propagated", "transfer-cut"): "a weight of each cluster",
+    ("trajectories", "transfer-cut"): "a weight of each cluster",
 }
 PAIRS = list(itertools.product(sorted(ge.similarities()), sorted(ge.partitioners())))
 LITERAL = [pair for pair in PAIRS if pair not in REFUSED]
+# by a similarity of each kind; the others differ in their numbers alone
+ANYWHERE = [pair for pair in LITERAL if pair[0] in ("coassociation", "lwca", "coupled", "jaccard", "common-neighbors")]
+ANYWHERE += [(name, "metis") for name in ("agreement", "links", "propagated", "trajectories")]
 
 FEATURES = np.random.default_rng(5).standard_normal((70, 3))
 
@@ -80,7 +99,7 @@ def consensus(similarity, partitioner, labels, **given):
 
 def test_the_table_is_of_all_pairs():
     assert NAMED.keys() | REFUSED.keys() <= set(PAIRS)
-    assert len(PAIRS) == 45
+    assert len(PAIRS) == 100
 
 
 @pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
@@ -117,6 +136,20 @@ def matrix(similarity, labels):
         return oracles.iaoso(labels)
     if similarity == "common-neighbors":
         return oracles.ccoso(labels, None)
+    if similarity == "agreement":
+        weights = oracles.weac_weights(labels)
+        of_clusters = [weights[m] for m, _, _ in oracles.clusters(labels)]
+        return oracles.coassociation(labels, of_clusters) * len(weights) / weights.sum()
+    if similarity == "links":
+        return oracles.cts(labels)
+    if similarity == "propagated":
+        return oracles.propagated(labels, 4, 4)[0]
+    if similarity in ("jaccard", "trajectories"):
+        b, s = oracles.incidence(labels), getattr(oracles, similarity)(labels)
+        if similarity == "trajectories":
+            of = [m for m, _, _ in oracles.clusters(labels)]
+            s *= np.equal.outer(of, of)
+        return b @ s @ b.T / labels.shape[1]
     found = ge.Consensus(K, similarity=similarity).fit(labels, features=FEATURES)
     return ge.similarity.revised_coassociation(labels, found.cluster_similarity_)
 
@@ -176,6 +209,9 @@ def check_meta_clusters(found, literal, rows, similarity):
         [codes[:, m : m + 1] == np.arange(offsets[m + 1] - offsets[m]) for m in range(codes.shape[1])], 1
     )
     held = held.astype(float)
+    if similarity in ("jaccard", "trajectories"):  # clusters are compared themselves
+        assert found.similarity_.between_clusters(rows) == pytest.approx(getattr(oracles, similarity)(codes))
+        return
     if similarity == "common-neighbors":  # the objects themselves count with all their neighbours
         literal = ge.similarity.common_neighbors(rows)
     between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
@@ -185,6 +221,8 @@ def check_meta_clusters(found, literal, rows, similarity):
 
 
 def check_spectral(found, literal, rows, similarity):
+    if similarity == "links":  # of an object with itself: as with another of the same labels
+        np.fill_diagonal(literal, found.similarity_.of_equal_rows(rows))
     scale = 1 / np.sqrt(literal.sum(axis=1))
     values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)
     points = vectors[:, -K:]
@@ -230,7 +268,16 @@ def check_transfer_cut(found, literal, rows, similarity):
     assert ge.metrics.ari(found.labels_, KMeans(K, n_init=10, random_state=0).fit_predict(points)) == 1.0
 
 
+def check_pam(found, literal, rows, similarity):
+    distances = 1 - literal
+    np.fill_diagonal(distances, 0.0)
+    medoids, objective = pam(distances, np.ones(len(rows)), K)
+    assert found.objective_ == pytest.approx(objective)
+    assert set(found.medoids_) == set(medoids)
+
+
 CHECKS = {
+    "pam": check_pam,
     "average": check_linkage,
     "single": check_linkage,
     "complete": check_linkage,
@@ -254,7 +301,7 @@ def repeated():
     return rows[of], FEATURES[of % len(FEATURES)]
 
 
-@pytest.mark.parametrize("pair", [pair for pair in LITERAL if "mapping" not in pair], ids=" × ".join)
+@pytest.mark.parametrize("pair", ANYWHERE, ids=" × ".join)
 def test_neither_device_nor_chunks_nor_the_order_of_objects_matter(repeated, pair):
     import dask.array as da
 
@@ -268,7 +315,7 @@ def test_neither_device_nor_chunks_nor_the_order_of_objects_matter(repeated, pai
     np.testing.assert_array_equal(consensus(*pair, labels[order]).labels_, expected.labels_[order])
 
 
-@pytest.mark.parametrize("pair", LITERAL, ids=" × ".join)
+@pytest.mark.parametrize("pair", [*ANYWHERE, *(pair for pair in LITERAL if "mapping" in pair)], ids=" × ".join)
 def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
     labels, features = repeated
     given = {"features": features} if "mapping" in pair else {}

@@ -269,7 +269,7 @@ def in_pieces(monkeypatch):
     monkeypatch.setattr(in_chunks.Chunks, "fit_here", one_chunk)
 
 
-IN_PIECES = ["cgc", "crc-ia", "ecc", "hbgf", "kcc", "lwgp", "qmi", "sec"]
+IN_PIECES = ["cgc", "crc-ia", "ecc", "ecpcs-mc", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "qmi", "sec"]
 
 
 def fitted(method, labels, k=4, **settings):

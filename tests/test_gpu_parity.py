@@ -468,7 +468,7 @@ def estimators(case: Case) -> None:
     if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
         return  # they bring weights of their own
     k = min(4, len(case.groups()[1]))
-    of_pairs = ("cspa", "oc-h", "oc-ia")
+    of_pairs = ("cspa", "oc-h", "oc-ia", "pta", "ptgp")
     wanted = {name: (kind, {}) for name, kind in METHODS.items() if name not in (*of_pairs, "ecrmc")}
     wanted["eac, single"] = METHODS["eac"], {"linkage": "single"}
     if case.n_objects <= ALL_PAIRS_UP_TO:
@@ -487,7 +487,7 @@ def estimators(case: Case) -> None:
             return found.labels_, found.n_clusters_, merges
 
         # k-means of more objects than its restarts see is float32's
-        ends_in_float32 = name in ("lwgp", "hbgf") and not case.small
+        ends_in_float32 = name in ("gp-mgla", "lwgp", "hbgf") and not case.small
         case.same(name, fitted, share=NEAR_TIES if ends_in_float32 else 0.0)
 
 

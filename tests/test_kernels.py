@@ -718,6 +718,13 @@ ESTIMATORS = {
     "qmi": ge.QMI(4),
     "ecc": ge.ECC(4),
     "sec": ge.SEC(4),
+    "lce, srs": ge.LCE(4, measure="srs"),
+    "ecpcs-hc": ge.ECPCSHC(4),
+    "ecpcs-mc": ge.ECPCSMC(4),
+    "gp-mgla": ge.GPMGLA(4),
+    "mcla": ge.MCLA(4),
+    "pta": ge.PTA(4),
+    "ptgp": ge.PTGP(4),
 }
 FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
           "meta_clusters_", "membership_", "utility_")  # fmt: skip
@@ -726,6 +733,8 @@ ALL_PAIRS = (
     "cspa",
     "oc-ia",
     "oc-h",
+    "pta",
+    "ptgp",
 )  # the partitioner is on the host and gets the similarities of all rows
 ON_HOST = (*ALL_PAIRS, "ecrmc")  # whose coefficients are ranked on the host
 

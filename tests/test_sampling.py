@@ -21,6 +21,11 @@ def similarity_of(method, est, labels, drawn):
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
     if method in ("eac", "hbgf", "cspa"):
         return oracles.coassociation(labels)
+    if method in ("pta", "ptgp"):  # whose walks know the sample only
+        return oracles.coassociation(labels)
+    if method in ("ecpcs-hc", "ecpcs-mc", "gp-mgla", "lce", "mcla"):
+        rows = ge.Rows(est.reduction_.ensemble.encoded(labels))
+        return est.similarity_.tile(rows, 0, len(labels))
     if method == "weac":
         shared = (labels[:, None] == labels) & (labels[:, None] >= 0)
         return (shared * est.weights_).sum(axis=2) / est.weights_.sum()

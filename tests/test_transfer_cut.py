@@ -111,7 +111,7 @@ def test_clusters_beyond_the_dimensions_have_no_direction(monkeypatch):
     ensemble = ge.Ensemble(labels)
     degree = ensemble.sizes.astype(float)
 
-    def indicators(gram, scale, n_dimensions):
+    def indicators(gram, scale, n_dimensions, beside):
         own = np.concatenate([np.arange(5), np.repeat(np.arange(5), 2), np.repeat(np.arange(5), 2)])
         vectors = np.sqrt(degree)[:, None] * (own[:, None] == np.arange(n_dimensions))
         noise = 1e-17 * np.random.default_rng(0).standard_normal(vectors.shape)

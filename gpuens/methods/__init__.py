@@ -20,13 +20,20 @@ _METHODS = {
     "cspa": "CSPA",
     "eac": "EAC",
     "ecc": "ECC",
+    "ecpcs-hc": "ECPCSHC",
+    "ecpcs-mc": "ECPCSMC",
     "ecrmc": "ECRMC",
+    "gp-mgla": "GPMGLA",
     "hbgf": "HBGF",
     "kcc": "KCC",
+    "lce": "LCE",
     "lwea": "LWEA",
     "lwgp": "LWGP",
+    "mcla": "MCLA",
     "oc-h": "OCH",
     "oc-ia": "OCIa",
+    "pta": "PTA",
+    "ptgp": "PTGP",
     "qmi": "QMI",
     "s-cce": "SCCE",
     "scec": "SCEC",
@@ -66,8 +73,8 @@ def methods() -> "dict[str, type[Consensus]]":
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
-    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecrmc', 'hbgf', 'kcc', 'lwea', 'lwgp', 'oc-h', 'oc-ia', 'qmi',
-     's-cce', 'scec', 'sec', 'weac']
+    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'gp-mgla', 'hbgf', 'kcc',
+     'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pta', 'ptgp', 'qmi', 's-cce', 'scec', 'sec', 'weac']
     """
     return REGISTRY.all()
 
@@ -103,8 +110,9 @@ def similarities() -> "dict[str, type[Measure]]":
     """Return the similarities by the names that `gpuens.Consensus` and the command line take.
 
     >>> import gpuens as ge
-    >>> sorted(ge.similarities())
-    ['coassociation', 'common-neighbors', 'coupled', 'lwca', 'mapping']
+    >>> sorted(ge.similarities())  # doctest: +NORMALIZE_WHITESPACE
+    ['agreement', 'coassociation', 'common-neighbors', 'coupled', 'jaccard', 'links', 'lwca', 'mapping', 'propagated',
+     'trajectories']
     """
     from gpuens.similarity import SIMILARITIES
 
@@ -116,7 +124,8 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
     >>> import gpuens as ge
     >>> sorted(ge.partitioners())  # doctest: +NORMALIZE_WHITESPACE
-    ['average', 'complete', 'label-kmeans', 'meta-clusters', 'metis', 'rock', 'single', 'spectral', 'transfer-cut']
+    ['average', 'complete', 'label-kmeans', 'meta-clusters', 'metis', 'pam', 'rock', 'single', 'spectral',
+     'transfer-cut']
     """
     from gpuens.partition import PARTITIONERS
 

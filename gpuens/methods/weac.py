@@ -1,30 +1,52 @@
-"""WEAC (Huang, Lai & Wang, Neurocomputing 170, 2015): linkage on co-association weighted by agreement."""
+"""WEAC: linkage on co-association weighted by the agreement of the clusterings."""
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from gpuens import checks, contingency
 from gpuens.methods.base import Consensus
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
-from gpuens.similarity import Coassociation, Diagonal, Measure
+from gpuens.similarity import Agreement, Measure
 
 
 class WEAC(Consensus):
-    """Weighted evidence accumulation: S = diag(w) / Σ w, with w_m = (CAI_m / max CAI)^β and CAI_m the mean NMI.
+    """Weighted evidence accumulation: clusterings that agree with the others count for more in the co-association.
+
+    The weight of a clustering is its mean normalised mutual information with the others, over the largest such, to the
+    power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
 
     Parameters
     ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
+        one where the number of clusters has the longest lifetime.
     beta : float from 0 to 9
-        Exponent of the agreement; the attribute ``weights_`` (n_clusterings,) is w.
+        Exponent of the agreement; at 0 this is EAC.
     linkage : {"average", "single", "complete"}
-    distance_threshold : float > 0, optional; as in `gpuens.EAC`
+        Complete linkage holds all pairs of distinct rows.
+    distance_threshold : float > 0, optional
+        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
 
+    Attributes
+    ----------
+    weights_ : ndarray (n_clusterings,), float64
+        The weight of each clustering, the largest 1.
+    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+        See `gpuens.Consensus`.
+
+    References
+    ----------
+    Huang, Lai & Wang, "Combining multiple clusterings via crowd agreement estimation and multi-granularity link
+    analysis", Neurocomputing 170 (2015) 240-250.
+
+    Examples
+    --------
     >>> import gpuens as ge
-    >>> ge.WEAC(2).fit_predict([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]).tolist()
-    [0, 0, 0, 1, 1, 1]
+    >>> est = ge.WEAC(n_clusters=2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> est.labels_.tolist(), est.weights_.round(2).tolist()
+    ([0, 0, 0, 1, 1, 1], [1.0, 0.76, 0.46])
     """
 
     def __init__(
@@ -35,16 +57,4 @@ class WEAC(Consensus):
         self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return ByAgreement(self.beta), linkage(self.linkage, self.distance_threshold)
-
-
-@dataclass(frozen=True)
-class ByAgreement(Measure):
-    beta: float = 2.0
-    kind = "diagonal"
-
-    def __call__(self, rows: Any, features: Any = None) -> Diagonal:
-        agreement = contingency.agreement(rows, average="max")
-        others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1
-        weights = np.maximum(others / max(others.max(), 1e-300), 1e-9) ** checks.check_between(self.beta, "beta", 0, 9)
-        return Diagonal(Coassociation(weights)(rows).weights, rows.offsets, weights=weights)
+        return Agreement(self.beta), linkage(self.linkage, self.distance_threshold)

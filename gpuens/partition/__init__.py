@@ -5,15 +5,16 @@ from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euc
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.complete import complete_linkage
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.partitioners import AverageLinkage, CompleteLinkage, SingleLinkage
+from gpuens.partition.linkage.partitioners import AverageLinkage, CompleteLinkage, EvenLinkage, SingleLinkage
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.partition.linkage.work import Work
+from gpuens.partition.medoids import Medoids
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
 from gpuens.partition.metis import METIS, metis
 from gpuens.partition.rock import ROCK, Rock, rock
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.spectral import Spectral
-from gpuens.partition.transfer_cut import TransferCut, embedding, transfer_cut
+from gpuens.partition.transfer_cut import MeanTransferCut, TransferCut, embedding, transfer_cut
 from gpuens.partition.utilities import SpectralKMeans, UtilityKMeans
 
 # by the names that `gpuens.Consensus` and the command line take
@@ -23,6 +24,7 @@ PARTITIONERS = {
     "label-kmeans": LabelKMeans,
     "meta-clusters": MetaClusters,
     "metis": METIS,
+    "pam": Medoids,
     "rock": ROCK,
     "single": SingleLinkage,
     "spectral": Spectral,
@@ -36,7 +38,10 @@ __all__ = [
     "AverageLinkage",
     "CompleteLinkage",
     "Dendrogram",
+    "EvenLinkage",
     "LabelKMeans",
+    "MeanTransferCut",
+    "Medoids",
     "MetaClusters",
     "Partition",
     "Partitioner",

@@ -1,8 +1,8 @@
-"""Meta-clustering: METIS clusters the clusters, and each object joins the meta-cluster with the largest association.
+"""Meta-clustering: the clusters are clustered, and each object joins the meta-cluster with the largest association.
 
-The second half of MCLA (Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617, §3.4), for any similarity of
-clusters. The association of object x with meta-cluster q is the share of q's clusters that x is in: with h_c the
-indicator of cluster c,
+METIS or a normalised cut clusters them. The second half of MCLA (Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002)
+583-617, §3.4), for any similarity of clusters. The association of object x with meta-cluster q is the share of q's
+clusters that x is in: with h_c the indicator of cluster c,
 
     a_xq = (1/|q|) Σ_{c in q} h_c(x)
 """
@@ -19,15 +19,19 @@ from gpuens import device as devices
 from gpuens.incidence import row_lookups
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.metis import graph_fits, metis
+from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.rows import Rows, numbered
+
+CUTS = ("metis", "normalized")
+Cut = Callable[[Any, np.ndarray, int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class MetaClusters(Partitioner):
-    """METIS clusters the clusters, and each row goes to the meta-cluster with the largest association.
+    """The clusters are clustered, and each row goes to the meta-cluster with the largest association.
 
-    Meta-clusters have similar weights, where a cluster weighs its number of objects. Ties go to the meta-cluster with
-    the first cluster. On iris, ecoli, wine, glass and image segmentation no other rule for ties (most or fewest
+    METIS's have similar weights, where a cluster weighs its number of objects. Ties go to the meta-cluster with the
+    first cluster. On iris, ecoli, wine, glass and image segmentation no other rule for ties (most or fewest
     clusters or objects, similarity) is consistently better. MCLA breaks ties at random, which separates objects with
     equal labels: on glass, where half of the objects tie, that costs .1 of the accuracy.
 
@@ -38,6 +42,10 @@ class MetaClusters(Partitioner):
         are unequal.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
+    cut : {"metis", "normalized"}
+        "normalized" is the normalised cut, by eigenvectors and k-means: meta-clusters of any weight.
+    n_init : int
+        Starts of that k-means.
 
     Raises
     ------
@@ -52,19 +60,25 @@ class MetaClusters(Partitioner):
 
     imbalance: float = 0.03
     random_state: Any = 0
+    cut: str = "metis"
+    n_init: int = 10
     learns_by_sums = True
 
     def __post_init__(self) -> None:
         checks.check_real(self.imbalance, "imbalance", above=0.0)
         checks.make_generator(self.random_state)
+        checks.check_choice(self.cut, "cut", CUTS)
+        checks.check_runs(self.n_init)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))
         _check_n_meta_clusters(n_clusters, n_vertices)
-        graph_fits(n_vertices, n_clusters)
+        (graph_fits if self.cut == "metis" else eigenvectors_fit)(n_vertices, n_clusters)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         settings: dict[str, Any] = {"imbalance": self.imbalance, "random_state": self.random_state}
+        if self.cut == "normalized":
+            settings = {"cut": partial(normalized_cut, n_init=self.n_init, random_state=self.random_state)}
         return meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
 
 
@@ -75,11 +89,14 @@ def meta_clustering(
     *,
     imbalance: float = 0.03,
     random_state: int | np.random.Generator | None = 0,
+    cut: Cut | None = None,
 ) -> Partition:
     """Return the partition of rows by meta-clusters of their clusters.
 
-    ``similarities`` is an ndarray (N_c, N_c) or a function, as `metis` takes them. ``found["meta_clusters"]`` (N_c,)
-    is the meta-cluster, and so the label, of each cluster, -1 for clusters without objects.
+    ``similarities`` is an ndarray (N_c, N_c) or a function, as `metis` takes them. ``cut`` takes the place of `metis`:
+    called with similarities, weights of the clusters and the number of meta-clusters, it returns the meta-cluster of
+    each. ``found["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
+    without objects.
 
     Examples
     --------
@@ -94,7 +111,8 @@ def meta_clustering(
     >>> found.labels.tolist(), found.membership(rows).round(2).tolist(), found.found["meta_clusters"].tolist()
     ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
     """
-    meta = _meta_clusters(similarities, rows.cluster_sizes(), n_clusters, imbalance, random_state)
+    cut = cut or partial(metis, imbalance=imbalance, random_state=random_state)
+    meta = _meta_clusters(similarities, rows.cluster_sizes(), n_clusters, cut)
     rule, labels = numbered(FirstChoice(meta, n_clusters), n_clusters, rows)
     if rule.n_labels < n_clusters:
         checks.warn(
@@ -137,8 +155,7 @@ def _meta_clusters(
     similarities: np.ndarray | Callable[[int, int], np.ndarray],
     objects_in: np.ndarray,
     n_clusters: int,
-    imbalance: float,
-    random_state: int | np.random.Generator | None,
+    cut: Cut,
 ) -> np.ndarray:
     """Return the meta-cluster of each cluster (N_c,), -1 for clusters without objects."""
     _check_n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
@@ -152,13 +169,7 @@ def _meta_clusters(
 
     meta = np.full(len(objects_in), -1, dtype=np.int64)
     everywhere = len(there) == len(objects_in)
-    meta[there] = metis(
-        similarities if everywhere else among_them,
-        objects_in[there],
-        n_clusters,
-        imbalance=imbalance,
-        random_state=random_state,
-    )
+    meta[there] = cut(similarities if everywhere else among_them, objects_in[there], n_clusters)
     return meta
 
 

@@ -5,6 +5,7 @@ follow from an eigenproblem of clusters: for K = Xᵀ X (N_c, N_c) and the eigen
 A row is weighted by its objects. Embedded rows are scaled to length 1 and clustered by k-means.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,3 +89,45 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
     kept = np.abs(values) > TINY
     table = spread @ devices.move(vectors[:, kept] / values[kept], devices.kind_of(gram))
     return unit_points(rows, table)[0], values[kept]
+
+
+def normalized_cut(
+    similarities: np.ndarray | Callable[[int, int], np.ndarray],
+    weights: np.ndarray,
+    n_parts: int,
+    *,
+    n_init: int = 10,
+    random_state: int | np.random.Generator | None = 0,
+) -> np.ndarray:
+    """Return the part of each vertex (n,) by the leading eigenvectors of D^-½ S D^-½, scaled to length 1, and k-means.
+
+    It takes the arguments of `gpuens.partition.metis`, and ignores the weights of vertices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuens.partition.spectral import normalized_cut
+    >>> similar = np.array([[1, 0.1, 0.8, 0.2], [0.1, 1, 0.2, 0.7], [0.8, 0.2, 1, 0.1], [0.2, 0.7, 0.1, 1]])
+    >>> normalized_cut(similar, np.ones(4), 2).tolist()
+    [0, 1, 0, 1]
+    """
+    matrix = similarities(0, len(weights)) if callable(similarities) else similarities
+    eigenvectors_fit(len(matrix), n_parts)
+    degrees = matrix.sum(axis=1)
+    scale = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    _, points = leading_eigenvectors(matrix * scale[:, None] * scale, min(n_parts, len(matrix)))
+    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
+    points = points / np.where(length > 0, length, 1.0)
+    rng, ones = checks.make_generator(random_state), np.ones(len(points), dtype=np.int64)
+    labels: np.ndarray = kmeans(points, ones, n_parts, n_init, rng, "cpu").labels
+    return labels
+
+
+def eigenvectors_fit(n_vertices: int, n_parts: int) -> None:
+    """Refuse a matrix of vertices whose leading eigenvectors do not fit in memory."""
+    checks.check_memory(
+        32 * n_vertices**2 + 8 * n_vertices * n_parts,
+        devices.memory_budget(),
+        f"the eigenvectors of {n_vertices} clusters",
+        "take fewer clusterings, or clusterings of fewer clusters",
+    )

@@ -8,19 +8,22 @@ D_c = w_c n_c, with s_c = w_c D_c^-½ the matrix is
 
 For few clusters it is built from their weighted intersections; for more, Lanczos finds the eigenvectors by products
 with it, which are sums over labels. Nothing of size N × N_c is held either way.
+
+If the clusters have a graph A (N_c, N_c) of their own, they stand on both sides: X has the rows of A below those of
+the objects, and W and D gain Aᵀ D_A⁻¹ A and the column sums of A.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpuens import checks, contingency
 from gpuens import device as devices
-from gpuens.incidence import cluster_sums, row_lookups, row_sums
-from gpuens.partition.base import DIAGONAL, Partition, Partitioner
+from gpuens.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
+from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import leading_eigenvectors, unit_points, where_eigenvectors_are
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
 from gpuens.rows import Rows, numbered
@@ -29,6 +32,7 @@ DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
 ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
 TINY = 1e-8  # share of the smallest possible length of a cluster's row of eigenvectors below which it is rounding error
+BLOCK = 512  # rows of a similarity computed at once
 STEP_BYTES = 2**26  # of points and distances computed at once
 
 
@@ -46,7 +50,7 @@ class TransferCut(Partitioner):
 
     n_init: int = 10
     random_state: Any = 0
-    takes = DIAGONAL
+    takes: ClassVar[tuple[str, ...]] = DIAGONAL
     learns_by_sums = True
 
     def __post_init__(self) -> None:
@@ -54,8 +58,61 @@ class TransferCut(Partitioner):
         checks.make_generator(self.random_state)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        weights = similarity.weights.astype(np.float64)
-        return transfer_cut(rows, weights, n_clusters, n_init=self.n_init, random_state=self.random_state)
+        weights, graph = similarity.weights.astype(np.float64), getattr(similarity, "graph", None)
+        return transfer_cut(rows, weights, n_clusters, graph=graph, n_init=self.n_init, random_state=self.random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanTransferCut(TransferCut):
+    """The transfer cut of the graph whose edges are the mean similarities of a row to the rows of a cluster.
+
+    It holds all pairs of rows and clusters. Rows count once, whatever their objects. Parameters are those of
+    `TransferCut`.
+    """
+
+    takes = ANY
+    learns_by_sums = False
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        checks.check_memory(
+            16 * rows.n_rows * rows.n_clusters + 32 * rows.n_clusters**2,
+            devices.memory_budget(),
+            f"the graph of {rows.n_rows} rows and {rows.n_clusters} clusters",
+            "reduce the rows first, reduction=CATree(…) or Sample(…)",
+        )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        edges = mean_similarities(similarity, rows)
+        of_rows = _guarded(edges.sum(axis=1))
+        degree = edges.sum(axis=0)
+        scale = _inverse_roots(degree)
+        edges /= np.sqrt(of_rows)[:, None]
+        edges *= scale
+        _, vectors = leading_eigenvectors(edges.T @ edges, min(n_clusters, int(np.count_nonzero(degree))))
+        points = (edges @ vectors) / np.sqrt(of_rows)[:, None]
+        points /= _guarded(np.sqrt((points * points).sum(axis=1)))[:, None]
+        rng, ones = checks.make_generator(self.random_state), np.ones(len(points), dtype=np.int64)
+        return kmeans(points, ones, n_clusters, self.n_init, rng, "cpu")
+
+
+def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
+    """Return the mean similarity of each row to the rows in each cluster, (G, N_c), host; 0 for empty clusters."""
+    incidence = sparse_incidence(rows)
+    shares = scaled_columns(incidence, 1.0 / _guarded(np.asarray(incidence.sum(axis=0)).ravel()))
+    found = np.empty(incidence.shape)
+    for start in range(0, len(rows), BLOCK):
+        stop = min(start + BLOCK, len(rows))
+        found[start:stop] = similarity.tile(rows, start, stop) @ shares
+    return found
+
+
+def _guarded(values: np.ndarray) -> np.ndarray:
+    """Return numbers ≥ 0 with ones for zeros, to divide zeros by."""
+    return np.where(values > 0, values, 1.0)
+
+
+def _inverse_roots(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, 1.0 / np.sqrt(_guarded(values)), 0.0)
 
 
 def transfer_cut(
@@ -63,6 +120,7 @@ def transfer_cut(
     cluster_weights: np.ndarray,
     n_clusters: int,
     *,
+    graph: np.ndarray | None = None,
     n_init: int = 10,
     random_state: int | np.random.Generator | None = 0,
 ) -> Partition:
@@ -77,6 +135,8 @@ def transfer_cut(
     cluster_weights : ndarray (N_c,), float64
         The weight w of each cluster's edges; positive.
     n_clusters : int
+    graph : ndarray (N_c, N_c), symmetric, ≥ 0, optional
+        A, edges of the clusters among themselves; zeros for clusters without objects.
     n_init : int
         Starts of k-means.
     """
@@ -84,22 +144,26 @@ def transfer_cut(
     checks.check_runs(n_init)
     rng = checks.make_generator(random_state)
     if not rows.here:
-        return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters)[0], n_clusters, n_init, rng)
+        return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters, graph)[0], n_clusters, n_init, rng)
     _points_fit(rows.n_rows, rows.n_clusters, n_clusters, rows.device)
-    table, _ = _table(rows, cluster_weights, n_clusters)
+    table, _ = _table(rows, cluster_weights, n_clusters, graph)
     return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
 
-def embedding(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[Any, np.ndarray]:
+def embedding(
+    rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
+) -> tuple[Any, np.ndarray]:
     """Return points (G, n_dimensions), float64, of length 1, on the device, and the eigenvalues, largest first.
 
     There are fewer dimensions if there are fewer clusters.
     """
-    table, values = _table(rows, cluster_weights, n_dimensions)
+    table, values = _table(rows, cluster_weights, n_dimensions, graph)
     return unit_points(rows, table)[0], values
 
 
-def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
+def _table(
+    rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
     gram: Callable = partial(rows.sum, _gram, cluster_weights)
     product: Callable = partial(rows.sum, _product, cluster_weights)
@@ -107,7 +171,7 @@ def _table(rows: Rows, cluster_weights: np.ndarray, n_dimensions: int) -> tuple[
         share = _shares(rows, cluster_weights)
         gram = partial(contingency.dense_intersections, rows, share)
         product = partial(_gram_product, rows, share)
-    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product, rows.device)
+    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product, rows.device, graph)
 
 
 def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
@@ -149,9 +213,15 @@ def _leading(
     gram: Callable[[], Any],
     product: Callable[[np.ndarray], np.ndarray],
     device: str,
+    graph: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return D^-½ V diag(w) (N_c, d) and the eigenvalues, from a Gram matrix of clusters or from products with it."""
-    degree = cluster_weights * objects  # D; 0 for clusters without objects
+    degree, beside = cluster_weights * objects, None  # D; 0 for clusters without objects
+    if graph is not None:
+        degree = degree + graph.sum(axis=0)
+        beside = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
+        beside *= _inverse_roots(degree)[:, None]
+        beside *= _inverse_roots(degree)
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
@@ -160,7 +230,7 @@ def _leading(
         from scipy.sparse.linalg import ArpackError
 
         try:
-            values, vectors = _lanczos(product, scale, n_dimensions)
+            values, vectors = _lanczos(product, scale, n_dimensions, beside)
         except ArpackError:  # no convergence
             dense = True
     if dense:
@@ -170,7 +240,7 @@ def _leading(
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
-        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions)
+        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, beside)
     # D^½ 1 is an eigenvector of eigenvalue 1, so only clusters of separate components can have shorter rows: if there
     # are more components than dimensions, such rows are rounding errors without a direction
     length = np.sqrt((vectors * vectors).sum(axis=1))
@@ -193,17 +263,27 @@ def _all_points(rows: Rows, table: np.ndarray) -> Any:
     return points
 
 
-def _dense_eigenvectors(gram: Any, scale: np.ndarray, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions), host."""
+def _dense_eigenvectors(
+    gram: Any, scale: np.ndarray, n_dimensions: int, beside: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenvalues, largest first, and their vectors (n, n_dimensions), host.
+
+    The matrix is the Gram matrix with rows and columns multiplied by ``scale``, and ``beside`` added.
+    """
     gram = where_eigenvectors_are(gram)
     scale = devices.move(scale, devices.kind_of(gram))
     gram *= scale[:, None]
     gram *= scale
+    if beside is not None:
+        gram += devices.move(beside, devices.kind_of(gram))
     return leading_eigenvectors(gram, n_dimensions)
 
 
 def _lanczos(
-    product: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, n_dimensions: int
+    product: Callable[[np.ndarray], np.ndarray],
+    scale: np.ndarray,
+    n_dimensions: int,
+    beside: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the result of `_dense_eigenvectors` by Lanczos's iterations.
 
@@ -211,13 +291,19 @@ def _lanczos(
     vectors found is searched too, until it has no eigenvalue above the smallest of those found.
     """
     rng = np.random.default_rng(0)  # fixed, because eigenvectors do not depend on it
-    values, vectors = _iterate(product, scale, n_dimensions, rng)
+    n = len(scale)
+
+    def times(v: np.ndarray) -> np.ndarray:
+        found = scale * product(scale * v)
+        return found if beside is None else found + beside @ v
+
+    values, vectors = _iterate(times, n, n_dimensions, rng)
     n_more = 1
     while True:
-        rough, _ = _iterate(product, scale, 1, rng, vectors, ROUGH)
+        rough, _ = _iterate(times, n, 1, rng, vectors, ROUGH)
         if rough[0] < (1 - 10 * ROUGH) * values[-1]:
             return values, vectors
-        found, more = _iterate(product, scale, n_more, rng, vectors)
+        found, more = _iterate(times, n, n_more, rng, vectors)
         if not found[0] > values[-1] + 10 * TOLERANCE:
             return values, vectors
         values = np.concatenate([values, found])
@@ -227,8 +313,8 @@ def _lanczos(
 
 
 def _iterate(
-    product: Callable[[np.ndarray], np.ndarray],
-    scale: np.ndarray,
+    times: Callable[[np.ndarray], np.ndarray],
+    n: int,
     n_dimensions: int,
     rng: np.random.Generator,
     beside: np.ndarray | None = None,
@@ -240,15 +326,12 @@ def _iterate(
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    n = len(scale)
     start = rng.standard_normal(n)
 
     def apart(v: np.ndarray) -> np.ndarray:
         return v if beside is None else v - beside @ (beside.T @ v)
 
-    operator = LinearOperator(
-        (n, n), matvec=lambda v: apart(scale * product(scale * apart(v.ravel()))), dtype=np.float64
-    )
+    operator = LinearOperator((n, n), matvec=lambda v: apart(times(apart(v.ravel()))), dtype=np.float64)
     values, vectors = eigsh(operator, k=n_dimensions, which="LA", v0=apart(start), tol=tol, maxiter=1000)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]

@@ -1,38 +1,53 @@
 """The similarities of the field as matrices S of clusters: the similarity of objects is B S Bᵀ / M."""
 
 from gpuens.contingency import entropy
+from gpuens.similarity.agreement import Agreement, AgreementLinks, weac_weights
 from gpuens.similarity.base import Measure, Similarity
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coassociation import LWCA, Coassociation, coassociation, eci, eci_from_entropy, lwca
 from gpuens.similarity.coupled import Coupled, coupled_clusters, coupled_objects, coupled_operator
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
+from gpuens.similarity.links import Jaccard, Links, links
 from gpuens.similarity.mapping import Mapping, mapping_coefficients
 from gpuens.similarity.neighborhood import CommonNeighbors, common_neighbors
+from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.revised import revised_coassociation, revised_operator
+from gpuens.similarity.trajectories import Trajectories, trajectories
 
 # by the names that `gpuens.Consensus` and the command line take
 SIMILARITIES = {
+    "agreement": Agreement,
     "coassociation": Coassociation,
     "common-neighbors": CommonNeighbors,
     "coupled": Coupled,
+    "jaccard": Jaccard,
+    "links": Links,
     "lwca": LWCA,
     "mapping": Mapping,
+    "propagated": Propagated,
+    "trajectories": Trajectories,
 }
 
 __all__ = [
     "LWCA",
     "SIMILARITIES",
+    "Agreement",
+    "AgreementLinks",
     "Blocks",
     "Coassociation",
     "CommonNeighbors",
     "Coupled",
     "Diagonal",
     "Full",
+    "Jaccard",
+    "Links",
     "Mapping",
     "Measure",
+    "Propagated",
     "Similarity",
+    "Trajectories",
     "coassociation",
     "common_neighbors",
     "coupled_clusters",
@@ -41,9 +56,13 @@ __all__ = [
     "eci",
     "eci_from_entropy",
     "entropy",
+    "links",
     "lwca",
     "mapping_coefficients",
+    "propagated",
     "rank_correlation",
     "revised_coassociation",
     "revised_operator",
+    "trajectories",
+    "weac_weights",
 ]

@@ -174,7 +174,7 @@ class ClusterSimilarity(Similarity):
     def full(self) -> np.ndarray:
         """Return S as a matrix (N_c, N_c), host."""
         n_clusters = int(self.offsets[-1])
-        _all_clusters_fit(n_clusters)
+        all_clusters_fit(n_clusters)
         return self.times(np.eye(n_clusters))
 
     @property
@@ -210,7 +210,7 @@ class ClusterSimilarity(Similarity):
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters: no pair of objects is visited."""
-        _all_clusters_fit(rows.n_clusters)
+        all_clusters_fit(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
@@ -301,7 +301,8 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
     return np.repeat(scaled, np.diff(rows.offsets))
 
 
-def _all_clusters_fit(n_clusters: int) -> None:
+def all_clusters_fit(n_clusters: int) -> None:
+    """Refuse clusters whose dense matrix, and what it takes to make it, do not fit the memory budget."""
     checks.check_memory(
         40 * n_clusters**2,
         devices.memory_budget(),

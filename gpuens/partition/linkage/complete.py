@@ -1,9 +1,11 @@
-"""Complete linkage, which holds all pairs of rows.
+"""Linkage of all pairs of rows: complete linkage, and average linkage in which each row counts once.
 
 The least similar pair of two regions does not follow from their histograms, so complete linkage needs all pairs of
 distinct rows, 8 bytes per pair, within the memory budget. And it suits co-association badly: two regions have
 similarity 0 as soon as one pair of their objects shares no cluster, so that it ends with dozens of clusters of
 similarity 0, which merge in arbitrary order.
+
+Average linkage of similarities that follow from no S of clusters needs all pairs too.
 """
 
 from collections.abc import Callable
@@ -19,7 +21,12 @@ BLOCK = 512  # rows of the similarity computed at a time
 
 
 def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarray]) -> Dendrogram:
-    """Return the complete-linkage dendrogram of ``n_rows`` rows.
+    """Return the complete-linkage dendrogram of ``n_rows`` rows; see `linkage_of_pairs`."""
+    return linkage_of_pairs(n_rows, similarities_of, "complete")
+
+
+def linkage_of_pairs(n_rows: int, similarities_of: Callable[[int, int], np.ndarray], method: str) -> Dendrogram:
+    """Return the dendrogram of ``n_rows`` rows, each of which counts once.
 
     Parameters
     ----------
@@ -27,6 +34,7 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
     similarities_of : callable
         ``similarities_of(start, stop)`` returns the similarities of rows start … stop - 1 to all rows from ``start``
         on, float64 (stop - start, n_rows - start).
+    method : {"average", "complete"}
 
     Raises
     ------
@@ -37,8 +45,10 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
     checks.check_memory(
         16 * n_pairs,  # SciPy works on a copy
         devices.memory_budget(),
-        f"complete linkage holds all pairs of the {n_rows} distinct label rows, which",
-        "take average linkage, which does not, or fewer rows",
+        f"{method} linkage holds all pairs of the {n_rows} distinct label rows, which",
+        "take average linkage, which does not, or fewer rows"
+        if method == "complete"
+        else "reduce the rows first, reduction=CATree(…) or Sample(…)",
     )
     if n_rows == 1:
         nothing = np.empty(0, dtype=np.int64)
@@ -53,7 +63,7 @@ def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
         upper = block[np.triu(np.ones(block.shape, dtype=bool), 1)]
         distances[filled : filled + len(upper)] = -upper
         filled += len(upper)
-    z = linkage(distances, "complete")
+    z = linkage(distances, method)
     kept, absorbed = _names(z[:, :2].astype(np.int64))
     return Dendrogram.from_merges(kept, absorbed, -z[:, 2], n_rows)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, linkage_fits
-from gpuens.partition.linkage.complete import complete_linkage
+from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
 from gpuens.partition.linkage.work import Work
@@ -127,6 +127,20 @@ class CompleteLinkage(Linkage):
                 "arbitrary order; average linkage does not have this problem."
             )
         return dendrogram
+
+
+class EvenLinkage(Linkage):
+    """Average linkage in which each row counts once, whatever its objects; it holds all pairs of rows.
+
+    Parameters are those of `Linkage`.
+    """
+
+    takes = ANY
+    bytes_each_pair = 8
+
+    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+        tiles = _tiles(similarity, rows)
+        return linkage_of_pairs(len(rows), lambda start, stop: tiles(start, stop, start), "average")
 
 
 LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": SingleLinkage}

@@ -1,0 +1,62 @@
+"""GP-MGLA: transfer cut of objects and clusters linked to clusters, weighted by agreement."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner, TransferCut
+from gpuens.similarity import AgreementLinks, Measure
+
+
+class GPMGLA(Consensus):
+    """Graph partitioning with multi-granularity link analysis.
+
+    On one side of a bipartite graph are objects and clusters, on the other clusters. An object is linked to its
+    clusters by α times the weight of their clusterings, which is their agreement with the others (WEAC), and a cluster
+    to others by the third clusters that overlap with both. The transfer cut gives the objects' clusters.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    beta : float from 0 to 9
+        Exponent of the agreement.
+    alpha : float from 1e-6 to 1e6
+        The weight of objects' links against those of clusters.
+    n_init : int
+        Starts of the final k-means.
+    random_state : int or numpy.random.Generator
+        For the final k-means; the same seed gives the same labels. (The authors' program starts once, at the first
+        object and those farthest from it.)
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    weights_ : ndarray (n_clusterings,), float64
+        The weight of each clustering, the largest 1.
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+
+    References
+    ----------
+    Huang, Lai & Wang, "Combining multiple clusterings via crowd agreement estimation and multi-granularity link
+    analysis", Neurocomputing 170 (2015) 240-250.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.GPMGLA(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, beta: float = 2.0, alpha: float = 0.5, n_init: int = 10,
+        random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.beta, self.alpha, self.n_init = n_clusters, beta, alpha, n_init
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return AgreementLinks(self.beta, self.alpha), TransferCut(self.n_init, self.random_state)

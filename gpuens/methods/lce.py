@@ -1,0 +1,68 @@
+"""LCE: linkage, medoids or spectral clustering by link-based similarities."""
+
+from typing import Any
+
+from gpuens import checks
+from gpuens.methods.base import Consensus
+from gpuens.partition import Medoids, Partitioner, Spectral
+from gpuens.partition.linkage.partitioners import LINKAGES
+from gpuens.similarity import Links, Measure
+
+
+class LCE(Consensus):
+    """Link-based cluster ensemble: objects in different clusters are similar if these clusters overlap with the same.
+
+    Average linkage is exact and holds a number for each distinct row and cluster; complete linkage and "pam" hold all
+    pairs of distinct rows; "spectral" is linear in the number of objects, and takes an object to be as similar to
+    itself as to another with its labels (the authors: 1).
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. Without it linkages take the number with the
+        longest lifetime.
+    measure : {"cts", "asrs", "srs"}
+        Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
+        objects and clusters. See `gpuens.similarity.Links`.
+    decay : float in (0, 1]
+        The similarity of two different clusters at most.
+    post : {"average", "single", "complete", "pam", "spectral"}
+        A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
+    n_init : int
+        Starts of the k-means of "spectral".
+    random_state : int or numpy.random.Generator
+        For that k-means; the same seed gives the same labels.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    medoids_, objective_
+        Of "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to them.
+    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_
+        See `gpuens.Consensus`.
+
+    References
+    ----------
+    Iam-On et al., "A link-based approach to the cluster ensemble problem", IEEE TPAMI 33 (2011) 2396-2409.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> [ge.LCE(2, measure="srs", post=post).fit_predict(labels).tolist() for post in ("average", "pam")]
+    [[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, measure: str = "cts", decay: float = 0.8, post: str = "average",
+        n_init: int = 10, random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post
+        self.n_init, self.random_state, self.reduction, self.device = n_init, random_state, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        posts: dict[str, Partitioner] = {name: kind() for name, kind in LINKAGES.items()}
+        posts |= {"pam": Medoids(), "spectral": Spectral(self.n_init, self.random_state)}
+        return Links(self.measure, self.decay), posts[checks.check_choice(self.post, "post", posts)]

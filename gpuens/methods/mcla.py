@@ -1,0 +1,58 @@
+"""MCLA: meta-clusters by the Jaccard similarity of clusters."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import MetaClusters, Partitioner
+from gpuens.similarity import Jaccard, Measure
+
+
+class MCLA(Consensus):
+    """Meta-clustering algorithm: clusters of all clusterings that share many objects make one cluster.
+
+    METIS cuts the graph of the clusters, whose edges are Jaccard similarities and whose vertices weigh their objects,
+    and each object goes to the meta-cluster with most of its labels. Only clusters are compared, so that the cost is
+    linear in the number of objects. Ties go to the meta-cluster with the first cluster, not to a random one: objects
+    with equal labels stay together. A meta-cluster may be the first choice of no object; a warning says so.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    imbalance : float > 0
+        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
+        unequal.
+    random_state : int, None or numpy.random.Generator
+        For METIS; the same seed gives the same labels.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_, meta_clusters_, membership_
+        See `gpuens.Consensus`; `membership_` has the confidence of each label.
+
+    References
+    ----------
+    Strehl & Ghosh, "Cluster ensembles - a knowledge reuse framework for combining multiple partitions", JMLR 3 (2002)
+    583-617.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> est = ge.MCLA(n_clusters=2).fit(labels)
+    >>> est.labels_.tolist(), est.meta_clusters_.tolist()
+    ([0, 0, 0, 1, 1, 1], [0, 1, 0, 0, 1, 0, 1])
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
+        device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.imbalance = n_clusters, imbalance
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Jaccard(), MetaClusters(self.imbalance, self.random_state)

@@ -1,0 +1,63 @@
+"""PTA: linkage by probability trajectories of rows."""
+
+from typing import Any
+
+from gpuens import checks
+from gpuens.methods.base import Consensus
+from gpuens.partition import CompleteLinkage, EvenLinkage, Partitioner, SingleLinkage
+from gpuens.similarity import Measure, Propagated
+
+LINKAGES = {"average": EvenLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
+
+
+class PTA(Consensus):
+    """Probability trajectory accumulation: linkage of rows from which random walks take the same ways.
+
+    A walk goes along the strongest co-associations of each distinct row. Rows count once in the linkage, whatever their
+    objects, as the authors' microclusters do. All pairs of distinct rows are held, and each step costs a product for
+    each of their links: beyond some 20,000 rows take ``reduction=CATree()`` or ``Sample(…)``.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
+        one where the number of clusters has the longest lifetime.
+    n_steps : int from 1 to 1000, optional
+        Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
+    n_neighbors : int ≥ 1, optional
+        Links that a row keeps, and those tied with the last; None is the same.
+    linkage : {"average", "single", "complete"}
+    distance_threshold : float > 0, optional
+        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        For the co-associations; the walks are the processor's.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+
+    References
+    ----------
+    Huang, Lai & Wang, "Robust ensemble clustering using probability trajectories", IEEE TKDE 28 (2016) 1312-1326.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.PTA(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
+        linkage: str = "average", distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_steps, self.n_neighbors, self.linkage = n_clusters, n_steps, n_neighbors, linkage
+        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        link = LINKAGES[checks.check_choice(self.linkage, "linkage", LINKAGES)]
+        return Propagated(self.n_steps, self.n_neighbors), link(self.distance_threshold)

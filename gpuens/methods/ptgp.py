@@ -1,0 +1,59 @@
+"""PTGP: transfer cut of rows and clusters linked by probability trajectories."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import MeanTransferCut, Partitioner
+from gpuens.similarity import Measure, Propagated
+
+
+class PTGP(Consensus):
+    """Probability trajectory based graph partitioning: rows are linked to clusters whose rows they are similar to.
+
+    Rows are similar if random walks from them, along the strongest co-associations, take the same ways. Rows count
+    once, whatever their objects, as the authors' microclusters do. All pairs of distinct rows are held: beyond some
+    20,000 rows take ``reduction=CATree()`` or ``Sample(…)``.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    n_steps : int from 1 to 1000, optional
+        Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
+    n_neighbors : int ≥ 1, optional
+        Links that a row keeps, and those tied with the last; None is the same.
+    n_init : int
+        Starts of the final k-means.
+    random_state : int or numpy.random.Generator
+        For the final k-means; the same seed gives the same labels.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        For the co-associations; walks and eigenvectors are the processor's.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+
+    References
+    ----------
+    Huang, Lai & Wang, "Robust ensemble clustering using probability trajectories", IEEE TKDE 28 (2016) 1312-1326.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.PTGP(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
+        n_init: int = 10, random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_steps, self.n_neighbors, self.n_init = n_clusters, n_steps, n_neighbors, n_init
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return Propagated(self.n_steps, self.n_neighbors), MeanTransferCut(self.n_init, self.random_state)

@@ -1,0 +1,148 @@
+"""PAM: the k rows, medoids, to which the objects are nearest in sum (Kaufman & Rousseeuw, 1990).
+
+Distances are 1 - similarity. BUILD chooses medoids one after the other, each time the row that lowers the sum most;
+SWAP exchanges a medoid for another row as long as that lowers the sum, always by the best exchange. A search computes
+the change of all exchanges with one row in one pass over its distances, by each row's nearest two medoids (Schubert &
+Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021).
+
+A row stands for its objects. One of the objects of a medoid's row is the medoid itself, at distance 0.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, progress
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.rows import Rows, by_first_row
+
+BLOCK = 512  # rows of the similarity computed at a time
+GAIN = 1e-12  # of the sum: exchanges that lower it by less are rounding
+
+
+@dataclass(frozen=True)
+class Medoids(Partitioner):
+    """PAM (k-medoids): exchanges of a medoid and a row lower the sum of distances, 1 - similarity, until none does.
+
+    It holds all pairs of rows, 8 bytes each. Of equal exchanges, and of equally near medoids, the first row counts.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.Consensus(2, partitioner="pam").fit(labels).medoids_.tolist()
+    [0, 3]
+    """
+
+    any_sign = True
+    bytes_each_pair = 8
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        checks.check_memory(
+            8 * len(rows) ** 2,
+            devices.memory_budget(),
+            f"PAM holds all pairs of {len(rows)} distinct label rows, which",
+            "reduce the rows first, reduction=CATree(…) or Sample(…)",
+        )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        n = len(rows)
+        distances = np.empty((n, n))
+        for start in progress.bar(range(0, n, BLOCK), "all pairs of rows"):
+            stop = min(start + BLOCK, n)
+            distances[start:stop] = 1.0 - similarity.tile(rows, start, stop)
+        each, counts = np.arange(n), rows.counts.astype(np.float64)
+        distances[each, each] = (1.0 - similarity.of_equal_rows(rows)) * (1.0 - 1.0 / counts)
+        medoids, objective = pam(distances, counts, n_clusters)
+        labels = distances[:, medoids].argmin(axis=1)
+        labels[medoids] = np.arange(n_clusters)
+        first = np.unique(labels, return_index=True)[1]
+        found = {"medoids": medoids[np.argsort(first)], "objective": objective}
+        return Partition.of_labels(by_first_row(labels), **found)
+
+
+def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, float]:
+    """Return the medoids (k,), ascending, and the weighted sum of distances to the nearest of them.
+
+    Parameters
+    ----------
+    distances : ndarray (n, n), float64
+        From row i, of weight ``weights[i]``, to medoid j.
+    weights : ndarray (n,), float64
+    k : int ≤ n
+    """
+    medoids = np.sort(_build(distances, weights, k))
+    while k > 1:  # a single one is the best already
+        out, into, change, total = _best_exchange(distances, weights, medoids)
+        if not change < -GAIN * total:
+            break
+        medoids[out] = into
+        medoids.sort()
+    return medoids, float(weights @ distances[:, medoids].min(axis=1))
+
+
+@njit(cache=True, nogil=True)
+def _build(distances, weights, k):
+    n = len(weights)
+    nearest = np.full(n, np.inf)
+    medoids = np.empty(k, dtype=np.int64)
+    free = np.ones(n, dtype=np.bool_)
+    for q in range(k):
+        sums = np.zeros(n)
+        for i in range(n):
+            for j in range(n):
+                sums[j] += weights[i] * min(distances[i, j], nearest[i])
+        best = -1
+        for j in range(n):
+            if free[j] and (best < 0 or sums[j] < sums[best]):
+                best = j
+        medoids[q] = best
+        free[best] = False
+        for i in range(n):
+            nearest[i] = min(nearest[i], distances[i, best])
+    return medoids
+
+
+@njit(cache=True, nogil=True)
+def _best_exchange(distances, weights, medoids):
+    """Return the best exchange: the place of the medoid, the row, the change of the sum, and the sum before."""
+    n, k = len(weights), len(medoids)
+    own = np.zeros(n, dtype=np.int64)
+    nearest, second = np.full(n, np.inf), np.full(n, np.inf)
+    loss = np.zeros(k)  # of leaving a medoid out
+    is_medoid = np.zeros(n, dtype=np.bool_)
+    total = 0.0
+    for q in range(k):
+        is_medoid[medoids[q]] = True
+    for i in range(n):
+        for q in range(k):
+            d = distances[i, medoids[q]]
+            if d < nearest[i]:
+                second[i], nearest[i], own[i] = nearest[i], d, q
+            elif d < second[i]:
+                second[i] = d
+        total += weights[i] * nearest[i]
+        loss[own[i]] += weights[i] * (second[i] - nearest[i])
+    changes = np.zeros((n, k))
+    gains = np.zeros(n)
+    for i in range(n):
+        q, first, other, weight = own[i], nearest[i], second[i], weights[i]
+        for j in range(n):
+            d = distances[i, j]
+            if d < first:
+                gains[j] += weight * (d - first)
+                changes[j, q] += weight * (first - other)
+            elif d < other:
+                changes[j, q] += weight * (d - other)
+    out, into, best = 0, -1, 0.0
+    for j in range(n):
+        if is_medoid[j]:
+            continue
+        for q in range(k):
+            change = gains[j] + loss[q] + changes[j, q]
+            if into < 0 or change < best:
+                out, into, best = q, j, change
+    return out, into, best, total

@@ -1,0 +1,137 @@
+"""Clusterings weighted by their agreement with the others, alone and with links of clusters.
+
+Huang, Lai & Wang, "Combining multiple clusterings via crowd agreement estimation and multi-granularity link analysis",
+Neurocomputing 170 (2015) 240-250.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, contingency
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import Features, Measure, weights_of_clusters
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.links import jaccard, triples
+
+LEAST = 1e-9  # agreement, as a share of the largest: weights are positive
+
+
+@dataclass(frozen=True)
+class Agreement(Measure):
+    """Co-association weighted by agreement: S = diag(w) / Σ w, with w of `weac_weights`.
+
+    Parameters
+    ----------
+    beta : float from 0 to 9
+        Exponent of the agreement; at 0 all clusterings weigh the same.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 0, 1]])
+    >>> ge.similarity.Agreement()(rows).tile(rows, 0, 1).round(2).tolist()
+    [[1.0, 0.83, 0.83, 0.0]]
+    """
+
+    beta: float = 2.0
+    kind = "diagonal"
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_between(self.beta, "beta", 0, 9)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
+        weights = weac_weights(rows, self.beta)
+        return Diagonal(weights_of_clusters(weights, rows), rows.offsets, weights=weights)
+
+
+def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.ndarray:
+    """Return the weight of each clustering by its agreement with the others, (CAI / max CAI)^β.
+
+    CAI is the mean of the normalised mutual information, by the larger entropy, with each other clustering, over the
+    objects labelled in both; 0 for two without such objects.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    beta : float from 0 to 9
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    ndarray (n_clusterings,), float64, positive, the largest 1
+        An agreement of less than 1e-9 of the largest counts as 1e-9.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.weac_weights([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 0, 1]]).round(2).tolist()
+    [1.0, 0.25, 0.25]
+    """
+    rows, beta = as_rows(ens, device), checks.check_between(beta, "beta", 0, 9)
+    agreement = contingency.agreement(rows, average="max") if rows.here else _agreement_in_pieces(rows)
+    with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
+    largest = with_others.max()
+    if not largest > 0:  # a single clustering, or some that agree in nothing
+        return np.ones(rows.n_clusterings)
+    weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
+    return weights
+
+
+def _agreement_in_pieces(rows: Rows) -> np.ndarray:
+    agreement, shared = np.eye(rows.n_clusterings), contingency.intersections_of(rows)
+    of = [slice(a, b) for a, b in pairwise(rows.offsets.tolist())]
+    for i, j in combinations(range(rows.n_clusterings), 2):
+        agreement[i, j] = agreement[j, i] = contingency.nmi_of(shared[of[i]][:, of[j]], "max")
+    return agreement
+
+
+class Linked(Diagonal):
+    """Weights of clusters, and a graph of the clusters themselves beside their objects, for the transfer cut."""
+
+    def __init__(self, weights: np.ndarray, graph: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
+        super().__init__(weights, offsets, **found)
+        self.graph = graph  # (N_c, N_c)
+
+
+@dataclass(frozen=True)
+class AgreementLinks(Measure):
+    """GP-MGLA's graph: objects and clusters are linked to clusters, by α w_m of their clustering and by SACT.
+
+    SACT_cd = Σ_t w_m(t) min(W_ct, W_dt) over the largest such of two clusters, 1 for a cluster with itself, where W is
+    the Jaccard similarity of clusters and m(t) the clustering of t.
+
+    Parameters
+    ----------
+    beta : float from 0 to 9
+        Exponent of the agreement, see `weac_weights`.
+    alpha : float from 1e-6 to 1e6
+        The weight of objects' links against those of clusters.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.similarity.AgreementLinks()(ge.Rows([[0, 0, 0, 1], ["b", "a", "a", "b"]]))
+    >>> found.graph.round(2).tolist()
+    [[1.0, 0.19, 1.0, 0.38], [0.19, 1.0, 0.0, 0.75], [1.0, 0.0, 1.0, 0.19], [0.38, 0.75, 0.19, 1.0]]
+    """
+
+    beta: float = 2.0
+    alpha: float = 0.5
+    kind = "diagonal"
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_between(self.beta, "beta", 0, 9)
+        checks.check_between(self.alpha, "alpha", 1e-6, 1e6)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Linked:
+        weights, linked = weac_weights(rows, self.beta), jaccard(rows)
+        graph = triples(linked, rows, weights)
+        graph /= graph.max() or 1.0
+        np.fill_diagonal(graph, linked.diagonal())  # 1, and 0 for clusters without objects
+        of_clusters = np.repeat(float(self.alpha) * weights, np.diff(rows.offsets))
+        return Linked(of_clusters, graph, rows.offsets, weights=weights)

@@ -1,0 +1,220 @@
+"""Links: clusters are similar as far as the same third clusters share objects with both.
+
+Links join clusters whose objects overlap, weighed by their Jaccard similarity w[c, d] = |c ∩ d| / |c ∪ d|. All measures
+follow from these N_c × N_c numbers and from the intersections of clusters; no pair of objects is visited.
+
+Iam-On, Boongoen, Garrett & Price, "A link-based approach to the cluster ensemble problem", IEEE TPAMI 33 (2011).
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.contingency import intersections, intersections_of
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
+from gpuens.similarity.blocks import Blocks
+from gpuens.similarity.coupled import relative_similarities
+from gpuens.similarity.full import Full
+
+ROUNDING = 1e-12  # by which equal numbers may differ
+UPDATES = 4  # of SimRank: five rounds in the authors' count
+
+
+class ClusterGraph(Full):
+    """A full S that is itself the similarity of two clusters, rather than the mean over pairs of their objects."""
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        return self.matrix
+
+
+@dataclass(frozen=True)
+class Jaccard(Measure):
+    """Jaccard similarity of all clusters: the share of common objects among the objects of both.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1], ["b", "a", "a", "b"]])
+    >>> ge.similarity.Jaccard()(rows).full().round(2).tolist()
+    [[1.0, 0.0, 0.67, 0.25], [0.0, 1.0, 0.0, 0.5], [0.67, 0.0, 1.0, 0.0], [0.25, 0.5, 0.0, 1.0]]
+    """
+
+    kind = "full"
+    learns_by_sums = True
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> ClusterGraph:
+        return ClusterGraph(jaccard(rows), rows.offsets)
+
+
+@dataclass(frozen=True)
+class Links(Measure):
+    """Link-based similarity of clusters: connected triples, or SimRank approximately or exactly.
+
+    Parameters
+    ----------
+    measure : {"cts", "asrs", "srs"}
+        Connected triples, WCT_cd = Σ_t min(w_ct, w_dt), over their largest, of clusters of one clustering; approximate
+        SimRank, Σ_t w_ct w_dt / (b_c b_d) with b_c the links of c, over the largest, of all clusters; or SimRank itself
+        on the bipartite graph of objects and clusters, after four updates.
+    decay : float in (0, 1]
+        The similarity of two different clusters at most (of "asrs", where it counts as that of equal ones, but the
+        largest).
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1, 2], ["a", "a", "b", "b", "c", "c"]])
+    >>> ge.similarity.Links()(rows).tile(rows, 0, 1).round(2).tolist()
+    [[1.0, 1.0, 0.8, 0.6, 0.3, 0.0]]
+    >>> ge.similarity.Links("srs")(rows).tile(rows, 0, 1).round(2).tolist()
+    [[0.59, 0.59, 0.37, 0.09, 0.01, 0.0]]
+    """
+
+    measure: str = "cts"
+    decay: float = 0.8
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_choice(self.measure, "measure", MEASURES)
+        checks.check_real(self.decay, "decay", above=0.0, at_most=1.0)
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "blocks" if self.measure == "cts" else "full"
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> ClusterSimilarity:
+        return MEASURES[self.measure](rows, float(self.decay))
+
+
+def links(
+    ens: Any, measure: str = "cts", rows: Any = None, cols: Any = None, *, decay: float = 0.8, device: str = "auto"
+) -> Any:
+    """Return the link-based similarity of objects as a dense block; an object's similarity to itself is 1.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    measure : {"cts", "asrs", "srs"}
+        See `Links`.
+    rows, cols : None, slice, mask or array of object indices
+        The block; None is all objects. The whole N × N matrix is for small N.
+    decay : float in (0, 1]
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    array (n_rows, n_cols), float64, in the memory of the labels
+        A missing label adds nothing, and the denominator stays M ("asrs", "srs": M²).
+
+    Raises
+    ------
+    MemoryError
+        For a block, or clusters, beyond the memory budget, before they are allocated.
+    ValueError
+        For another measure or decay.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.links([[0, 0, 0, 1, 1, 2], ["a", "a", "b", "b", "c", "c"]], "asrs", rows=[0]).round(2).tolist()
+    [[1.0, 0.5, 0.5, 0.3, 0.05, 0.0]]
+    """
+    of, chosen = as_rows(ens, device), Links(measure, decay)
+    i, j = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "link-based similarity")
+    found = chosen(of).block(of, i, j)
+    at_row, at_col = np.nonzero(i[:, None] == j)
+    found[at_row, at_col] = 1.0
+    return found
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def jaccard(rows: Rows) -> np.ndarray:
+    """Return the Jaccard similarity of all clusters (N_c, N_c), float64, host; 0 for clusters without objects."""
+    all_clusters_fit(rows.n_clusters)
+    shared = intersections_of(rows, "dense")
+    sizes = shared.diagonal()
+    return shared / np.maximum(sizes[:, None] + sizes - shared, 1)
+
+
+def cluster_links(rows: Rows) -> np.ndarray:
+    """Return `jaccard` with a diagonal of zeros: no cluster links to itself."""
+    found = jaccard(rows)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def triples(linked: np.ndarray, rows: Rows, weights: np.ndarray) -> np.ndarray:
+    """Return Σ_t w_m(t) min(L_tc, L_td) of different clusters c, d (k, k), host, 0 on the diagonal.
+
+    ``linked`` L (N_c, k) has their links to all clusters t, ``weights`` w (M,) those of the clusterings m(t).
+    """
+    device = rows.device if rows.here else "cpu"
+    found = devices.to_host(relative_similarities(np.ascontiguousarray(linked), rows.offsets, weights, device=device))
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def _cts(rows: Rows, decay: float) -> Blocks:
+    linked, weights = cluster_links(rows), np.ones(rows.n_clusterings)
+    blocks = [triples(linked[:, a:b], rows, weights) for a, b in pairwise(rows.offsets.tolist())]
+    largest = max(float(block.max()) for block in blocks)
+    for block in blocks:
+        block *= decay / (largest or 1.0)
+        np.fill_diagonal(block, 1.0)
+    return Blocks(blocks)
+
+
+def _asrs(rows: Rows, decay: float) -> Full:
+    linked = cluster_links(rows)
+    n_links = np.maximum(np.count_nonzero(linked, axis=1), 1)
+    found = symmetric(linked @ linked)
+    found /= n_links[:, None] * n_links
+    np.fill_diagonal(found, 0.0)
+    found /= found.max() or 1.0
+    found[found <= 1 - ROUNDING] *= decay  # the largest pairs escape the decay in the authors' program
+    np.fill_diagonal(found, 1.0)
+    return Full(found / rows.n_clusterings, rows.offsets)
+
+
+def _srs(rows: Rows, decay: float) -> Full:
+    """Return SimRank: with S = B P Bᵀ + diag(s) of objects, both updates need cluster intersections only.
+
+    C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) of clusters, with ones on its diagonal; P ← decay / M² C of what C was
+    before; s ← 1 - b P bᵀ of each row. I are the intersections, of objects that count once, and of those that count s.
+    """
+    all_clusters_fit(rows.n_clusters)
+    n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # of which N fit int64
+    shared = intersections_of(rows, "dense").astype(np.float64)
+    sizes = np.maximum(shared.diagonal(), 1.0)
+    clusters, of_pairs, apart = np.eye(len(shared)), None, shared
+    for _ in range(UPDATES - 1):
+        if of_pairs is not None:
+            alone = rows.sum(_counted_alone, Full(of_pairs * n_clusterings, rows.offsets), unit) * unit
+            apart = symmetric(shared @ of_pairs @ shared) + alone
+        of_pairs = decay / n_clusterings**2 * clusters
+        clusters = decay * apart / (sizes[:, None] * sizes)
+        np.fill_diagonal(clusters, 1.0)
+    return Full(decay / n_clusterings * clusters, rows.offsets)
+
+
+def _counted_alone(rows: Rows, of_pairs: Full, unit: float) -> np.ndarray:
+    """Return Bᵀ diag(s) B in units, int64: whole numbers add up alike in any order and on any device."""
+    alone = np.maximum(np.rint((1.0 - of_pairs.of_equal_rows(rows)) / unit), 1).astype(np.int64)
+    found: np.ndarray = intersections(rows, alone * rows.counts, "dense")
+    return found
+
+
+def symmetric(matrix: np.ndarray) -> np.ndarray:
+    """Return a matrix whose two triangles differ by rounding with their mean in both."""
+    found: np.ndarray = (matrix + matrix.T) / 2
+    return found
+
+
+MEASURES = {"cts": _cts, "asrs": _asrs, "srs": _srs}

@@ -1,0 +1,161 @@
+"""Probability trajectories of rows: random walks along the strongest co-associations only (PTA, PTGP).
+
+Each row keeps its links of at least the K-th largest co-association with others, ties included, and those that others
+keep to it; a step goes to a row in proportion to the link and to the row's objects. The similarity PTS of two rows is
+the cosine of their trajectories of T steps (`gpuens.similarity.trajectories`).
+
+Huang, Lai & Wang, "Robust ensemble clustering using probability trajectories", IEEE Transactions on Knowledge and Data
+Engineering 28 (2016) 1312-1326.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows, as_rows
+from gpuens.similarity.base import Features, Measure, Similarity, Sums
+from gpuens.similarity.coassociation import Coassociation
+from gpuens.similarity.links import symmetric
+from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
+
+MOST = 20  # neighbours and steps by default, as in the authors' program
+BLOCK = 512  # rows whose links are chosen at a time
+BYTES_PER_PAIR = 36  # three arrays of all ordered pairs, and links where many tie
+
+
+@dataclass(frozen=True)
+class Propagated(Measure):
+    """Rows are similar as far as random walks from them, along their strongest links, take the same ways.
+
+    Parameters
+    ----------
+    n_steps : int from 1 to 1000, optional
+        T; None is √G / 2 of G rows, rounded down, from 1 to 20.
+    n_neighbors : int ≥ 1, optional
+        K; None is the same.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1], [0, 0, 1, 2, 2], [0, 1, 0, 1, 0]])
+    >>> ge.similarity.Propagated(n_steps=2, n_neighbors=2)(rows).tile(rows, 0, 1).round(2).tolist()
+    [[1.0, 0.39, 0.56, 0.7, 0.37]]
+    """
+
+    n_steps: int | None = None
+    n_neighbors: int | None = None
+    kind = "pairs"
+
+    def __post_init__(self) -> None:
+        for name, most in (("n_steps", MOST_STEPS), ("n_neighbors", checks.LARGEST)):
+            if getattr(self, name) is not None:
+                checks.check_integer(getattr(self, name), name, minimum=1, maximum=most)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> "PropagatedRows":
+        default = min(MOST, max(1, math.isqrt(len(rows)) // 2))
+        return PropagatedRows(rows, int(self.n_steps or default), int(self.n_neighbors or default))
+
+
+class PropagatedRows(Similarity):
+    """PTS of given rows, which holds all pairs of them; other rows are compared by co-association."""
+
+    kind = "pairs"
+    scale = 1.0
+
+    def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:
+        checks.check_memory(
+            BYTES_PER_PAIR * len(rows) ** 2,
+            devices.memory_budget(),
+            f"the trajectories of all pairs of {len(rows)} distinct label rows",
+            "reduce the rows first, reduction=CATree(…) or Sample(…)",
+        )
+        self.found: dict[str, Any] = {}
+        self.rows, self.n_steps, self.n_neighbors = rows, n_steps, n_neighbors
+        self._matrix: np.ndarray | None = None
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """PTS (G, G), host; computed again after `free_memory`."""
+        if self._matrix is None:
+            links = strongest_links(self.rows, self.n_neighbors)
+            self._matrix = cosines_of_walks(scaled_columns(links, self.rows.counts), self.n_steps)
+        return self._matrix
+
+    def free_memory(self) -> None:
+        self._matrix = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_matrix": None}
+
+    def most(self) -> float:
+        return 1.0
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        return self.matrix[start:stop, first:].copy()
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        return np.ones(len(rows))
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        shares = scaled_columns(sparse_incidence(rows), 1.0 / np.maximum(rows.cluster_sizes(), 1))
+        shares = scaled_rows(shares, rows.counts)
+        return symmetric(shares.T @ (self.matrix @ shares))
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        return Coassociation()(rows).sums(rows, labels)
+
+
+def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None, device: str = "auto") -> np.ndarray:
+    """Return the similarity of objects by random walks along their strongest co-associations (PTS), for small N.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    t : int from 1 to 1000, optional
+        The number of steps; None is √G / 2 of G distinct rows, rounded down, from 1 to 20.
+    n_neighbors : int ≥ 1, optional
+        The links that each distinct row keeps, and those tied with the last; None is the same.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    ndarray (n_objects, n_objects), float64, symmetric, from 0 to 1 with ones on its diagonal, in host memory
+        1 for objects with equal rows; 0 for a row without links, but to itself.
+
+    Raises
+    ------
+    MemoryError
+        For objects beyond the memory budget, before work starts.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.propagated([[0, 0, 0, 1, 1], [0, 0, 1, 2, 2]], t=2).round(2).tolist()[0]
+    [1.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    groups = core_groups(as_rows(ens, device))
+    checks.check_block(None, None, len(groups.row_of), devices.memory_budget(), "propagated similarity")
+    row_of = devices.to_host(groups.row_of)
+    return Propagated(t, n_neighbors)(groups.rows).matrix[np.ix_(row_of, row_of)]
+
+
+def strongest_links(rows: Rows, n_neighbors: int) -> Any:
+    """Return the co-associations that rows keep, symmetric, as a SciPy CSR array (G, G) without a diagonal."""
+    from scipy.sparse import csr_array, vstack
+
+    similarity, n_rows = Coassociation()(rows), len(rows)
+    kept, last = [], max(0, n_rows - n_neighbors)
+    for start in range(0, n_rows, BLOCK):
+        tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
+        own = np.arange(len(tile))
+        tile[own, start + own] = 0.0
+        least = np.partition(tile, last, axis=1)[:, last, None]
+        kept.append(csr_array(np.where(tile >= least, tile, 0.0)))
+    links = vstack(kept, format="csr")
+    return links.maximum(links.T)

@@ -1,0 +1,309 @@
+"""Similarities by links of clusters and by random walks, and the methods that take them, against literal references."""
+
+import os
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
+
+import gpuens as ge
+from gpuens.device import to_host
+from gpuens.partition import embedding as transfer_cut_embedding
+from gpuens.partition.medoids import pam
+from gpuens.partition.transfer_cut import mean_similarities
+from gpuens.reduction import core_groups
+
+METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla"]
+
+
+@pytest.fixture(params=shapes(["few clusterings", "missing, repeated rows", "structured, no noise", "one row"]))
+def labels(request):
+    return MANY_SHAPES[request.param]()
+
+
+def on_objects(similarity, labels, where):
+    """Return the similarity of all objects from that of the distinct rows with counts, and ones on the diagonal."""
+    groups = core_groups(ge.Rows(labels, device=where))
+    found = similarity(groups.rows)
+    tile = found.tile(groups.rows, 0, len(groups.rows))
+    np.fill_diagonal(tile, found.of_equal_rows(groups.rows))
+    row_of = to_host(groups.row_of)
+    whole = tile[np.ix_(row_of, row_of)]
+    np.fill_diagonal(whole, 1.0)
+    return whole
+
+
+# --- similarities -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["cts", "asrs", "srs"])
+def test_links_are_the_literal_ones(labels, measure, where):
+    literal = getattr(oracles, measure)(labels, 0.7)
+    found = ge.similarity.links(labels, measure, decay=0.7, device=where)
+    np.testing.assert_allclose(found, literal, atol=1e-12)
+    np.testing.assert_allclose(on_objects(ge.similarity.Links(measure, 0.7), labels, where), literal, atol=1e-12)
+    block = ge.similarity.links(labels, measure, [-1, 0], [1, 0, -1], decay=0.7)
+    np.testing.assert_allclose(block, literal[np.ix_([-1, 0], [1, 0, -1])], atol=1e-12)
+
+
+def test_clusters_are_those_of_the_literal_walks(labels, where):
+    groups = core_groups(ge.Rows(labels, device=where))
+    for n_steps in (1, 2, 7):
+        literal = oracles.trajectories(labels, n_steps)
+        np.testing.assert_allclose(ge.similarity.trajectories(groups.rows, n_steps), literal, atol=1e-12)
+    np.testing.assert_allclose(ge.similarity.Jaccard()(groups.rows).full(), oracles.jaccard(labels))
+
+
+@pytest.mark.parametrize(("n_neighbors", "n_steps"), [(1, 1), (3, 4), (1000, 2)])
+def test_rows_are_those_of_the_literal_walks(labels, n_neighbors, n_steps, where):
+    groups = oracles.core_groups(labels)
+    n_neighbors = min(n_neighbors, len(groups.rows))
+    literal, _ = oracles.propagated(labels, n_neighbors, n_steps)
+    found = ge.similarity.propagated(labels, n_steps, n_neighbors=n_neighbors, device=where)
+    np.testing.assert_allclose(found, literal[np.ix_(groups.membership, groups.membership)], atol=1e-12)
+
+
+def test_weights_are_the_literal_agreement(labels, where):
+    rows = core_groups(ge.Rows(labels, device=where)).rows
+    for beta in (0, 1, 2.5):
+        np.testing.assert_allclose(
+            ge.similarity.weac_weights(rows, beta), oracles.weac_weights(labels, beta), atol=1e-12
+        )
+    found = ge.similarity.AgreementLinks(beta=1.5)(rows)
+    np.testing.assert_allclose(found.graph, oracles.sact(labels, 1.5), atol=1e-12)
+
+
+def test_default_numbers_of_steps_and_neighbors_grow_with_the_rows():
+    for n, expected in ((2, 1), (3, 1), (16, 2), (64, 4), (1599, 19), (1700, 20), (4000, 20)):
+        rows = ge.Rows([np.arange(n), np.arange(n) % 2])
+        found = ge.similarity.Propagated()(rows)
+        assert (found.n_steps, found.n_neighbors) == (expected, expected)
+
+
+def test_clusterings_without_common_objects_and_single_ones_have_weights():
+    apart = np.array([[0, -1], [1, -1], [-1, 0], [-1, 1]])
+    assert ge.similarity.weac_weights(apart).tolist() == [1.0, 1.0]
+    assert ge.similarity.weac_weights([[0, 0, 1]]).tolist() == [1.0]
+    third = np.column_stack([apart, [0, 1, 1, 1]])
+    assert ge.similarity.weac_weights(third)[2] == 1.0
+
+
+def test_clusters_without_links_are_similar_to_themselves_alone():
+    labels = np.array([[0, 0], [0, 1], [1, -1], [1, -1]])
+    assert ge.similarity.trajectories(labels)[1].tolist() == [0.0, 1.0, 0.0, 0.0]
+    for measure in ("cts", "asrs", "srs"):
+        assert ge.similarity.links(labels, measure)[0, 2] == 0.0
+
+
+def test_forgotten_pairs_are_computed_again():
+    import pickle
+
+    rows = core_groups(ge.Rows(MANY_SHAPES["structured"]())).rows
+    found = ge.similarity.Propagated()(rows)
+    expected = found.tile(rows, 0, 9)
+    found.free_memory()
+    np.testing.assert_array_equal(found.tile(rows, 0, 9), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).tile(rows, 0, 9), expected)
+
+
+# --- the authors' programs --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authors():
+    """A function that loads what the authors' programs gave."""
+    setting = os.environ.get("GPUENS_DATA")
+    beside = Path(__file__).resolve().parents[2] / "shared"
+    folder = (Path(setting).parent if setting else beside) / "oracles"
+    if not folder.is_dir():
+        pytest.skip("needs the outputs of the authors' programs beside the data sets")
+    return lambda name: np.load(folder / f"{name}.npz")
+
+
+def same_partitions(estimator, given, key="labels"):
+    for k, expected in zip(given["ks"].astype(int), given[key].T, strict=True):
+        assert ge.metrics.ari(estimator.set_params(n_clusters=int(k)).fit_predict(given["L"]), expected) == 1.0
+
+
+@pytest.mark.parametrize("data", ["iris", "iris5"])
+@pytest.mark.parametrize("measure", ["CTS", "ASRS", "SRS"])
+def test_lce_is_the_authors(authors, measure, data):
+    given = authors(f"{data}_LCE_{measure}")
+    np.testing.assert_allclose(ge.similarity.links(given["L"], measure.lower()), given["S"], atol=1e-12)
+    for key, post in (("labels_al", "average"), ("labels_sl", "single"), ("labels_cl", "complete")):
+        same_partitions(ge.LCE(measure=measure.lower(), post=post), given, key)
+
+
+def test_weac_is_the_authors(authors):
+    given = authors("iris_WEAC")
+    np.testing.assert_allclose(ge.similarity.weac_weights(given["L"], beta=1), given["ncai"], atol=1e-12)
+    np.testing.assert_allclose(on_objects(ge.similarity.Agreement(), given["L"], "cpu"), given["S"], atol=1e-12)
+    for key, linkage in (("labels_al", "average"), ("labels_sl", "single")):  # ties decide complete linkage
+        same_partitions(ge.WEAC(linkage=linkage), given, key)
+
+
+def test_ecpcs_is_the_authors(authors):
+    given = authors("iris_ECPCS_HC")
+    np.testing.assert_allclose(ge.similarity.trajectories(given["L"]), given["clsSimRW"], atol=1e-12)
+    np.testing.assert_allclose(on_objects(ge.similarity.Trajectories(), given["L"], "cpu"), given["ECA"], atol=1e-12)
+    same_partitions(ge.ECPCSHC(), given)
+    same_partitions(ge.ECPCSMC(), authors("iris_ECPCS_MC"))
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters=. merges")
+def test_pta_and_ptgp_are_the_authors(authors):
+    given = authors("iris_PTA")
+    row_of = given["mcLabels"][np.argsort(given["mcLabels"][:, 0]), 1]
+    np.testing.assert_allclose(ge.similarity.propagated(given["L"]), given["PTS"][np.ix_(row_of, row_of)], atol=1e-12)
+    same_partitions(ge.PTA(), given, "labels_al")
+    same_partitions(ge.PTA(linkage="single"), given, "labels_sl")
+    given = authors("iris_PTGP")
+    groups = core_groups(ge.Rows(given["L"]))
+    edges = mean_similarities(ge.similarity.Propagated()(groups.rows), groups.rows)
+    row_of = given["mcLabels"][np.argsort(given["mcLabels"][:, 0]), 1]
+    np.testing.assert_allclose(edges[groups.row_of], given["B"][row_of], atol=1e-12)
+    same_partitions(ge.PTGP(), given)
+
+
+def farthest_first(points, k):
+    """Return the labels of a k-means that starts at the first point and those farthest from the ones before."""
+    chosen = [0]
+    for _ in range(k - 1):
+        squared = ((points[:, None] - points[chosen]) ** 2).sum(axis=2).min(axis=1)
+        chosen.append(int(squared.argmax()))
+    centers = points[chosen]
+    for _ in range(100):
+        labels = ((points[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        centers = np.array([points[labels == q].mean(axis=0) for q in range(k)])
+    return labels
+
+
+def test_gp_mgla_is_the_authors(authors):
+    given = authors("iris_GPMGLA")
+    rows = ge.Rows(given["L"])
+    found = ge.similarity.AgreementLinks()(rows)
+    np.testing.assert_allclose(found.graph, given["SACT"], atol=1e-12)
+    for k, expected in zip(given["ks"].astype(int).tolist(), given["labels"].T, strict=True):
+        points, _ = transfer_cut_embedding(rows, found.weights, k, found.graph)
+        assert ge.metrics.ari(farthest_first(points, k), expected) == 1.0
+        assert ge.metrics.ari(ge.GPMGLA(k).fit_predict(given["L"]), expected) > 0.95
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dense_up_to", [2000, 0])
+def test_clusters_stand_on_both_sides_of_gp_mglas_graph(dense_up_to, monkeypatch, where):
+    import sys
+
+    monkeypatch.setattr(sys.modules[transfer_cut_embedding.__module__], "DENSE_UP_TO", dense_up_to)
+    labels = structured_labels(90, 6, 4, noise=0.3, missing=0.1, seed=3)[0]
+    weights = [oracles.weac_weights(labels)[m] for m, _, _ in oracles.clusters(labels)]
+    literal = np.vstack([0.5 * oracles.incidence(labels) * weights, oracles.sact(labels)])
+    points, values = oracles.bipartite_transfer_cut(literal, 3)
+    groups = core_groups(ge.Rows(labels, device=where))
+    found = ge.similarity.AgreementLinks()(groups.rows)
+    own, own_values = transfer_cut_embedding(groups.rows, found.weights, 3, found.graph)
+    own = to_host(own)[to_host(groups.row_of)]
+    np.testing.assert_allclose(own_values, values, atol=1e-9)
+    np.testing.assert_allclose(own @ own.T, points[: len(labels)] @ points[: len(labels)].T, atol=1e-6)
+
+
+def test_ptgp_cuts_the_literal_graph():
+    labels = structured_labels(120, 6, 4, noise=0.3, missing=0.1, seed=4)[0]
+    groups = oracles.core_groups(labels)
+    pts, _ = oracles.propagated(labels, 5, 3)
+    incidence = oracles.incidence(groups.rows)
+    points, _ = oracles.bipartite_transfer_cut(pts @ incidence / incidence.sum(axis=0), 4)
+    from sklearn.cluster import KMeans
+
+    expected = KMeans(4, n_init=20, random_state=0).fit_predict(points)[groups.membership]
+    found = ge.PTGP(4, n_neighbors=5, n_steps=3).fit_predict(labels)
+    assert ge.metrics.ari(found, expected) == 1.0
+
+
+def test_mcla_is_meta_clustering_of_jaccard_similarities(where):
+    from gpuens.partition import meta_clustering
+
+    labels = structured_labels(200, 8, 4, missing=0.1, seed=5)[0]
+    rows = ge.Rows(labels)
+    expected = meta_clustering(oracles.jaccard(labels), rows, 4)
+    found = ge.MCLA(4, device=where).fit(labels)
+    np.testing.assert_array_equal(found.labels_, expected.labels)
+    np.testing.assert_array_equal(found.membership_, expected.membership(rows))
+
+
+def test_objects_go_to_the_meta_cluster_of_the_literal_normalized_cut():
+    from sklearn.cluster import KMeans
+
+    labels = structured_labels(200, 8, 4, noise=0.2, missing=0.1, seed=6)[0]
+    matrix = oracles.trajectories(labels)
+    scale = 1 / np.sqrt(matrix.sum(axis=1))
+    points = np.linalg.eigh(scale[:, None] * matrix * scale)[1][:, -4:]
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    of_clusters = KMeans(4, n_init=20, random_state=0).fit_predict(points)
+    found = ge.ECPCSMC(4).fit(labels)
+    assert ge.metrics.ari(found.meta_clusters_, of_clusters) == 1.0
+    associated = oracles.association(labels, found.meta_clusters_.tolist())
+    np.testing.assert_array_equal(found.labels_, associated.argmax(axis=1))
+
+
+def test_pam_finds_no_better_exchange():
+    rng = np.random.default_rng(0)
+    for n, k in ((12, 3), (9, 1), (6, 6), (15, 2)):
+        points = rng.standard_normal((n, 2))
+        distances = np.linalg.norm(points[:, None] - points, axis=2)
+        weights = rng.integers(1, 5, n).astype(float)
+
+        def total(medoids, distances=distances, weights=weights):
+            return float(weights @ distances[:, list(medoids)].min(axis=1))
+
+        medoids, objective = pam(distances, weights, k)
+        assert len(set(medoids.tolist())) == k
+        assert objective == pytest.approx(total(medoids))
+        exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(n))
+        assert objective <= min(total(other) for other in exchanged if len(other) == k) + 1e-12
+        if n <= 12:  # these are so small that the best of all is found
+            assert objective <= 1.1 * min(total(each) for each in combinations(range(n), k))
+
+
+@pytest.mark.parametrize("measure", ["cts", "asrs"])
+def test_medoids_of_rows_are_those_of_their_objects(measure):
+    labels = random_labels(60, 6, (2, 5), distinct=25, seed=2)
+    found = ge.LCE(4, measure=measure, post="pam").fit(labels)
+    literal = 1 - getattr(oracles, measure)(labels)
+    row_of = found.reduction_.row_of
+    medoids = [int(np.flatnonzero(row_of == g)[0]) for g in found.medoids_]
+    assert found.objective_ == pytest.approx(literal[:, medoids].min(axis=1).sum())
+    _, objective = pam(literal, np.ones(len(labels)), 4)
+    assert found.objective_ == pytest.approx(objective)
+
+
+@pytest.mark.parametrize("post", ["single", "complete", "pam", "spectral"])
+def test_lce_by_other_ends(post):
+    labels, truth = structured_labels(150, 8, 4, noise=0.1, seed=11)
+    assert ge.metrics.ari(ge.LCE(4, post=post).fit_predict(labels), truth) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:found only")
+@pytest.mark.parametrize("method", METHODS)
+def test_bad_parameters_are_refused_in_one_sentence(method):
+    kind, labels = ge.methods()[method], [[0, 0, 1, 1], [0, 1, 1, 1]]
+    for name, value, error in (
+        ("beta", -1, ValueError), ("beta", "x", TypeError), ("alpha", 0, ValueError), ("n_steps", 0, ValueError),
+        ("n_neighbors", 1.5, TypeError), ("linkage", "ward", ValueError), ("measure", "wct", ValueError),
+        ("decay", 1.5, ValueError), ("post", "ward", ValueError), ("n_init", 0, ValueError),
+        ("imbalance", 0, ValueError),
+    ):  # fmt: skip
+        if name in kind._get_param_names():
+            refused(lambda name=name, value=value: kind(2, **{name: value}).fit(labels), error, name)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_does_not_fit_is_refused_before_work(method, monkeypatch):
+    labels = random_labels(400, 6, 60, seed=1)
+    monkeypatch.setenv("GPUENS_MEMORY", "400KB")
+    refused(lambda: ge.methods()[method](3).fit(labels), MemoryError, "GPUENS_MEMORY")
