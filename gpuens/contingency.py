@@ -20,6 +20,7 @@ from gpuens.compiled import njit
 from gpuens.encoding import as_column, encode_column
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
+from gpuens.lanes import popcount
 from gpuens.rows import Rows, as_rows
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
@@ -29,6 +30,10 @@ DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to 
 CELLS_AT_ONCE = 2**15  # of tables counted before they are processed; a single table may be larger
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters processed together
 CHUNK = 2**15  # objects that such a block counts at least
+MARKED_CELLS = 200  # of a table that is counted by bits at most: more take longer than the objects one by one
+MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
+MARKED_BYTES = 2**26
+WORDS = 256  # of the bits of a cluster that are compared before those of the next, for the smallest cache
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
@@ -444,13 +449,14 @@ def _over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
 
     if w is not None and w.dtype.kind == "i" and (w == 1).all():
         w = None  # which is quicker
+    bits, first_bits = _bits(labels.matrix, n_clusters if w is None else n_clusters[:0])
 
     def run(start: int, stop: int) -> None:
         counted = _scratch(n_clusters, labels.matrix.shape[1], np.dtype(np.int64 if w is None else w.dtype))
         while start < stop:
             i = int(np.searchsorted(before, start, side="right")) - 1
             j, last = i + 1 + start - before[i], min(n_clusterings, i + 1 + stop - before[i])
-            done = _count_cells(i, j, last, labels.matrix, n_clusters, w, *counted)
+            done = _count_cells(i, j, last, labels.matrix, n_clusters, w, bits, first_bits, *counted)
             starts, _, _, rows, cols, counts = counted
             work(Cells(i, int(j), starts[: done + 1], rows, cols, counts))
             start += done
@@ -474,12 +480,57 @@ def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[n
     )
 
 
+def _bits(labels: np.ndarray, n_clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a bit for each object in a cluster (n, words), and where those of each clustering begin.
+
+    Only clusterings of few clusters have them, and only if they fit.
+    """
+    has = 2 * n_clusters <= MARKED_CELLS
+    n_words = -(-labels.shape[1] // 64)
+    n_bits = int(n_clusters[has].sum())
+    if len(n_clusters) < MARKED_CLUSTERINGS or 8 * n_bits * n_words > min(MARKED_BYTES, devices.memory_budget() // 8):
+        n_bits, has = 0, np.zeros_like(has)
+    bits = np.zeros((n_bits, n_words), dtype=np.uint64)
+    first = np.cumsum(n_clusters * has) - n_clusters * has
+
+    def mark(start: int, stop: int) -> None:
+        _mark(start, stop, labels, n_clusters * has, first, bits)
+
+    devices.over_ranges(mark, len(has))
+    return bits, first
+
+
 @njit(cache=True, nogil=True)
-def _count_cells(i, first, last, labels, n_clusters, w, starts, table, order, rows, cols, counts):
+def _mark(start, stop, labels, n_clusters, first, bits):
+    for m in range(start, stop):
+        for x in range(labels.shape[1]):
+            if labels[m, x] < n_clusters[m]:
+                bits[first[m] + np.int64(labels[m, x]), x // 64] |= np.uint64(1) << np.uint64(x % 64)
+
+
+@njit(cache=True, nogil=True)
+def _count_marked(flat, bits, first_row, first_col, k_a, k_b):
+    """Add to each cell of a flat table how many objects have both bits."""
+    for begin in range(0, bits.shape[1], WORDS):
+        end = min(begin + WORDS, bits.shape[1])
+        for r in range(k_a):
+            one = bits[first_row + r, begin:end]
+            for c in range(k_b):
+                other, n = bits[first_col + c, begin:end], np.uint64(0)
+                for p in range(len(one)):
+                    n += popcount(one[p] & other[p])
+                flat[r * k_b + c] += np.int64(n)
+
+
+@njit(cache=True, nogil=True)
+def _count_cells(
+    i, first, last, labels, n_clusters, w, bits, first_bits, starts, table, order, rows, cols, counts
+):  # fmt: skip
     """Write the cells of clustering i with ``first`` … last - 1 while there is room; return the number of tables done.
 
     ``table`` is all zeros before and after. A table with more cells than objects is counted row by row, that is,
-    cluster by cluster of i. Objects are added in their order in both cases.
+    cluster by cluster of i. Objects are added in their order in both cases. By ``bits`` tables of few cells
+    are counted.
     """
     n_objects, k = labels.shape[1], n_clusters[i]
     ends = np.empty(0, dtype=np.int64)
@@ -489,8 +540,11 @@ def _count_cells(i, first, last, labels, n_clusters, w, starts, table, order, ro
         if len(rows) - n < min(n_objects, k * k_j):
             break
         if k * k_j < len(table):
-            _count_into(table, labels[i], labels[j], k, k_j, w)
-            table[k * k_j] = 0
+            if w is None and k * k_j <= MARKED_CELLS and len(bits) > 0:
+                _count_marked(table, bits, first_bits[i], first_bits[j], k, k_j)
+            else:
+                _count_into(table, labels[i], labels[j], k, k_j, w)
+                table[k * k_j] = 0
             for r in range(k):
                 for c in range(k_j):
                     count = table[r * k_j + c]

@@ -10,9 +10,10 @@ not checked.
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
-from gpuens.compiled import extending, intrinsic, types
+from gpuens.compiled import extending, intrinsic, njit, types
 
 LANES = 64
 FLOAT_LANES = 16
@@ -136,3 +137,12 @@ def lowest(typing: Any, bits: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.intp(types.uint64), generate
+
+
+@njit(inline="always")
+def popcount(x):
+    """Return the number of bits set; compilers recognise this sequence and emit one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)

@@ -202,6 +202,24 @@ def calls(monkeypatch):
     return found
 
 
+@pytest.mark.parametrize("memory", ["1GB", "100kB"])
+def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch):
+    """Beside larger ones, over more than one block of words, the last one not full; missing labels have no bit."""
+    labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
+    ens = Ensemble(labels)
+    monkeypatch.setenv("GPUENS_MEMORY", memory)
+    bits, _ = contingency._bits(contingency.labels_of(ens).matrix, np.diff(ens.offsets))
+    assert len(bits) == (185 if memory == "1GB" else 0)
+    rows = np.where(labels >= 0, ens.codes + ens.offsets[:-1], ens.n_clusters)
+    one_hot = np.zeros((len(labels), ens.n_clusters + 1), dtype=np.float64)
+    one_hot[np.arange(len(labels))[:, None], rows] = 1
+    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
+    if not len(bits):
+        monkeypatch.setattr(contingency, "MARKED_BYTES", 0)
+    expected = (one_hot.T @ one_hot)[:-1, :-1]
+    np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
+
+
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_no_pair_of_clusterings_costs_a_call(calls, monkeypatch):
     monkeypatch.setenv("GPUENS_THREADS", "2")

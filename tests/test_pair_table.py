@@ -117,7 +117,7 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
         kept, absorbed = (np.sort(active[: len(active) // 2 * 2].reshape(-1, 2), axis=1)[::3, i] for i in (0, 1))
         regions = pair_up(regions, kept, absorbed)
         into[absorbed] = kept
-        table.unite(kept, absorbed)
+        table.unite(kept, absorbed, regions)
         active = active[~np.isin(active, absorbed)]
     assert table.table.members[table.table.place[active]].max() > 4
 

@@ -21,6 +21,7 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
+from gpuens.lanes import popcount
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks, OnDevice, add_similarities
@@ -409,15 +410,6 @@ def _(rows: Any, cols: Any, runs: np.ndarray, *, device: str) -> Any:
     return found
 
 
-@njit(inline="always")
-def _popcount(x):
-    """Return the number of bits set; compilers recognise this sequence and emit one instruction."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
 @njit(cache=True, nogil=True)
 def _overlaps(rows, cols, runs, found):
     for j in range(cols.shape[0]):
@@ -427,7 +419,7 @@ def _overlaps(rows, cols, runs, found):
                 one, other = rows[i, runs[b] : runs[b + 1]], cols[j, runs[b] : runs[b + 1]]
                 once = np.uint64(0)
                 for p in range(len(one)):  # from 0: loops whose indices may be negative are not vectorised
-                    once += _popcount(one[p] & other[p])
+                    once += popcount(one[p] & other[p])
                 total += once << np.uint64(b)
             found[i, j] = np.int64(total)
 

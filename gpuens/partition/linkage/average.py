@@ -357,7 +357,7 @@ class _Rounds:
         if self.device == "cpu":
             n_pairs = int(self.n_pairs[0])
             if self.table is not None:
-                self.table.unite(kept[:n_pairs], absorbed[:n_pairs])
+                self.table.unite(kept[:n_pairs], absorbed[:n_pairs], self.regions)
             self.n_rows_of[kept[:n_pairs]] += self.n_rows_of[absorbed[:n_pairs]]
 
     def _choose_best_pair(self, active: Any) -> None:

@@ -23,7 +23,7 @@ from gpuens.lanes import LANES
 from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
-from gpuens.partition.linkage.regions import Regions, clear, lay_out, similarity_of, similarity_to
+from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN, State
 from gpuens.partition.linkage.row_regions import members_of, row_scores
 
@@ -32,6 +32,7 @@ PAIR = 64  # label comparisons that a pair of rows costs beside those of its lab
 LISTED = 8  # regions in the list of each
 EPS = 6e-8  # what a sum of float32 can be off by for each addend, as a share
 OTHERS = 16  # roundings beside those of sums
+LAID = 2**22  # counts of whole histograms
 WEIGHTS = 2.0**-10  # the smallest weight, as a share of the largest, that units can tell from nothing
 
 
@@ -57,7 +58,8 @@ class Table(NamedTuple):
     ``ids`` (n,) the region at each place. ``worth`` (n,): the objects of the regions at first. ``follows``, ``last``,
     ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED), ``reach``
     (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to each, and of
-    that to all others, in units.
+    that to all others, in units. ``laid`` (some, N_c) are whole histograms of long unions, which many others are near,
+    ``laid_at`` (n,) says where, -1 for nowhere; ``free`` are the rows that are all zeros, as many as ``n_free`` (1,).
     """
 
     units: Any
@@ -73,6 +75,10 @@ class Table(NamedTuple):
     near: Any
     reach: Any
     bound: Any
+    laid: Any
+    laid_at: Any
+    free: Any
+    n_free: Any
 
 
 class PairTable:
@@ -88,10 +94,13 @@ class PairTable:
         self.weights = weights
         self.n_clusterings = index.rows.shape[1]
         self.comparisons = len(index.rows) ** 2 // 2 * self.n_clusterings
+        n_laid = min(n, LAID // len(weights))
         self.table = Table(
             units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
             regions.size[active].astype(np.float32), np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
             np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
+            np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1), np.arange(n_laid),
+            np.array([n_laid]),
         )  # fmt: skip
 
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
@@ -135,8 +144,9 @@ class PairTable:
             nearest = int(state.nearest[a])
             state.nearest_similarity[a] = similarity_of(regions, self.weights, self.n_clusterings, a, nearest)
 
-    def unite(self, kept: np.ndarray, absorbed: np.ndarray) -> None:
-        """Add up the sums of pairs that merge."""
+    def unite(self, kept: np.ndarray, absorbed: np.ndarray, regions: Regions) -> None:
+        """Add up the sums of pairs that have merged."""
+        _lay_out_long(kept, absorbed, 2 * self.n_clusterings, regions, self.table)
 
         def add(start: int, stop: int) -> None:
             _unite(kept[start:stop], absorbed[start:stop], self.table)
@@ -154,15 +164,15 @@ def _units_of(
     sizes = index.sizes[index.order[members]]
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
-    chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
+    exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
+    kind = np.empty(0, dtype=np.uint8 if exact else np.uint16)  # of what labels are worth
+    chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
     scale = (65_535 - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
     scale = min(scale, 2.0**31 / largest.sum())
-    exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
     if exact:
-        scale = float(int(scale))
-        to_units, up, slack = (65_535 // n_clusterings) / scale, 0.5, 0.0
+        scale, to_units, up, slack = 1.0, 65_535 // n_clusterings, 0.5, 0.0
     else:
         rounding = 2e-6 + 2.4e-7 * most_rows
         to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
@@ -172,7 +182,7 @@ def _units_of(
     def fill(start: int, stop: int) -> None:
         _fill_units(
             start, stop, active, ends, most_rows, members, index.rows, sizes, starts, offsets, chunks, tables, regions,
-            weights, scale, to_units, up, units,
+            weights, scale, to_units, up, kind, units,
         )  # fmt: skip
 
     n_blocks = -(-n // LANES)
@@ -184,14 +194,14 @@ def _units_of(
 @njit(cache=True, nogil=True)
 def _fill_units(
     start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
-    scale, to_units, up, units,
+    scale, to_units, up, kind, units,
 ):  # fmt: skip
     """Write the units of blocks ``start`` … ``stop`` of 64 columns, for the rows of the same regions and later ones."""
     n_tables = len(tables) - 1
     widest = 0
     for t in range(n_tables):
         widest = max(widest, starts[chunks[tables[t + 1]]] - starts[chunks[tables[t]]])
-    table = np.zeros((widest, LANES), dtype=np.uint16)
+    table = np.zeros((widest, LANES), dtype=kind.dtype)
     scales = np.full(LANES, scale)
     n_batch = 4 * TILE if n_tables == 1 else len(members)  # a table is filled once
     sums = np.empty((n_batch, LANES), dtype=np.uint32)
@@ -215,7 +225,7 @@ def _fill_units(
                 if at + i + 1 < ends[at_region]:
                     continue
                 factor = to_units / regions.size[active[at_region]]
-                if most_rows > 1 or up == 1.0:  # rounded up, by more than the sums can be off by
+                if up == 1.0:  # rounded up, by more than the sums can be off by
                     factor *= 1.0 + 1e-6 + 1.2e-7 * (at + i + 1 - begin_region)
                 for j in range(LANES):
                     more = np.float32(up if total[j] > 0.0 else 0.0)
@@ -267,6 +277,36 @@ def _lower(reach, p, q, table, slack):
 
 
 @njit(cache=True, nogil=True)
+def _lay_out_long(kept, absorbed, length, regions, table):
+    """Lay out the unions ``kept`` that have more entries than ``length`` while there is room."""
+    laid_at, n_free = table.laid_at, table.n_free
+    for i in range(len(kept)):
+        p, q = table.place[kept[i]], table.place[absorbed[i]]
+        if laid_at[q] >= 0 and laid_at[p] < 0:
+            laid_at[p] = laid_at[q]
+        elif laid_at[q] >= 0:
+            table.laid[laid_at[q]][:] = 0
+            table.free[n_free[0]] = laid_at[q]
+            n_free[0] += 1
+        laid_at[q] = -1
+        if laid_at[p] < 0 and n_free[0] > 0 and regions.length[kept[i]] > length:
+            n_free[0] -= 1
+            laid_at[p] = table.free[n_free[0]]
+        if laid_at[p] >= 0:
+            lay_out(regions, kept[i], table.laid[laid_at[p]])
+
+
+@njit(cache=True, nogil=True)
+def _similarity(a, r, held, regions, table, weights, n_clusterings):
+    """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
+    laid_at, begin, length = table.laid_at[table.place[r]], regions.start[a], regions.length[a]
+    if laid_at < 0 or length > regions.length[r]:
+        return similarity_to(regions, held, weights, n_clusterings, a, r)
+    total = shared(regions.clusters, regions.counts, begin, begin + length, table.laid[laid_at], weights)
+    return total / (regions.size[a] * regions.size[r] * n_clusterings)
+
+
+@njit(cache=True, nogil=True)
 def _decide(a, regions, table, weights, n_clusterings, slack, held):
     """Return the nearest of a region if its list can tell, else UNKNOWN."""
     p = table.place[a]
@@ -290,7 +330,7 @@ def _decide(a, regions, table, weights, n_clusterings, slack, held):
     for s in range(listed):
         if reach[s] >= least:
             r = table.ids[near[s]]
-            similarity, tie = similarity_to(regions, held, weights, n_clusterings, a, r), pair_hash(a, r)
+            similarity, tie = _similarity(a, r, held, regions, table, weights, n_clusterings), pair_hash(a, r)
             if comes_before(similarity, tie, best, best_tie):
                 found, best, best_tie = r, similarity, tie
     clear(regions, a, held)
@@ -399,7 +439,7 @@ def _search(queries, active, region_of, per_object, regions, table, weights, n_c
             for i in range(len(active)):
                 if sums[i] > 0.0 and sums[i] * per_object[i] * factor >= least:
                     r = active[i]
-                    similarity, tie = similarity_to(regions, held, weights, n_clusterings, a, r), pair_hash(a, r)
+                    similarity, tie = _similarity(a, r, held, regions, table, weights, n_clusterings), pair_hash(a, r)
                     if comes_before(similarity, tie, best, best_tie):
                         nearest[a], best, best_tie = r, similarity, tie
             clear(regions, a, held)
