@@ -74,7 +74,8 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
     found = {}
     labels = labels_of(given := Shape(*shape), seed)
     for method in methods:
-        estimator = ge.methods()[method](given.n_clusters)
+        # BestOfK has as many clusters as a clustering
+        estimator = ge.methods()[method](None if method == "best-of-k" else given.n_clusters)
         if "n_init" in estimator.get_params():
             estimator.set_params(n_init=1)
         if quick:

@@ -200,6 +200,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "neighbor_sums": once("bits values out", lambda a: neighbors(a) * a.width),
     "nearest_centroids": once("codes cost labels distances", lambda a: a.codes.size * a.n_centroids),
     "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
+    "posteriors": once("sums sums constant shares bits", lambda a: 14 * a.sums.size),
     "label_memberships": once("codes table of_missing out", lambda a: a.codes.size * a.width),
     "label_correspondences": once("codes values out unknown", lambda a: a.codes.size * a.width),
     "soft_memberships": once("soft table out out", lambda a: a.soft.size * a.width),

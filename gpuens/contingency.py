@@ -801,6 +801,18 @@ def agreement(
     return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
 
 
+def agreement_of(rows: Rows) -> np.ndarray:
+    """Return `agreement` by the normalised mutual information of the objects of rows, which may be in pieces."""
+    if rows.here:
+        return agreement(rows, device=rows.device)
+    shared = intersections_of(rows)
+    own = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
+    scores = np.eye(len(own))
+    for i, j in itertools.combinations(range(len(own)), 2):
+        scores[i, j] = scores[j, i] = nmi_of(shared[own[i], own[j]])
+    return scores
+
+
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
     """Return ``of_table`` of each pair of label columns, a symmetric matrix with a diagonal of ones."""
     scores = np.eye(len(labels.n_clusters))

@@ -124,6 +124,7 @@ class ECRMC(ge.ECRMC):
 
 
 METHODS = {**ge.methods(), "ecrmc": ECRMC}
+del METHODS["best-of-k"]  # which has as many clusters as one of the clusterings, see tests/test_voting.py
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
-METHODS = sorted(ge.methods().keys() - {"ecrmc"})  # which finds neighbours among all objects
+# ECRMC finds neighbours among all objects, BestOfK has as many clusters as a clustering
+METHODS = sorted(ge.methods().keys() - {"best-of-k", "ecrmc"})
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it
@@ -269,7 +270,9 @@ def in_pieces(monkeypatch):
     monkeypatch.setattr(in_chunks.Chunks, "fit_here", one_chunk)
 
 
-IN_PIECES = ["cgc", "crc-ia", "ecc", "ecpcs-mc", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "qmi", "sec"]
+IN_PIECES = [
+    "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "qmi", "sec", "voting",
+]  # fmt: skip
 
 
 def fitted(method, labels, k=4, **settings):

@@ -337,12 +337,19 @@ def neighborhoods(case: Case) -> None:
 def label_space(case: Case) -> None:
     from gpuens.incidence import label_histograms
     from gpuens.partition.label_kmeans import nearest_centroids
+    from gpuens.partition.mixture import posteriors
 
     ens, device, xp = case.ensemble, case.device, devices.namespace(case.device)
     cost, const = case.rng.standard_normal((ens.n_clusters, 9)), case.rng.standard_normal(9)
     nearest, _ = nearest_centroids(ens.codes_on(device), ens.offsets, cost, const, device=device)
     counts = xp.asarray(case.rng.integers(1, 100, case.n_objects))
     label_histograms(ens.codes_on(device), ens.offsets, counts, nearest, 9, device=device)
+    sums, likely = -40 * case.rng.random((case.n_objects, 9)), -case.rng.random(9)
+
+    def shares(device: str) -> Any:
+        return posteriors(devices.namespace(device).asarray(sums.copy()), likely, 2.0**50, device=device)
+
+    case.same("posteriors", shares)
 
 
 def soft_correspondence(case: Case) -> None:

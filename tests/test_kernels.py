@@ -19,6 +19,7 @@ from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
 from gpuens.partition.lloyd import restarts
+from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_correspondence import (
     label_correspondences,
     label_memberships,
@@ -436,6 +437,21 @@ def test_label_histograms(n, dtype, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
+# --- a mixture --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 2, 9])
+@pytest.mark.parametrize("n", [0, 1, 33, 300])
+def test_posteriors(n, width, device):
+    """Of components that are hardly likely, nearly equally likely, and beyond the smallest share."""
+    rng = np.random.default_rng(4)
+    sums, const = -100 * rng.random((n, width)) ** 3, -rng.random(width)
+    sums[::3] *= 1e-3
+    found = posteriors(devices.namespace(device).asarray(sums.copy()), const, 2.0**50, device=device)
+    for one, other in zip(found, posteriors(sums.copy(), const, 2.0**50), strict=True):
+        np.testing.assert_array_equal(on_host(one), other)
+
+
 # --- soft correspondence ----------------------------------------------------------------------------------------------
 
 
@@ -725,9 +741,15 @@ ESTIMATORS = {
     "mcla": ge.MCLA(4),
     "pta": ge.PTA(4),
     "ptgp": ge.PTGP(4),
+    "em": ge.EM(4),
+    "em, any number": ge.EM(n_init=2, max_iter=5),
+    "pd": ge.PD(4),
+    "voting": ge.Voting(4),
+    "voting, soft": ge.Voting(4, voting="soft"),
+    "best-of-k": ge.BestOfK(),
 }
 FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
-          "meta_clusters_", "membership_", "utility_")  # fmt: skip
+          "meta_clusters_", "membership_", "utility_", "log_likelihood_", "scores_", "anmi_")  # fmt: skip
 ALL_PAIRS = (
     "eac, complete",
     "cspa",
@@ -736,7 +758,7 @@ ALL_PAIRS = (
     "pta",
     "ptgp",
 )  # the partitioner is on the host and gets the similarities of all rows
-ON_HOST = (*ALL_PAIRS, "ecrmc")  # whose coefficients are ranked on the host
+ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # coefficients are ranked on the host, and rows move one after the other
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -915,6 +937,7 @@ TINY = {
     "sums over neighbours": lambda: test_sums_over_neighbors(9, 65, 7, "emulated"),
     "nearest centroids": lambda: test_nearest_centroids(33, "uint8", 9, "emulated"),
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
+    "posteriors": lambda: test_posteriors(33, 9, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }

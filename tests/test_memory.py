@@ -8,7 +8,7 @@ from test_bench import run
 
 import gpuens as ge
 
-BY_LABELS = {"ecc", "kcc", "qmi", "scec", "sec"}
+BY_LABELS = {"ecc", "em", "kcc", "pd", "qmi", "scec", "sec", "voting"}
 FITS = {
     "tall": {"cgc", "crc-ia", "hbgf", "lwgp", *BY_LABELS},
     "wide": {"hbgf", "lwgp", *BY_LABELS},

@@ -114,7 +114,7 @@ def _show(as_json: bool) -> None:
         print(f"  no GPU is visible: {reason}")
     print("\nmethods")
     for name, meaning in facts["methods"].items():
-        print(f"  {name:8}{meaning}")
+        print(f"  {name:11}{meaning}")
     print("\nextras (pip install 'gpuens[NAME]')")
     for name, packages in facts["extras"].items():
         print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))

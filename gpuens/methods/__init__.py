@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # name of a method, as `consensus` and the command line take it -> its estimator
 _METHODS = {
+    "best-of-k": "BestOfK",
     "cgc": "CgC",
     "crc-c": "CrCC",
     "crc-ia": "CrCIa",
@@ -23,6 +24,7 @@ _METHODS = {
     "ecpcs-hc": "ECPCSHC",
     "ecpcs-mc": "ECPCSMC",
     "ecrmc": "ECRMC",
+    "em": "EM",
     "gp-mgla": "GPMGLA",
     "hbgf": "HBGF",
     "kcc": "KCC",
@@ -32,12 +34,14 @@ _METHODS = {
     "mcla": "MCLA",
     "oc-h": "OCH",
     "oc-ia": "OCIa",
+    "pd": "PD",
     "pta": "PTA",
     "ptgp": "PTGP",
     "qmi": "QMI",
     "s-cce": "SCCE",
     "scec": "SCEC",
     "sec": "SEC",
+    "voting": "Voting",
     "weac": "WEAC",
 }
 ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
@@ -73,8 +77,9 @@ def methods() -> "dict[str, type[Consensus]]":
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
-    ['cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'gp-mgla', 'hbgf', 'kcc',
-     'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pta', 'ptgp', 'qmi', 's-cce', 'scec', 'sec', 'weac']
+    ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'em', 'gp-mgla',
+     'hbgf', 'kcc', 'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp', 'qmi', 's-cce', 'scec', 'sec',
+     'voting', 'weac']
     """
     return REGISTRY.all()
 

@@ -11,11 +11,14 @@ from gpuens.partition.linkage.work import Work
 from gpuens.partition.medoids import Medoids
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
 from gpuens.partition.metis import METIS, metis
+from gpuens.partition.mirkin import MirkinSearch
+from gpuens.partition.mixture import Mixture
 from gpuens.partition.rock import ROCK, Rock, rock
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.spectral import Spectral
 from gpuens.partition.transfer_cut import MeanTransferCut, TransferCut, embedding, transfer_cut
 from gpuens.partition.utilities import SpectralKMeans, UtilityKMeans
+from gpuens.partition.voting import BestBase, Votes
 
 # by the names that `gpuens.Consensus` and the command line take
 PARTITIONERS = {
@@ -36,6 +39,7 @@ __all__ = [
     "PARTITIONERS",
     "ROCK",
     "AverageLinkage",
+    "BestBase",
     "CompleteLinkage",
     "Dendrogram",
     "EvenLinkage",
@@ -43,6 +47,8 @@ __all__ = [
     "MeanTransferCut",
     "Medoids",
     "MetaClusters",
+    "MirkinSearch",
+    "Mixture",
     "Partition",
     "Partitioner",
     "Rock",
@@ -52,6 +58,7 @@ __all__ = [
     "SpectralKMeans",
     "TransferCut",
     "UtilityKMeans",
+    "Votes",
     "Work",
     "average_linkage",
     "complete_linkage",

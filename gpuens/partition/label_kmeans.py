@@ -25,7 +25,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.incidence import label_histograms, row_lookups, screen_units
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
-from gpuens.rows import Rows, numbered
+from gpuens.rows import Rows, Rule, numbered
 
 RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
@@ -325,8 +325,7 @@ class _Search:
 
     def count(self, rule: Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of objects of each label in each cluster of the ensemble (N_c, k), and in total (k,)."""
-        counted = self.rows.sum(_count, rule, k)
-        return counted[:-1], counted[-1].astype(np.float64)
+        return count_labels(self.rows, rule, k)
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the row farthest from its nearest centroid (the first of equal ones) and its distance."""
@@ -362,9 +361,18 @@ class _Search:
         return ROUNDING * float(largest)
 
 
-def _count(rows: Rows, rule: Nearest, k: int) -> np.ndarray:
-    """Return how many objects of each label each cluster holds (N_c, k), and in a row more all."""
-    labels, counts = rule.on_device(rows), rows.xp.asarray(rows.counts)
+def count_labels(rows: Rows, rule: Rule, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of objects in each cluster of the ensemble that a rule gives each of k labels, and their sums.
+
+    (N_c, k) int64 and (k,) float64; rows may be in pieces.
+    """
+    counted = rows.sum(_count, rule, k)
+    return counted[:-1], counted[-1].astype(np.float64)
+
+
+def _count(rows: Rows, rule: Rule, k: int) -> np.ndarray:
+    labels = rule.on_device(rows) if isinstance(rule, Nearest) else rows.xp.asarray(rule(rows))
+    counts = rows.xp.asarray(rows.counts)
     counted = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
     n_objects = np.bincount(labels, weights=counts, minlength=k).astype(np.int64)
     return devices.to_host(np.concatenate([counted, n_objects[None]]))
@@ -447,7 +455,7 @@ def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
     xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
-    units, _ = screen_units(np.concatenate([const[None], cost]), n_clusterings + 1)
+    units, _ = screen_units(np.ascontiguousarray(np.concatenate([const[None], cost])), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,
         (codes.T, xp.asarray(offsets), xp.asarray(units), np.int32(n_clusterings + 5),

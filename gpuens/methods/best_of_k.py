@@ -1,0 +1,54 @@
+"""BestOfK: the base clustering that agrees best with all of them."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import BestBase, Partitioner
+
+
+class BestOfK(Consensus):
+    """The base clustering with the largest average NMI to all clusterings, weighted by the objects labelled in each.
+
+    NMI is normalised by the geometric mean of the entropies, over the objects labelled in both. Objects without a label
+    in the best clustering go to the cluster with which they are together most often in the others, on average over its
+    objects.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Take a base clustering with as many clusters; None: any.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+    anmi_ : ndarray (n_clusterings,), float64
+        The average NMI of each clustering.
+    best_clustering_ : object
+        The name of the one taken.
+
+    Raises
+    ------
+    ValueError
+        If no base clustering has `n_clusters` clusters.
+
+    References
+    ----------
+    Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.BestOfK().fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> est.labels_.tolist(), est.best_clustering_, est.anmi_.round(2).tolist()
+    ([0, 0, 0, 1, 1, 1], 0, [0.77, 0.74, 0.63])
+    """
+
+    def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
+        self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, BestBase()

@@ -1,0 +1,61 @@
+"""PD: local search for the partition with the least Mirkin distance to all clusterings."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import MirkinSearch, Partitioner
+
+
+class PD(Consensus):
+    """Partition difference: the least number of pairs of objects on which the consensus and the clusterings disagree.
+
+    Rows move one at a time, from the result of k-means in label space (QMI), as long as that lowers the objective. It
+    favours clusters of similar size less than k-means does. A sweep over the rows costs O(G M k) on the host.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    n_init : int
+        Starts of k-means.
+    max_iter : int
+        The most sweeps over all rows.
+    random_state : int, None or numpy.random.Generator
+        For k-means; the same seed gives the same labels, on every device.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which move as a whole.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+    objective_ : float
+        Σ_r [n_r² - (2/M) Σ_c n_rc²]: the Mirkin distance, a mean over the clusterings, up to a constant.
+    n_iter_ : int
+        Sweeps.
+    converged_ : bool
+
+    References
+    ----------
+    Li, Ogihara & Ma, "On combining multiple clusterings: an overview and a new perspective", Applied Intelligence 33
+    (2010) 207-219.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> est = ge.PD(n_clusters=2).fit(labels)
+    >>> est.labels_.tolist(), round(est.objective_, 3)
+    ([0, 0, 0, 1, 1, 1], -12.667)
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, n_init: int = 5, max_iter: int = 100, random_state: Any = 0,
+        reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_init, self.max_iter = n_clusters, n_init, max_iter
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, MirkinSearch(self.n_init, self.max_iter, self.random_state)

@@ -1,0 +1,65 @@
+"""Voting: the clusterings vote, after their clusters have been matched to those of a reference."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import Partitioner, Votes
+
+
+class Voting(Consensus):
+    """Each object gets the label with most votes; a missing label has no vote.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    voting : {"plurality", "soft"}
+        Clusters matched one to one by the Hungarian method (surplus ones to the cluster with the largest overlap), or
+        votes divided in proportion to the overlaps (cumulative voting), for clusterings of unequal k.
+    reference : optional
+        The name of the clustering, one of `n_clusters` clusters, to which the others are first matched. None: of those
+        with `n_clusters` clusters the one with the highest mean NMI to all others, and k-means in label space (QMI)
+        where there is none.
+    max_iter : int
+        The most rounds. The result of a round is the reference of the next one, until it no longer changes.
+    random_state : int, None or numpy.random.Generator
+        For k-means in label space; the same seed gives the same labels, on every device.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        outside a sample are labelled by the votes of their clusters.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+    membership_ : array (n_objects, n_clusters), float64
+        Shares of the votes cast for each object; the largest one is the confidence of its label.
+    reference_clustering_ : object
+        The name of the first reference, None if it was k-means in label space.
+    n_iter_ : int
+    converged_ : bool
+
+    References
+    ----------
+    Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617; Ayad & Kamel, "Cumulative voting consensus method for
+    partitions with variable number of clusters", IEEE TPAMI 30 (2008) 160-173.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], ["a", "a", "b", "b", "b", None]]
+    >>> est = ge.Voting(n_clusters=2).fit(labels)
+    >>> est.labels_.tolist(), est.membership_.max(axis=1).round(2).tolist()
+    ([0, 0, 0, 1, 1, 1], [1.0, 1.0, 0.67, 1.0, 1.0, 1.0])
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, voting: str = "plurality", reference: Any = None, max_iter: int = 10,
+        random_state: Any = 0, reduction: Any = None, device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.voting, self.reference, self.max_iter = n_clusters, voting, reference, max_iter
+        self.random_state, self.reduction, self.device = random_state, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, Votes(self.voting, self.reference, self.max_iter, self.random_state)

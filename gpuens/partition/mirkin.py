@@ -1,0 +1,101 @@
+"""The partition with the least Mirkin distance to the clusterings, by local search (Li, Ogihara & Ma 2010).
+
+The number of pairs of objects that are together in the partition or in a clustering, but not in both, is as a mean over
+the clusterings, and up to a constant, Σ_r [n_r² - (2/M) Σ_c n_rc²], with n_rc the objects of cluster r that are in
+cluster c of the ensemble. It falls when a row of n objects moves from r to s if
+
+    2 n [(n_s - n_r + n) - (2/M) Σ_m (n_s,x_m - n_r,x_m + n)] < 0
+
+where a missing label adds nothing to the sum. (k-means on one-hot labels with equal weights would be QMI again.)
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans
+from gpuens.partition.utilities import Utility
+from gpuens.rows import Rows, by_first_row
+
+
+@dataclass(frozen=True, eq=False)
+class MirkinSearch(Partitioner):
+    """Local search from the result of k-means in label space; the parameters are those of `gpuens.PD`."""
+
+    n_init: int = 5
+    max_iter: int = 100
+    random_state: Any = 0
+    takes = ("labels",)
+
+    def __post_init__(self) -> None:
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.make_generator(self.random_state)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        rng = checks.make_generator(self.random_state)
+        start = label_kmeans(
+            rows, Utility.of(rows).divergence(), n_clusters, n_init=self.n_init, max_iter=20, tol=1e-5, rng=rng
+        )
+        assert start.rule is not None
+        held, objects = count_labels(rows, start.rule, start.n_clusters)
+        labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
+        codes = devices.to_host(rows.ensemble.codes)  # rows move one after the other, so on the host
+        n_iter = _descend(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
+        order = np.argsort(np.unique(labels, return_index=True)[1])
+        held, objects = held[:, order].astype(np.float64), objects[order].astype(np.float64)
+        rule = Nearest(-2 * held, rows.n_clusterings * objects, np.arange(len(order)))
+        checks.warn_of_fewer(len(order), n_clusters)
+        found = {
+            "objective": float((objects**2).sum() - 2 / rows.n_clusterings * (held**2).sum()),
+            "n_iter": abs(n_iter),
+            "converged": n_iter > 0,
+        }
+        return Partition(by_first_row(labels), len(order), rule, found)
+
+
+@njit(cache=True, nogil=True)
+def _descend(codes, offsets, counts, labels, held, objects, max_iter):
+    """Move rows to the cluster that lowers the objective most, until none does; return the sweeps, < 0 if cut short.
+
+    ``labels``, ``held`` (N_c, k) and ``objects`` (k,) are changed. No cluster loses its last row.
+    """
+    missing = codes.dtype.type(-1)
+    n_clusterings, k = codes.shape[1], len(objects)
+    change = np.empty(k, dtype=np.int64)  # M times (n_s - (2/M) Σ_m n_s,x_m)
+    for sweep in range(1, max_iter + 1):
+        moved = False
+        for g in range(codes.shape[0]):
+            own, n = labels[g], counts[g]
+            if objects[own] == n:
+                continue
+            n_known = 0
+            for s in range(k):
+                change[s] = n_clusterings * objects[s]
+            for m in range(n_clusterings):
+                if codes[g, m] != missing:
+                    n_known += 1
+                    for s in range(k):
+                        change[s] -= 2 * held[offsets[m] + codes[g, m], s]
+            change[own] -= n * (n_clusterings - 2 * n_known)  # as if the row were not there
+            best = own
+            for s in range(k):
+                if change[s] < change[best]:
+                    best = s
+            if best == own:
+                continue
+            moved = True
+            labels[g] = best
+            objects[own] -= n
+            objects[best] += n
+            for m in range(n_clusterings):
+                if codes[g, m] != missing:
+                    held[offsets[m] + codes[g, m], own] -= n
+                    held[offsets[m] + codes[g, m], best] += n
+        if not moved:
+            return sweep
+    return -max_iter

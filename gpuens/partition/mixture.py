@@ -1,0 +1,285 @@
+"""A mixture of multinomials over label rows, fitted by EM (Topchy, Jain & Punch, SDM 2004).
+
+In component r, which has the share α_r of the objects, clustering m gives label l with probability θ_rm(l), whatever
+the other clusterings give. A missing label is left out:
+
+    log2 L = Σ_g n_g log2 Σ_r α_r Π_{m: g has a label} θ_rm(x_gm)
+
+An E step is a look-up of log2 θ and a log-sum-exp, an M step the sum of the posteriors over the rows of each cluster.
+Posteriors are whole multiples of a power of two, so that their sums do not depend on the order, the device or the
+division into pieces. No probability is below 1e-10.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import checks, kernels
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.incidence import row_lookups
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans, nearest_centroids
+from gpuens.partition.soft_correspondence import label_correspondences
+from gpuens.partition.utilities import Utility
+from gpuens.rows import Rows, numbered
+
+RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
+SHORT = 20  # iterations of a start; the best one continues
+MOST_CLUSTERS = 20  # components tried where their number is open
+FLOOR = 1e-10  # of probabilities
+SOFTENED = 0.1  # share of all objects' labels in those of a cluster of k-means, at a start
+AT_ONCE = 2**22  # posteriors held
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Partitioner):
+    """A mixture of multinomials; the parameters are those of `gpuens.EM`."""
+
+    criterion: str = "icl"
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-5
+    random_state: Any = 0
+    takes = ("labels",)
+    learns_by_sums = True
+    chooses_n_clusters = True
+
+    def __post_init__(self) -> None:
+        checks.check_choice(self.criterion, "criterion", ("bic", "icl"))
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.check_between(self.tol, "tol", 0.0, 1.0)
+        checks.make_generator(self.random_state)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
+        rng = checks.make_generator(self.random_state)
+        all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
+        search = _Search(rows if all_of_them else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
+        found: dict[str, Any] = {}
+        if n_clusters is None:
+            tried = [search.best(k, self.n_init, rng) for k in range(2, min(MOST_CLUSTERS, search.rows.n_rows) + 1)]
+            tried = tried or [search.best(1, 1, rng)]
+            scores = {len(fit.alpha): search.score(fit, self.criterion) for fit in tried}
+            best = max(tried, key=lambda fit: scores[len(fit.alpha)])
+            found["scores"] = scores
+        else:
+            best = search.best(n_clusters, self.n_init, rng)
+        if not all_of_them:
+            best = _Search(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
+        return self._partition(best, rows, found)
+
+    def _partition(self, fit: "_Fit", rows: Rows, found: dict) -> Partition:
+        k = len(fit.alpha)
+        rule, labels = numbered(Nearest(-fit.table, -fit.const, np.arange(k)), k, rows)
+        checks.warn_of_fewer(rule.n_labels, k)
+        order = np.argsort(rule.number)
+        found |= {
+            "log_likelihood": fit.bits * math.log(2),
+            "proportions": fit.alpha[order],
+            "n_iter": fit.n_iter,
+            "converged": fit.converged,
+        }
+        membership = partial(memberships, np.ascontiguousarray(fit.table[:, order]), fit.const[order])
+        return Partition(labels, rule.n_labels, rule, found, membership)
+
+
+class _Fit(NamedTuple):
+    alpha: np.ndarray  # (K,)
+    theta: np.ndarray  # (N_c, K)
+    bits: float  # log2 L
+    n_iter: int
+    converged: bool
+
+    @property
+    def table(self) -> np.ndarray:
+        return np.log2(np.maximum(self.theta, FLOOR))
+
+    @property
+    def const(self) -> np.ndarray:
+        return np.log2(np.maximum(self.alpha, FLOOR))
+
+
+class _Search:
+    """EM on rows, in memory or in pieces."""
+
+    def __init__(self, rows: Rows, max_iter: int, tol: float) -> None:
+        self.rows, self.max_iter, self.tol = rows, max_iter, tol
+        self.labels = Utility.of(rows)  # for the distributions of labels
+        objects = rows.n_objects.bit_length()
+        # whole numbers whose sums over all objects stay below 2^62
+        self.places = min(52, 61 - objects)
+        self.bit_places = 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
+
+    def best(self, k: int, n_init: int, rng: np.random.Generator) -> _Fit:
+        """Return the most likely of ``n_init`` short starts, continued."""
+        starts = [self.start(k, softened=i % 2 == 0, rng=rng) for i in range(n_init)]
+        short = min(SHORT, self.max_iter)
+        fit = max((self.climb(*start, max_iter=short) for start in starts), key=lambda fit: fit.bits)
+        if fit.converged or short == self.max_iter:
+            return fit
+        then = self.climb(fit.alpha, fit.theta, max_iter=self.max_iter - short + 1)
+        return then._replace(n_iter=then.n_iter + short - 1)
+
+    def start(self, k: int, softened: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return α and θ: softened ones of k-means in label space, or those of all objects times random numbers."""
+        drawn = self.labels.distributions(
+            self.labels.sizes[:, None] * rng.exponential(size=(len(self.labels.sizes), k))
+        )
+        alpha = np.full(k, 1 / k)
+        if softened:
+            settings: dict[str, Any] = {"n_init": 1, "max_iter": SHORT, "tol": 1e-5, "rng": rng}
+            found = label_kmeans(self.rows, self.labels.divergence(), k, **settings)
+            assert found.rule is not None
+            held, objects = count_labels(self.rows, found.rule, found.n_clusters)
+            of_all = self.labels.distributions(self.labels.sizes[:, None])
+            blurred = (1 - SOFTENED) * self.labels.distributions(held) + SOFTENED * of_all
+            drawn[:, : found.n_clusters] = blurred
+            alpha[: found.n_clusters] *= objects * (found.n_clusters / objects.sum())
+        return alpha, drawn
+
+    def climb(self, alpha: np.ndarray, theta: np.ndarray, max_iter: int | None = None) -> _Fit:
+        """Return the fit after iterations; its likelihood never falls."""
+        best, n_objects = None, self.rows.n_objects
+        for n_iter in range(1, (max_iter or self.max_iter) + 1):
+            fit = _Fit(alpha, theta, 0.0, n_iter, False)
+            summed = self.rows.sum(_expect, fit.table, fit.const, self.places, self.bit_places)
+            fit = fit._replace(bits=int(summed[-1, 0]) * 2.0**-self.bit_places)
+            if best is not None and fit.bits - best.bits <= self.tol * n_objects:
+                return max(fit, best, key=lambda fit: fit.bits)._replace(n_iter=n_iter, converged=True)
+            best = fit
+            members = summed[:-1] * 2.0**-self.places
+            alpha, theta = members[-1] / n_objects, self.labels.distributions(members[:-1])
+        assert best is not None
+        return best
+
+    def score(self, fit: _Fit, criterion: str) -> float:
+        """Return BIC or ICL in natural units, the larger the better."""
+        bits = fit.bits
+        if criterion == "icl":  # the likelihood of the rows together with their labels
+            bits = int(self.rows.sum(_classified, fit.table, fit.const, self.bit_places)) * 2.0**-self.bit_places
+        labels = np.add.reduceat((self.labels.sizes > 0).astype(int), self.rows.offsets[:-1])
+        k, n_free = len(fit.alpha), int(np.maximum(labels - 1, 0).sum())
+        return bits * math.log(2) - (k - 1 + k * n_free) / 2 * math.log(self.rows.n_objects)
+
+
+def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return the posteriors (G, K) of rows, host."""
+    shares = np.empty((len(rows), len(const)))
+    for some in _slices(rows, len(const)):
+        found, _ = _posteriors_of(rows.take(some), table, const, 52)
+        shares[some] = devices.to_host(found) * 2.0**-52
+    return shares
+
+
+def _slices(rows: Rows, k: int) -> list[slice]:
+    step = max(1024, min(AT_ONCE, devices.scratch(rows.device) // 32) // k)
+    return [slice(start, start + step) for start in range(0, len(rows), step)]
+
+
+def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
+    sums = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
+    return posteriors(sums, const, 2.0**places, device=rows.device)
+
+
+def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
+    """Return in whole units the sums of the posteriors in each cluster (N_c, K), those of all, and log2 L."""
+    total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
+    for some in _slices(rows, len(const)):
+        piece = rows.take(some)
+        counts = rows.xp.asarray(piece.counts)
+        shares, bits = _posteriors_of(piece, table, const, places)
+        shares *= counts[:, None]
+        known, _ = label_correspondences(piece.codes, rows.offsets, shares, device=rows.device)
+        total[:-2] += devices.to_host(known)
+        total[-2] += devices.to_host(shares.sum(axis=0))
+        total[-1, 0] += int(np.rint(bits * 2.0**bit_places).astype(np.int64) @ counts)
+    return total
+
+
+def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: int) -> np.ndarray:
+    """Return the log-likelihood of the rows together with their most likely components, in whole units."""
+    _, bits = nearest_centroids(rows.codes, rows.offsets, -table, -const, device=rows.device)
+    return -devices.to_host(np.rint(bits * 2.0**bit_places).astype(np.int64) * rows.xp.asarray(rows.counts)).sum()
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+# of 2^x and log2 x in powers, which add the same on every device
+EXP_TERMS = np.array([1 / math.factorial(i) for i in range(14)])
+LOG_TERMS = np.array([2 / math.log(2) / (2 * i + 1) for i in range(11)])
+
+
+@kernels.primitive
+def posteriors(sums: np.ndarray, const: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return 2^(sums + const) of each row as shares of their sum (G, K), int64 times ``scale``, and log2 of it (G,).
+
+    ``sums`` (G, K) are overwritten.
+    """
+    shares, bits = np.empty(sums.shape, dtype=np.int64), np.empty(len(sums))
+
+    def work(a: int, b: int) -> None:
+        _posteriors(sums[a:b], const, scale, EXP_TERMS, LOG_TERMS, shares[a:b], bits[a:b])
+
+    devices.over_ranges(work, len(sums), grain=1024)
+    return shares, bits
+
+
+@njit(cache=True, nogil=True)
+def _posteriors(sums, const, scale, exp_terms, log_terms, shares, bits):
+    for g in range(len(sums)):
+        most = sums[g, 0] + const[0]
+        for k in range(len(const)):
+            sums[g, k] += const[k]
+            most = max(most, sums[g, k])
+        total = 0.0
+        for k in range(len(const)):
+            sums[g, k] = _power_of_two(sums[g, k] - most, exp_terms)
+            total += sums[g, k]
+        for k in range(len(const)):
+            shares[g, k] = np.int64(math.floor(sums[g, k] / total * scale + 0.5))
+        bits[g] = most + _logarithm(total, log_terms)
+
+
+@njit(cache=True, nogil=True)
+def _power_of_two(x, exp_terms):
+    if x < -64.0:
+        return 0.0
+    whole = math.floor(x + 0.5)
+    rest = (x - whole) * 0.6931471805599453
+    total = exp_terms[-1]
+    for i in range(len(exp_terms) - 2, -1, -1):
+        total = total * rest + exp_terms[i]
+    return math.ldexp(total, int(whole))
+
+
+@njit(cache=True, nogil=True)
+def _logarithm(x, log_terms):
+    m, e = math.frexp(x)
+    if m < 0.7071067811865476:
+        m *= 2.0
+        e -= 1
+    ratio = (m - 1.0) / (m + 1.0)
+    square = ratio * ratio
+    total = log_terms[-1]
+    for i in range(len(log_terms) - 2, -1, -1):
+        total = total * square + log_terms[i]
+    return e + ratio * total
+
+
+# --- kernels/mixture.cu -----------------------------------------------------------------------------------------------
+
+
+@posteriors.kernel
+def _(sums: Any, const: Any, scale: float, *, device: str) -> tuple[Any, Any]:
+    xp = devices.namespace(device)
+    shares, bits = xp.empty(sums.shape, dtype=np.int64), xp.empty(len(sums))
+    kernels.launch(
+        "posteriors", kernels.blocks(len(sums), 256), 256,
+        (sums, xp.asarray(const), np.float64(scale), xp.asarray(EXP_TERMS), len(EXP_TERMS), xp.asarray(LOG_TERMS),
+         len(LOG_TERMS), shares, bits, *sums.shape),
+        device=device,
+    )  # fmt: skip
+    return shares, bits

@@ -1,0 +1,166 @@
+"""Votes of the clusterings, and the base clustering that agrees best with the others.
+
+Every clustering votes for a label of each object after its clusters have been matched to those of a reference; a table
+(N_c, k) holds the vote of each cluster, so that the votes for an object are a look-up. "plurality" matches clusters one
+to one by the Hungarian method, surplus ones to the cluster with which they share most objects; "soft" (cumulative
+voting) divides the vote of a cluster as the reference divides its objects. The result is the next reference.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, contingency
+from gpuens import device as devices
+from gpuens.incidence import label_histograms, row_lookups
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans
+from gpuens.partition.utilities import Utility
+from gpuens.rows import Rows, numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Votes(Partitioner):
+    """Votes of the clusterings; the parameters are those of `gpuens.Voting`."""
+
+    voting: str = "plurality"
+    reference: Any = None
+    max_iter: int = 10
+    random_state: Any = 0
+    takes = ("labels",)
+    learns_by_sums = True
+
+    def __post_init__(self) -> None:
+        checks.check_choice(self.voting, "voting", ("plurality", "soft"))
+        checks.check_runs(1, self.max_iter)
+        checks.make_generator(self.random_state)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        m, held = self._reference(rows, n_clusters)
+        table, converged = np.full(held.shape, np.nan), False
+        for n_iter in range(1, self.max_iter + 1):
+            before, table = table, votes(held, rows.offsets, self.voting)
+            converged = bool((before == table).all())
+            rule = Nearest(-table, np.zeros(n_clusters), np.arange(n_clusters))
+            if converged or n_iter == self.max_iter:
+                break
+            held, _ = count_labels(rows, rule, n_clusters)
+        known, labels = numbered(rule, n_clusters, rows)
+        checks.warn_of_fewer(known.n_labels, n_clusters)
+        name = None if m is None else rows.ensemble.names[m]
+        found = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
+        membership = partial(vote_shares, np.ascontiguousarray(table[:, np.argsort(known.number)]))
+        return Partition(labels, known.n_labels, known, found, membership)
+
+    def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
+        """Return the position of the reference, and the objects that each cluster shares with each of its k (N_c, k).
+
+        It is k-means in label space, and has no position, where no clustering has k clusters.
+        """
+        k_of, names = clusters_in_use(rows), rows.ensemble.names
+        if self.reference is not None:
+            if self.reference not in names:
+                raise ValueError(
+                    f"reference must be the name of a clustering, such as {checks.shown(names[0])}, not "
+                    f"{checks.shown(self.reference)}."
+                )
+            m = names.index(self.reference)
+            if k_of[m] != k:
+                raise ValueError(
+                    f"reference={checks.shown(self.reference)} has {k_of[m]} clusters, not n_clusters={k}; take "
+                    "another one, or leave it out."
+                )
+        elif (k_of == k).any():
+            m = int(np.where(k_of == k, _mutual(rows).sum(axis=1), -1.0).argmax())
+        else:
+            rng = checks.make_generator(self.random_state)
+            found = label_kmeans(rows, Utility.of(rows).divergence(), k, n_init=5, max_iter=20, tol=1e-5, rng=rng)
+            assert found.rule is not None
+            return None, count_labels(rows, found.rule, k)[0]
+        held = held_with(rows, m)
+        return m, np.ascontiguousarray(held[:, held.any(axis=0)])
+
+
+@dataclass(frozen=True, eq=False)
+class BestBase(Partitioner):
+    """The base clustering that agrees best with all of them; see `gpuens.BestOfK`."""
+
+    takes = ("labels",)
+    learns_by_sums = True
+    chooses_n_clusters = True
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
+        sizes, k_of = rows.cluster_sizes(), clusters_in_use(rows)
+        candidates = np.ones(len(k_of), dtype=bool) if n_clusters is None else k_of == n_clusters
+        if not candidates.any():
+            raise ValueError(
+                f"n_clusters={n_clusters}, but the base clusterings have {k_of.min()} to {k_of.max()} clusters and "
+                f"none has {n_clusters}; leave it out to get the best of all."
+            )
+        present = np.add.reduceat(sizes, rows.offsets[:-1])
+        anmi = _mutual(rows) @ present / present.sum()
+        best = int(np.where(candidates, anmi, -1.0).argmax())
+        # mean co-association with the clusters, but for an object's own
+        own = slice(rows.offsets[best], rows.offsets[best + 1])
+        table = held_with(rows, best) / np.maximum(sizes[own], 1)
+        table[own] *= rows.n_clusterings + 1
+        k = table.shape[1]
+        rule, labels = numbered(Nearest(-table, np.zeros(k), np.arange(k)), k, rows)
+        found = {"anmi": anmi, "best_clustering": rows.ensemble.names[best]}
+        return Partition(labels, rule.n_labels, rule, found)
+
+
+def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
+    """Return the vote (N_c, k) of each cluster, from the objects that it shares with each cluster of the reference.
+
+    >>> import numpy as np
+    >>> from gpuens.partition.voting import votes
+    >>> votes(np.array([[0, 4], [3, 1], [0, 2]]), np.array([0, 3]), "plurality").tolist()
+    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> votes(np.array([[0, 4], [3, 1], [0, 2]]), np.array([0, 3]), "soft").tolist()
+    [[0.0, 1.0], [0.75, 0.25], [0.0, 1.0]]
+    """
+    sizes = held.sum(axis=1, keepdims=True)
+    if voting == "soft":
+        return held / np.maximum(sizes, 1)
+    from scipy.optimize import linear_sum_assignment
+
+    chosen = held.argmax(axis=1)
+    for m in range(len(offsets) - 1):
+        clusters, labels = linear_sum_assignment(held[offsets[m] : offsets[m + 1]], maximize=True)
+        chosen[offsets[m] + clusters] = labels
+    return np.where(sizes > 0, chosen[:, None] == np.arange(held.shape[1]), 0.0)
+
+
+def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return the shares of the votes for each row (G, k), host; rows without votes stay 0."""
+    cast = devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
+    total = cast.sum(axis=1, keepdims=True)
+    shares: np.ndarray = cast / np.where(total > 0, total, 1.0)
+    return shares
+
+
+def clusters_in_use(rows: Rows) -> np.ndarray:
+    """Return the number of clusters with objects of each clustering (M,)."""
+    found: np.ndarray = np.add.reduceat((rows.cluster_sizes() > 0).astype(np.int64), rows.offsets[:-1])
+    return found
+
+
+def held_with(rows: Rows, m: int) -> np.ndarray:
+    """Return the number of objects that each cluster shares with each cluster of clustering m, (N_c, k_m) int64."""
+    held: np.ndarray = rows.sum(_held_with, m)
+    return held
+
+
+def _held_with(rows: Rows, m: int) -> np.ndarray:
+    codes, counts = rows.codes, rows.xp.asarray(rows.counts)
+    known = codes[:, m] != np.iinfo(codes.dtype).max
+    labels, k = np.where(known, codes[:, m], 0).astype(np.int64), int(rows.offsets[m + 1] - rows.offsets[m])
+    return devices.to_host(label_histograms(codes, rows.offsets, counts * known, labels, k, device=rows.device))
+
+
+def _mutual(rows: Rows) -> np.ndarray:
+    """Return the normalised mutual information of all clusterings (M, M), 0 of two without an object in common."""
+    return np.nan_to_num(contingency.agreement_of(rows))

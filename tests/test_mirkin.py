@@ -1,0 +1,117 @@
+"""PD against pairs of objects that are counted one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_labels, structured_labels
+
+import gpuens as ge
+from gpuens.rows import Rows
+
+NOISE = random_labels(60, 5, (2, 5), distinct=40, missing=0.15, seed=1)
+K = 4
+
+
+def disagreements(labels, found):
+    """Return the pairs together in one partition only, a mean over the clusterings; a missing label is with no other.
+
+    An object counts as a pair with itself, on which all agree that know it.
+    """
+    total = 0
+    for column in labels.T:
+        for x, y in itertools.product(range(len(found)), repeat=2):
+            together = column[x] == column[y] and column[x] >= 0
+            total += together != (found[x] == found[y])
+    return total / labels.shape[1]
+
+
+def literal(labels, found):
+    """Return Σ_r [n_r² - (2/M) Σ_c n_rc²]."""
+    total = 0.0
+    for r in set(found.tolist()):
+        own = labels[found == r]
+        total += len(own) ** 2
+        for column in own.T:
+            total -= 2 / labels.shape[1] * sum(np.count_nonzero(column == v) ** 2 for v in set(column.tolist()) - {-1})
+    return total
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_objective_is_the_mirkin_distance_up_to_a_constant(missing):
+    labels, rng = random_labels(30, 4, (2, 4), missing=missing, seed=2), np.random.default_rng(0)
+    two = [rng.integers(0, 3, 30) for _ in range(2)]
+    a, b = ([measure(labels, found) for found in two] for measure in (literal, disagreements))
+    assert a[0] - a[1] == pytest.approx(b[0] - b[1])
+    est = ge.PD(3).fit(labels)
+    assert est.objective_ == pytest.approx(literal(labels, est.labels_))
+
+
+def test_what_a_move_changes_is_the_formula():
+    labels, rng = NOISE, np.random.default_rng(1)
+    n_clusterings = labels.shape[1]
+    for _ in range(200):
+        found = rng.integers(0, K, len(labels))
+        group = (labels == labels[rng.integers(len(labels))]).all(axis=1)
+        r, s = rng.choice(K, 2, replace=False)
+        found[group] = r
+        row, n = labels[group][0], group.sum()
+        before = np.bincount(found, minlength=K)
+        shared = [sum(np.count_nonzero((found == t) & (labels[:, m] == v)) for m, v in enumerate(row) if v >= 0)
+                  for t in range(K)]  # fmt: skip
+        known = np.count_nonzero(row >= 0)
+        gain = 2 * n * ((before[s] - before[r] + n) - 2 / n_clusterings * (shared[s] - shared[r] + known * n))
+        then = np.where(group, s, found)
+        assert literal(labels, then) - literal(labels, found) == pytest.approx(gain)
+
+
+def groups(labels):
+    return [np.flatnonzero((labels == row).all(axis=1)) for row in np.unique(labels, axis=0)]
+
+
+@pytest.mark.parametrize("k", [2, 4, 9])
+@pytest.mark.parametrize("labels", [NOISE, structured_labels(80, 6, 4, noise=0.4, seed=3)[0]], ids=["noise", "clear"])
+def test_no_move_of_a_row_makes_it_better(labels, k, where):
+    est = ge.PD(k, device=where).fit(labels)
+    assert est.converged_
+    assert est.n_clusters_ == k
+    reached = literal(labels, est.labels_)
+    for group in groups(labels):
+        if np.count_nonzero(est.labels_ == est.labels_[group[0]]) == len(group):
+            continue  # the last row of a cluster stays
+        for s in range(k):
+            then = est.labels_.copy()
+            then[group] = s
+            assert literal(labels, then) >= reached - 1e-9
+    assert reached <= literal(labels, ge.QMI(k).fit(labels).labels_) + 1e-9
+
+
+def test_sweeps_lower_the_objective():
+    labels = random_labels(300, 6, (2, 6), seed=4)
+    found = [ge.PD(7, max_iter=n).fit(labels) for n in (1, 2, 50)]
+    objectives = [est.objective_ for est in found]
+    assert objectives == sorted(objectives, reverse=True)
+    assert [est.converged_ for est in found] == [False, False, True]
+    assert found[0].n_iter_ == 1
+
+
+def test_counts_are_repetitions():
+    """Of groups that move as a whole, which few objects alone do not tell apart from objects that move one by one."""
+    labels = structured_labels(100, 8, 4, noise=0.2, missing=0.1, seed=5)[0]
+    _, partitioner = ge.PD(K)._parts()
+    rows = Rows(labels, counts=np.arange(len(labels)) % 3 + 1)
+    found = partitioner(None, rows, K)
+    expected = partitioner(None, Rows(np.repeat(labels, rows.counts, axis=0)), K)
+    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
+    assert found.found["objective"] == expected.found["objective"]
+
+
+def test_new_objects_go_where_they_cost_least():
+    est = ge.PD(K).fit(NOISE)
+    np.testing.assert_array_equal(est.predict(NOISE), est.labels_)
+    for row in random_labels(20, 5, (2, 5), missing=0.15, seed=9):
+        row = np.minimum(row, NOISE.max(axis=0))
+        together = np.vstack([NOISE, row])
+        costs = [literal(together, np.append(est.labels_, s)) for s in range(K)]
+        if not (row == NOISE).all(axis=1).any():
+            assert costs[int(est.predict(row[None])[0])] == pytest.approx(min(costs))

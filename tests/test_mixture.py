@@ -1,0 +1,164 @@
+"""EM against a mixture of multinomials in loops over objects, components and clusterings."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from conftest import random_labels, refused, structured_labels
+from sklearn.metrics import adjusted_rand_score as ari
+
+import gpuens as ge
+from gpuens.partition.mixture import FLOOR, Mixture, _Search, posteriors
+from gpuens.rows import Rows
+
+MODULE = sys.modules[Mixture.__module__]
+CLEAR, TRUTH = structured_labels(300, 8, 4, noise=0.15, split=2, missing=0.1, seed=1)
+NOISE = random_labels(120, 5, (2, 5), missing=0.2, seed=2)
+
+pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
+
+
+# --- the oracle -------------------------------------------------------------------------------------------------------
+
+
+def literal_e_step(labels, alpha, theta):
+    """Return posteriors (N, K) and the log-likelihood; theta[m][r][label] is a probability."""
+    shares, total = [], 0.0
+    for row in labels.tolist():
+        logs = [
+            math.log(max(alpha[r], FLOOR))
+            + sum(math.log(max(theta[m][r][v], FLOOR)) for m, v in enumerate(row) if v >= 0)
+            for r in range(len(alpha))
+        ]
+        most = max(logs)
+        scaled = [math.exp(value - most) for value in logs]
+        shares.append([value / sum(scaled) for value in scaled])
+        total += most + math.log(sum(scaled))
+    return np.array(shares), total
+
+
+def literal_m_step(labels, shares):
+    theta = []
+    for column in labels.T:
+        known = column >= 0
+        sums = np.array(
+            [[shares[column == v, r].sum() for v in range(column.max() + 1)] for r in range(shares.shape[1])]
+        )
+        theta.append(sums / shares[known].sum(axis=0)[:, None])
+    return shares.mean(axis=0), theta
+
+
+def split(theta, offsets):
+    return [part.T for part in np.split(theta, offsets[1:-1])]
+
+
+@pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
+def test_an_iteration_is_the_literal_one(labels, where):
+    rows = Rows(ge.Ensemble(labels), device=where)
+    alpha, theta = _Search(rows, 1, 0.0).start(3, softened=False, rng=np.random.default_rng(0))
+    found = [_Search(rows, n, 0.0).climb(alpha, theta) for n in (1, 2, 3)]
+    theta = split(theta, rows.offsets)
+    for fit in found:
+        np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-9)
+        for mine, theirs in zip(split(fit.theta, rows.offsets), theta, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+        shares, total = literal_e_step(labels, alpha, theta)
+        np.testing.assert_allclose(fit.bits * math.log(2), total, rtol=1e-10)
+        np.testing.assert_allclose(MODULE.memberships(fit.table, fit.const, rows), shares, atol=1e-12)
+        alpha, theta = literal_m_step(labels, shares)
+
+
+@pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
+def test_the_likelihood_never_falls(labels):
+    search = _Search(Rows(ge.Ensemble(labels)), 60, -1.0)  # no rise is too small to go on
+    for softened in (False, True):
+        start = search.start(5, softened, np.random.default_rng(1))
+        reached = [search.climb(*start, max_iter=n).bits for n in range(1, 60)]
+        assert (np.diff(reached) >= -1e-6).all()  # the floor of the probabilities
+        assert reached[-1] > reached[0]
+
+
+def test_memberships_are_posteriors_and_labels_their_largest(where):
+    est = ge.EM(4, device=where).fit(CLEAR)
+    assert ari(TRUTH, est.labels_) > 0.95
+    np.testing.assert_allclose(est.membership_.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_array_equal(est.membership_.argmax(axis=1), est.labels_)
+    np.testing.assert_allclose(est.membership_.mean(axis=0), est.proportions_, atol=1e-3)
+    theta = literal_m_step(CLEAR, est.membership_)[1]
+    assert literal_e_step(CLEAR, est.proportions_, theta)[1] == pytest.approx(est.log_likelihood_, rel=1e-4)
+    np.testing.assert_array_equal(est.predict(CLEAR), est.labels_)
+
+
+def test_objects_of_which_little_is_known_are_less_certain():
+    est = ge.EM(4).fit(CLEAR)
+    one = np.full_like(CLEAR[:4], -1)
+    one[:, 0] = CLEAR[:4, 0]
+    shares = est._partition.membership(Rows(est.reduction_.ensemble.encoded(one)))
+    assert (shares.max(axis=1) < 0.999).all()
+    assert (shares.max(axis=1) > 1 / 4).all()
+
+
+@pytest.mark.parametrize("criterion", ["icl", "bic"])
+def test_the_number_of_components_is_chosen(criterion):
+    labels, truth = structured_labels(400, 10, 5, noise=0.1, split=2, seed=3)
+    est = ge.EM(criterion=criterion, n_init=4).fit(labels)
+    assert est.n_clusters_ == 5
+    assert ari(truth, est.labels_) > 0.95
+    assert list(est.scores_) == list(range(2, 21))
+    k, n_free = 5, sum(len(np.unique(column)) - 1 for column in labels.T)
+    penalty = (k - 1 + k * n_free) / 2 * math.log(400)
+    if criterion == "bic":
+        assert est.scores_[5] == pytest.approx(est.log_likelihood_ - penalty)
+    else:
+        likely = np.log(est.membership_[np.arange(400), est.labels_]).sum()
+        assert est.scores_[5] == pytest.approx(est.log_likelihood_ + likely - penalty)
+    assert not hasattr(ge.EM(3).fit(labels), "scores_")
+    assert ge.EM().fit(np.array([[0, 0], [1, 1], [1, 1]])).n_clusters_ == 2
+
+
+# --- what must not matter ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarts_on", [60, 20_000])
+@pytest.mark.parametrize("at_once", [64, 2**22])
+def test_devices_threads_and_blocks(restarts_on, at_once, where, monkeypatch):
+    monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
+    expected = ge.EM(4, n_init=2).fit(NOISE)
+    monkeypatch.setattr(MODULE, "AT_ONCE", at_once)
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    found = ge.EM(4, n_init=2, device=where).fit(NOISE)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    np.testing.assert_array_equal(found.membership_, expected.membership_)
+    assert (found.log_likelihood_, found.n_iter_) == (expected.log_likelihood_, expected.n_iter_)
+
+
+def test_counts_are_repetitions():
+    rows = Rows(NOISE, counts=np.arange(len(NOISE)) % 4 + 1)
+    found, expected = (
+        Mixture(n_init=3)(None, given, 4) for given in (rows, Rows(np.repeat(NOISE, rows.counts, axis=0)))
+    )
+    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
+    assert found.found["log_likelihood"] == expected.found["log_likelihood"]
+    assert found.found["proportions"].tolist() == expected.found["proportions"].tolist()
+
+
+def test_powers_and_logarithms():
+    rng = np.random.default_rng(4)
+    sums, const = -100 * rng.random((300, 9)) ** 3, -rng.random(9)
+    exact = np.exp2(sums + const)
+    shares, bits = posteriors(sums.copy(), const, 2.0**52)
+    np.testing.assert_allclose(shares / 2.0**52, exact / exact.sum(axis=1, keepdims=True), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(bits, np.log2(exact.sum(axis=1)), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "parts"),
+    [
+        ({"criterion": "aic"}, ValueError, ["criterion must be one of 'bic', 'icl', not 'aic'"]),
+        ({"n_init": 0}, ValueError, ["n_init must be from 1"]),
+        ({"tol": 2}, ValueError, ["tol must be from 0 to 1"]),
+    ],
+)
+def test_refusals(parameters, kind, parts):
+    refused(lambda: ge.EM(3, **parameters).fit(NOISE), kind, *parts)
