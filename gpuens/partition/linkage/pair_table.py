@@ -116,14 +116,14 @@ class PairTable:
 
         devices.over_ranges(look_up, len(active), grain=1024)
         queries = active[unknown]
-        region_of = np.full(len(self.table.ids), len(active), dtype=np.int32)
-        _name_columns(active, self.table, region_of)
         places = self.table.place[active]
+        columns, ends = np.empty(len(self.table.ids), dtype=np.uint32), np.empty(len(active), dtype=np.int64)
+        _columns_of(places, self.table.follows, columns, ends)
         per_object = (1.0 + EPS * self.table.members[places]) / regions.size[active]
 
         def search(start: int, stop: int) -> None:
             _search(
-                queries[start:stop], active, region_of, per_object, regions, self.table, self.weights,
+                queries[start:stop], active, columns, ends, per_object, regions, self.table, self.weights,
                 self.n_clusterings, self.slack, state.nearest,
             )  # fmt: skip
 
@@ -376,42 +376,40 @@ def _look_up(active, partner, into, regions, table, weights, n_clusterings, slac
 
 
 @njit(cache=True, nogil=True)
-def _name_columns(active, table, region_of):
-    """Write which of the active regions each column is of."""
-    for i in range(len(active)):
-        column = table.place[active[i]]
+def _columns_of(places, follows, columns, ends):
+    """Write the columns of the regions at ``places``, region by region, and where those of each end."""
+    n = 0
+    for i in range(len(places)):
+        column = places[i]
         while column >= 0:
-            region_of[column] = i
-            column = table.follows[column]
+            columns[n] = column
+            n += 1
+            column = follows[column]
+        ends[i] = n
 
 
 @njit(cache=True, nogil=True)
-def _search(queries, active, region_of, per_object, regions, table, weights, n_clusterings, slack, nearest):
+def _search(queries, active, columns, ends, per_object, regions, table, weights, n_clusterings, slack, nearest):
     """List anew the nearest of all active regions for each of ``queries``, and find the nearest."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    sums = np.zeros(len(active) + 1, dtype=np.float32)
-    worth, place, half = table.worth, table.place, table.wide.shape[1]
-    n = len(region_of)
+    uppers = np.empty(len(active))
+    units, wide, half = table.units.reshape(-1), table.wide.reshape(-1), table.wide.shape[1]
     for a in queries:
-        p = place[a]
+        p = table.place[a]
         factor = 1.0 + EPS * (table.members[p] + OTHERS)
-        if table.first[p] < 0:
-            row = table.units[p]
-            for q in range(n):
-                sums[region_of[q]] += worth[q] * np.float32(row[q])
+        first, second = table.first[p], table.second[p]
+        if first < 0:
+            row = p * table.units.shape[1]
+            _bound_all(units, row, row, half, columns, ends, table.worth, per_object, factor, uppers)
         else:
             factor /= regions.size[a]
-            low, high = table.wide[table.first[p]], table.wide[table.second[p]]
-            for q in range(min(n, half)):
-                sums[region_of[q]] += worth[q] * low[q]
-            for q in range(half, n):
-                sums[region_of[q]] += worth[q] * high[q - half]
+            low, high = first * half, (second - 1) * half
+            _bound_all(wide, low, high, half, columns, ends, table.worth, per_object, factor, uppers)
         near, reach = table.near[p], table.reach[p]
-        sums[region_of[p]] = 0.0
         listed, bound = 0, 0.0
         for i in range(len(active)):
-            upper = sums[i] * per_object[i] * factor
-            if upper <= bound:
+            upper = uppers[i]
+            if upper <= bound or active[i] == a:
                 continue
             if listed < len(near):
                 s = listed
@@ -425,7 +423,7 @@ def _search(queries, active, region_of, per_object, regions, table, weights, n_c
             while s > 0 and reach[s - 1] < upper:
                 near[s], reach[s] = near[s - 1], reach[s - 1]
                 s -= 1
-            near[s], reach[s] = place[active[i]], upper
+            near[s], reach[s] = table.place[active[i]], upper
         for s in range(listed, len(near)):
             near[s] = -1
         table.bound[p] = bound
@@ -437,13 +435,33 @@ def _search(queries, active, region_of, per_object, regions, table, weights, n_c
             best, best_tie = 0.0, NO_HASH
             lay_out(regions, a, held)
             for i in range(len(active)):
-                if sums[i] > 0.0 and sums[i] * per_object[i] * factor >= least:
-                    r = active[i]
-                    similarity, tie = _similarity(a, r, held, regions, table, weights, n_clusterings), pair_hash(a, r)
+                r = active[i]
+                if r != a and uppers[i] > 0.0 and uppers[i] >= least:
+                    similarity = _similarity(a, r, held, regions, table, weights, n_clusterings)
+                    tie = pair_hash(a, r)
                     if comes_before(similarity, tie, best, best_tie):
                         nearest[a], best, best_tie = r, similarity, tie
             clear(regions, a, held)
-        sums[:] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _bound_all(sums, low, high, half, columns, ends, worth, per_object, factor, uppers):
+    """Write upper bounds of the similarity of a region to all; its sums are from ``low`` and ``high`` on."""
+    begin = 0
+    for i in range(len(ends)):
+        end = ends[i]
+        total, other = np.float32(0.0), np.float32(0.0)
+        while begin + 1 < end:  # two sums, so that consecutive additions are independent
+            q, r = columns[begin], columns[begin + 1]
+            at_q, at_r = np.uint64((low if q < half else high) + q), np.uint64((low if r < half else high) + r)
+            total += worth[q] * np.float32(sums[at_q])
+            other += worth[r] * np.float32(sums[at_r])
+            begin += 2
+        if begin < end:
+            q = columns[begin]
+            total += worth[q] * np.float32(sums[np.uint64((low if q < half else high) + q)])
+            begin += 1
+        uppers[i] = (total + other) * per_object[i] * factor
 
 
 @njit(cache=True, nogil=True)
