@@ -801,15 +801,15 @@ def agreement(
     return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
 
 
-def agreement_of(rows: Rows) -> np.ndarray:
+def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
     """Return `agreement` by the normalised mutual information of the objects of rows, which may be in pieces."""
     if rows.here:
-        return agreement(rows, device=rows.device)
+        return agreement(rows, average=average)
     shared = intersections_of(rows)
     own = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
     scores = np.eye(len(own))
     for i, j in itertools.combinations(range(len(own)), 2):
-        scores[i, j] = scores[j, i] = nmi_of(shared[own[i], own[j]])
+        scores[i, j] = scores[j, i] = nmi_of(shared[own[i], own[j]], average)
     return scores
 
 

@@ -2,22 +2,13 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
-from gpuens.partition import Partitioner, UtilityKMeans
+from gpuens.methods.kcc import KCC
 
 
-class ECC(Consensus):
+class ECC(KCC):
     """Entropy-based consensus clustering: KCC with the utility U_H, so the least entropy of the labels within clusters.
 
-    Parameters
-    ----------
-    n_clusters, weights, n_init, max_iter, tol, random_state, reduction, device
-        As in `gpuens.KCC`.
-
-    Attributes
-    ----------
-    labels_, n_clusters_, reduction_, utility_, objective_, n_iter_, converged_
-        As in `gpuens.KCC`.
+    Parameters and attributes are those of `gpuens.KCC`.
 
     References
     ----------
@@ -31,15 +22,11 @@ class ECC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    utility, p, normalised = "uh", 5.0, False
+
     def __init__(
         self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 5, max_iter: int = 20,
         tol: float = 1e-5, random_state: Any = 0, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.weights, self.n_init, self.max_iter, self.tol = n_clusters, weights, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device
-
-    def _parts(self) -> tuple[None, Partitioner]:
-        return None, UtilityKMeans(
-            "uh", weights=self.weights, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol,
-            random_state=self.random_state,
-        )  # fmt: skip

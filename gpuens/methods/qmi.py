@@ -2,25 +2,16 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
-from gpuens.partition import Partitioner, UtilityKMeans
+from gpuens.methods.kcc import KCC
 
 
-class QMI(Consensus):
+class QMI(KCC):
     """Quadratic mutual information: k-means on one-hot labels, KCC with the category utility U_c.
 
     The paper centres the one-hot columns first, which moves all objects alike and changes no distance. Missing labels
     are left out.
 
-    Parameters
-    ----------
-    n_clusters, weights, n_init, max_iter, tol, random_state, reduction, device
-        As in `gpuens.KCC`.
-
-    Attributes
-    ----------
-    labels_, n_clusters_, reduction_, utility_, objective_, n_iter_, converged_
-        As in `gpuens.KCC`.
+    Parameters and attributes are those of `gpuens.KCC`.
 
     References
     ----------
@@ -34,15 +25,11 @@ class QMI(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    utility, p, normalised = "uc", 5.0, False
+
     def __init__(
         self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 5, max_iter: int = 20,
         tol: float = 1e-5, random_state: Any = 0, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.weights, self.n_init, self.max_iter, self.tol = n_clusters, weights, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device
-
-    def _parts(self) -> tuple[None, Partitioner]:
-        return None, UtilityKMeans(
-            "uc", weights=self.weights, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol,
-            random_state=self.random_state,
-        )  # fmt: skip

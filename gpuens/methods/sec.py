@@ -15,8 +15,18 @@ class SEC(Consensus):
 
     Parameters
     ----------
-    n_clusters, n_init, max_iter, tol, random_state, reduction, device
-        As in `gpuens.KCC`.
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    n_init, max_iter : int
+        Starts of k-means, and the most iterations of each.
+    tol : float
+        A start ends when the objective falls by no more than this share of it.
+    random_state : int, None or numpy.random.Generator
+        The same seed gives the same labels, on every device.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        outside a sample go to the nearest centre.
+    device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------

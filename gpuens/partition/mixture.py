@@ -42,7 +42,7 @@ class Mixture(Partitioner):
     criterion: str = "icl"
     n_init: int = 10
     max_iter: int = 100
-    tol: float = 1e-5
+    tol: float = 1e-4
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True

@@ -5,7 +5,6 @@ Neurocomputing 170 (2015) 240-250.
 """
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -72,21 +71,13 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     [1.0, 0.25, 0.25]
     """
     rows, beta = as_rows(ens, device), checks.check_between(beta, "beta", 0, 9)
-    agreement = contingency.agreement(rows, average="max") if rows.here else _agreement_in_pieces(rows)
+    agreement = contingency.agreement_of(rows, "max")
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
     if not largest > 0:  # a single clustering, or some that agree in nothing
         return np.ones(rows.n_clusterings)
     weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
     return weights
-
-
-def _agreement_in_pieces(rows: Rows) -> np.ndarray:
-    agreement, shared = np.eye(rows.n_clusterings), contingency.intersections_of(rows)
-    of = [slice(a, b) for a, b in pairwise(rows.offsets.tolist())]
-    for i, j in combinations(range(rows.n_clusterings), 2):
-        agreement[i, j] = agreement[j, i] = contingency.nmi_of(shared[of[i]][:, of[j]], "max")
-    return agreement
 
 
 class Linked(Diagonal):
