@@ -16,7 +16,7 @@ from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
 
-METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla"]
+METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla", "rock"]
 
 
 @pytest.fixture(params=shapes(["few clusterings", "missing, repeated rows", "structured, no noise", "one row"]))
@@ -251,6 +251,25 @@ def test_objects_go_to_the_meta_cluster_of_the_literal_normalized_cut():
     np.testing.assert_array_equal(found.labels_, associated.argmax(axis=1))
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters=3 merges")
+@pytest.mark.parametrize("threshold", [None, 0.2, 1 / 3])
+def test_rock_merges_by_the_jaccard_similarity_of_label_sets(threshold, where):
+    labels = structured_labels(70, 7, 3, noise=0.3, missing=0.1, seed=3)[0]
+    shared = ((labels[:, None] == labels) & (labels[:, None] >= 0)).sum(axis=2)
+    found = ge.ROCK(3, threshold=threshold, device=where).fit(labels)
+    if threshold is None:
+        mean = oracles.mean_over_pairs(shared)
+        threshold = pytest.approx(mean / (2 * labels.shape[1] - mean))
+    assert found.threshold_ == threshold
+    jaccard = shared / (2 * labels.shape[1] - shared)
+    merges = oracles.greedy_rock(labels, jaccard, found.threshold_)
+    linked = [(a, b, good) for a, b, good in merges[: len(found.merges_.kept)] if good > 0]
+    for one, other in zip(found.merges_[1:], zip(*linked, strict=True), strict=True):  # before those without links
+        np.testing.assert_allclose(one[: len(linked)], other, rtol=1e-12)
+    assert len(linked) > 20
+    assert not found.merges_.goodness[len(linked) :].any()
+
+
 def test_pam_finds_no_better_exchange():
     rng = np.random.default_rng(0)
     for n, k in ((12, 3), (9, 1), (6, 6), (15, 2)):
@@ -296,7 +315,7 @@ def test_bad_parameters_are_refused_in_one_sentence(method):
         ("beta", -1, ValueError), ("beta", "x", TypeError), ("alpha", 0, ValueError), ("n_steps", 0, ValueError),
         ("n_neighbors", 1.5, TypeError), ("linkage", "ward", ValueError), ("measure", "wct", ValueError),
         ("decay", 1.5, ValueError), ("post", "ward", ValueError), ("n_init", 0, ValueError),
-        ("imbalance", 0, ValueError),
+        ("imbalance", 0, ValueError), ("threshold", 2, ValueError),
     ):  # fmt: skip
         if name in kind._get_param_names():
             refused(lambda name=name, value=value: kind(2, **{name: value}).fit(labels), error, name)

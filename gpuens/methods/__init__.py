@@ -38,6 +38,7 @@ _METHODS = {
     "pta": "PTA",
     "ptgp": "PTGP",
     "qmi": "QMI",
+    "rock": "ROCK",
     "s-cce": "SCCE",
     "scec": "SCEC",
     "sec": "SEC",
@@ -77,9 +78,9 @@ def methods() -> "dict[str, type[Consensus]]":
 
     >>> import gpuens as ge
     >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
-    ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'em', 'gp-mgla',
-     'hbgf', 'kcc', 'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp', 'qmi', 's-cce', 'scec', 'sec',
-     'voting', 'weac']
+    ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'em',
+     'gp-mgla', 'hbgf', 'kcc', 'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp', 'qmi', 'rock',
+     's-cce', 'scec', 'sec', 'voting', 'weac']
     """
     return REGISTRY.all()
 
