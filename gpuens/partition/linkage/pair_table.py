@@ -101,8 +101,8 @@ class PairTable:
             units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
             regions.size[active].astype(np.float32), np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
             np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
-            np.zeros(n, dtype=bool), np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1), np.arange(n_laid),
-            np.array([n_laid]),
+            np.zeros(n, dtype=bool), np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1),
+            np.arange(n_laid), np.array([n_laid]),
         )  # fmt: skip
 
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
