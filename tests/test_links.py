@@ -16,7 +16,7 @@ from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
 
-METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla", "rock"]
+METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla", "rock", "limbo"]
 
 
 @pytest.fixture(params=shapes(["few clusterings", "missing, repeated rows", "structured, no noise", "one row"]))
@@ -268,6 +268,35 @@ def test_rock_merges_by_the_jaccard_similarity_of_label_sets(threshold, where):
         np.testing.assert_allclose(one[: len(linked)], other, rtol=1e-12)
     assert len(linked) > 20
     assert not found.merges_.goodness[len(linked) :].any()
+
+
+def information_lost(a, b):
+    """Return (p_a + p_b) JS(P_a, P_b) in bits, of pairs (share, distribution over labels)."""
+    (p, of_a), (q, of_b) = a, b
+    mixed = (p * of_a + q * of_b) / (p + q)
+    return sum(w * x * np.log2(x / z) for w, of in ((p, of_a), (q, of_b)) for x, z in zip(of, mixed, strict=True) if x)
+
+
+@pytest.mark.parametrize("shape", ["noise", "missing, repeated rows", "structured"])
+def test_limbo_loses_the_least_information(shape, where):
+    labels = MANY_SHAPES[shape]()
+    groups, n_clusterings = oracles.core_groups(labels), labels.shape[1]
+    incidence = oracles.incidence(labels) / n_clusterings
+    of = [np.flatnonzero(groups.membership == g) for g in range(len(groups.rows))]
+    held = {g: (len(own) / len(labels), incidence[own[0]]) for g, own in enumerate(of)}
+    losses = []
+    found = ge.LIMBO(4, device=where).fit(labels)
+    while len(held) > 4:
+        a, b = min(combinations(held, 2), key=lambda pair: (round(information_lost(*map(held.get, pair)), 12), pair))
+        losses.append(information_lost(held[a], held[b]))
+        (p, of_a), (q, of_b) = held[a], held.pop(b)
+        held[a] = p + q, (p * of_a + q * of_b) / (p + q)
+    np.testing.assert_allclose(found.losses_[0], losses[0], atol=1e-12)
+    if shape != "noise":  # whose ties rounding decides
+        np.testing.assert_allclose(found.losses_, losses, atol=1e-12)
+        one = [[information_lost((1 / len(labels), row), other) for other in held.values()] for row in incidence]
+        assert ge.metrics.ari(found.labels_, np.argmin(one, axis=1)) == 1.0
+    np.testing.assert_array_equal(found.predict(labels), found.labels_)
 
 
 def test_pam_finds_no_better_exchange():

@@ -29,6 +29,7 @@ _METHODS = {
     "hbgf": "HBGF",
     "kcc": "KCC",
     "lce": "LCE",
+    "limbo": "LIMBO",
     "lwea": "LWEA",
     "lwgp": "LWGP",
     "mcla": "MCLA",
@@ -79,8 +80,8 @@ def methods() -> "dict[str, type[Consensus]]":
     >>> import gpuens as ge
     >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
     ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'em',
-     'gp-mgla', 'hbgf', 'kcc', 'lce', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp', 'qmi', 'rock',
-     's-cce', 'scec', 'sec', 'voting', 'weac']
+     'gp-mgla', 'hbgf', 'kcc', 'lce', 'limbo', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp',
+     'qmi', 'rock', 's-cce', 'scec', 'sec', 'voting', 'weac']
     """
     return REGISTRY.all()
 
