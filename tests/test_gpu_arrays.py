@@ -67,7 +67,7 @@ CASES = {
     "soft clusterings": lambda gpu, labels: ge.SCEC(K).fit([gpu(np.eye(K)[TRUTH]), gpu(LABELS[:, 0])]).labels_,
     "predict": lambda gpu, labels: ge.LWEA(K).fit(labels).predict(gpu(LABELS)),
     "expand": lambda gpu, labels: ge.Reduction(ge.Rows(labels), gpu(np.arange(N))).expand(gpu(TRUTH)),
-    **{f"weights of {name}": weighted(name) for name in ("eac", "lwgp", "cspa", "cgc")},
+    **{f"weights of {name}": weighted(name) for name in ("eac", "lwgp", "cspa", "cgc", "kcc")},
 }
 
 
