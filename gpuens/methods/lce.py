@@ -25,7 +25,7 @@ class LCE(Consensus):
         Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
         objects and clusters. See `gpuens.similarity.Links`.
     decay : float in (0, 1]
-        The similarity of two different clusters at most.
+        The largest similarity of two different clusters.
     post : {"average", "single", "complete", "pam", "spectral"}
         A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
     n_init : int

@@ -62,8 +62,8 @@ class Links(Measure):
         SimRank, Σ_t w_ct w_dt / (b_c b_d) with b_c the links of c, over the largest, of all clusters; or SimRank itself
         on the bipartite graph of objects and clusters, after four updates.
     decay : float in (0, 1]
-        The similarity of two different clusters at most (of "asrs", where it counts as that of equal ones, but the
-        largest).
+        The largest similarity of two different clusters. Of "asrs" the most similar pairs escape it and count as equal,
+        as in the authors' program.
 
     Examples
     --------
