@@ -14,7 +14,15 @@ ODD_NAMES = frozenset(
 
 
 def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, source: str) -> None:
-    """Warn about columns that are probably not clusterings, with the rule that found them.
+    """Warn about columns that are probably not clusterings, with the rule that found them."""
+    for name, reason in odd_columns(codes, n_clusters, names).items():
+        checks.warn(
+            f"{source}: column {name!r} is unlike the other clusterings ({reason}); leave it out if it is not one."
+        )
+
+
+def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list) -> dict:
+    """Return the columns that are probably not clusterings, and why.
 
     - The name says so: a batch, a donor, the truth, ….
     - Far more values than the others: more than four times as many as any of them, and more than 2√N.
@@ -23,7 +31,7 @@ def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, 
     """
     n, m = codes.shape
     if m < 2:
-        return
+        return {}
     why = {name: "by its name" for name in names if str(name).lower() in ODD_NAMES}
     if m > 2 and n >= 100:
         largest = np.argsort(n_clusters)[::-1]
@@ -32,10 +40,7 @@ def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, 
             why.setdefault(names[largest[0]], f"{most} values where the others have at most {second}")
         for name in _independent(codes, names):
             why.setdefault(name, "it agrees with none of the others better than chance")
-    for name, reason in why.items():
-        checks.warn(
-            f"{source}: column {name!r} is unlike the other clusterings ({reason}); leave it out if it is not one."
-        )
+    return why
 
 
 def _independent(codes: np.ndarray, names: list) -> list:

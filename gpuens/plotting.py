@@ -127,6 +127,45 @@ def sizes(labels: Any, *, ax: Any = None) -> Any:
     return _plain(ax)
 
 
+def answers(comparison: Any, *, ax: Any = None) -> Any:
+    """Draw how the answers of several methods agree with each other: the NMI of any two, the best method first.
+
+    Parameters
+    ----------
+    comparison : gpuens.comparison.Comparison
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ax = ge.plotting.answers(ge.compare(labels, 2, methods=["eac", "lwgp"]))
+    >>> ax.images[0].get_array().tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    agreement = comparison.agreement
+    names, values = list(agreement.columns), agreement.to_numpy()
+    side = min(WIDEST, max(3.6, 1.6 + 0.34 * len(names)))
+    ax = _axes(ax, (side + 1.0, side))
+    image = ax.imshow(values, cmap=SHARES, vmin=0.0, vmax=1.0)
+    places = np.arange(len(names))
+    _write_names(ax.xaxis, places, names)
+    _write_names(ax.yaxis, places, names)
+    if values.size <= CELLS_WRITTEN:
+        for i, j in np.ndindex(values.shape):
+            text = f"{values[i, j]:.2f}".replace("0.", ".")
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if values[i, j] > 0.6 else INK)
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05)
+    bar.set_label("NMI of two answers")
+    bar.outline.set_visible(False)
+    _entitle(ax, f"Agreement between the answers of {len(names)} methods")
+    return ax
+
+
 def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     """Draw the top of a linkage method's tree: its last merges, whose heights decide where to cut.
 

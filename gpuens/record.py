@@ -55,6 +55,13 @@ def peak_memory() -> int | None:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
+def resident_memory() -> int:
+    """Return the resident size of this process in bytes."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
 def forget_peak_memory() -> None:
     """Let `peak_memory` begin anew, where the system can do that."""
     with contextlib.suppress(OSError):

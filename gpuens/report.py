@@ -52,9 +52,29 @@ def write_report(estimator: Any, folder: str) -> list[str]:
 
 def page(title: str, estimator: Any, facts: dict[str, Any]) -> bytes:
     """Return an HTML page, in one file, with facts and the pictures of a fitted estimator."""
+    sizes: tuple[str, Callable[[], Any]] = ("sizes", partial(plotting.sizes, estimator.labels_))
+    return _page(title, [[name, value] for name, value in facts.items()], dict((sizes, *pictures(estimator))))
+
+
+def of_comparison(comparison: Any, title: str) -> bytes:
+    """Return an HTML page, in one file, with the table and the pictures of a `gpuens.comparison.Comparison`."""
+    shown = comparison.table.round(4).reset_index()
+    lines = [shown.columns.tolist(), *shown.astype(object).to_numpy().tolist()]
+    left_out = [[name, why] for name, why in comparison.left_out.items()]
+    return _page(title, lines, {"agreement between the answers": partial(plotting.answers, comparison)}, left_out)
+
+
+def _page(
+    title: str, lines: list[list[Any]], drawings: dict[str, Callable[[], Any]], more: list[list[Any]] | None = None
+) -> bytes:
+    """Return an HTML page with a table, pictures and another table."""
     import base64
     import html
     import io
+
+    def table(lines: list[list[Any]]) -> str:
+        rows = ("<tr><th>" + "<td>".join(html.escape(str(value)) for value in line) for line in lines)
+        return "<table>\n" + "\n".join(rows) + "\n</table>\n"
 
     def drawn(name: str, draw: Callable[[], Any]) -> str:
         picture = io.BytesIO()
@@ -62,13 +82,12 @@ def page(title: str, estimator: Any, facts: dict[str, Any]) -> bytes:
         encoded = base64.b64encode(picture.getvalue()).decode()
         return f'<h2>{html.escape(name)}</h2>\n<img alt="{html.escape(name)}" src="data:image/png;base64,{encoded}">\n'
 
-    sizes: tuple[str, Callable[[], Any]] = ("sizes", partial(plotting.sizes, estimator.labels_))
-    rows = (f"<tr><th>{html.escape(name)}<td>{html.escape(str(value))}\n" for name, value in facts.items())
-    body = "".join(drawn(name, draw) for name, draw in (sizes, *pictures(estimator)))
+    body = "".join(drawn(name, draw) for name, draw in drawings.items())
+    body += f"<h2>left out</h2>\n{table(more)}" if more else ""
     heading = html.escape(title)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{heading}</title>\n'
         "<style>body {font: 16px sans-serif; margin: 2em auto; max-width: 60em} th {text-align: left} "
-        "img {max-width: 100%}</style>\n"
-        f"<h1>{heading}</h1>\n<table>\n{''.join(rows)}</table>\n{body}</html>\n"
+        "td {padding: 0 .5em} table {display: block; overflow-x: auto} img {max-width: 100%}</style>\n"
+        f"<h1>{heading}</h1>\n{table(lines)}{body}</html>\n"
     ).encode(errors="replace")

@@ -124,6 +124,7 @@ class ECRMC(ge.ECRMC):
 
 
 METHODS = {**ge.methods(), "ecrmc": ECRMC}
+del METHODS["auto"]  # several of the others, see tests/test_comparison.py
 del METHODS["best-of-k"]  # which has as many clusters as one of the clusterings, see tests/test_voting.py
 
 

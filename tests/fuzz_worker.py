@@ -69,7 +69,10 @@ def given(labels, form, rng):
         high = labels.max() < top and rng.random() < 0.5
         return np.where(missing, -1, labels + (top - labels.max() if high else 0)).astype(form)
     if form.startswith("uint"):  # which have no -1
-        return labels if missing.any() else (labels + (np.iinfo(form).max - np.uint64(labels.max()))).astype(form)
+        if missing.any():
+            return labels
+        own = labels.astype(form)  # before adding: int64 and uint64 make float64
+        return own + (np.iinfo(form).max - own.max())
     made = {
         "bools": lambda: labels.astype(bool) if set(np.unique(labels)) == {0, 1} else labels,
         "float32": lambda: np.where(missing, np.nan, labels).astype(np.float32),

@@ -26,7 +26,7 @@ from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
 # ECRMC finds neighbours among all objects, BestOfK has as many clusters as a clustering
-METHODS = sorted(ge.methods().keys() - {"best-of-k", "ecrmc"})
+METHODS = sorted(ge.methods().keys() - {"auto", "best-of-k", "ecrmc"})
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it

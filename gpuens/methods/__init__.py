@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # name of a method, as `consensus` and the command line take it -> its estimator
 _METHODS = {
+    "auto": "Auto",
     "best-of-k": "BestOfK",
     "cgc": "CgC",
     "crc-c": "CrCC",
@@ -29,7 +30,6 @@ _METHODS = {
     "hbgf": "HBGF",
     "kcc": "KCC",
     "lce": "LCE",
-    "limbo": "LIMBO",
     "lwea": "LWEA",
     "lwgp": "LWGP",
     "mcla": "MCLA",
@@ -39,7 +39,6 @@ _METHODS = {
     "pta": "PTA",
     "ptgp": "PTGP",
     "qmi": "QMI",
-    "rock": "ROCK",
     "s-cce": "SCCE",
     "scec": "SCEC",
     "sec": "SEC",
@@ -78,10 +77,8 @@ def methods() -> "dict[str, type[Consensus]]":
         cspa = "your_package.cspa:CSPA"
 
     >>> import gpuens as ge
-    >>> sorted(ge.methods())  # doctest: +NORMALIZE_WHITESPACE
-    ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa', 'eac', 'ecc', 'ecpcs-hc', 'ecpcs-mc', 'ecrmc', 'em',
-     'gp-mgla', 'hbgf', 'kcc', 'lce', 'limbo', 'lwea', 'lwgp', 'mcla', 'oc-h', 'oc-ia', 'pd', 'pta', 'ptgp',
-     'qmi', 'rock', 's-cce', 'scec', 'sec', 'voting', 'weac']
+    >>> list(ge.methods())[:5]
+    ['auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia']
     """
     return REGISTRY.all()
 

@@ -304,6 +304,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         return Parts(*self._parts(), None).needs_features
 
     @property
+    def learns_by_sums(self) -> bool:
+        """Whether labels may be in chunks: the cost grows in proportion to the objects."""
+        return Parts(*self._parts(), None).learn_by_sums
+
+    @property
     def chooses_n_clusters(self) -> bool:
         """Whether the number of clusters can be left open."""
         return self._parts()[1].chooses_n_clusters

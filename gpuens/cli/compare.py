@@ -1,0 +1,122 @@
+"""``gpuens compare``: many methods on the same labels, side by side."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuens import failures
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import check_inputs, print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "compare",
+        compare,
+        "Run many methods on the same base clusterings, and compare what they answer and what they take.",
+        epilog="anmi and ecs are agreement with the base clusterings, from 0 to 1; item and silhouette say how sure "
+        "the objects are of their clusters. The best anmi comes first.",
+    )
+    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_selection(parser)
+    parser.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "--methods",
+        default="all",
+        metavar="NAMES",
+        help="all, fast (whose cost grows in proportion to the objects), or names separated by commas (all)",
+    )
+    parser.add_argument("--truth", metavar="FILE", help="label file with one column: known classes, for scores")
+    parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
+    parser.add_argument(
+        "--max-seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="leave out methods foreseen to take longer (60); 0: none",
+    )
+    add_reading(parser)
+    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument("--report", metavar="FILE.html", help="write a page with the table and pictures")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def compare(args: argparse.Namespace) -> None:
+    from gpuens import io
+    from gpuens.io import atomic
+
+    check_inputs(args.labels, *([args.truth] if args.truth else []), kinds=io.INPUTS)
+    if args.report is not None:
+        atomic.check_output(args.report, (".html",), inputs=(args.labels,))
+    from gpuens import comparison, datasets
+
+    with failures.stage("read"):
+        labels = io.read_label_file(args.labels, **reading(args)).ensemble
+        features = None if args.features is None else datasets.load(args.features).X
+        truth = None if args.truth is None else _one_column(args.truth)
+    with failures.stage("compare"):
+        found = comparison.compare(
+            labels,
+            args.n_clusters,
+            methods=args.methods if args.methods in ("all", "fast") else args.methods.split(","),
+            truth=truth,
+            features=features,
+            max_seconds=args.max_seconds or None,
+            random_state=args.seed,
+            device=args.device,
+        )
+    if args.report is not None:
+        from gpuens import report
+
+        with failures.stage("report"), atomic.replacing(args.report) as file:
+            file.write(report.of_comparison(found, args.labels))
+    if args.json:
+        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
+        return
+    print(table(found.rows))
+    if len(found.rows) > 1:
+        print(f"best agreement: {found.best}, by {found.margin:.4f}")
+    for name, why in found.left_out.items():
+        print(f"left out: {name}: {why}")
+    if args.report is not None:
+        print(f"written: {args.report}")
+
+
+def _one_column(path: str) -> Any:
+    from gpuens import io
+
+    columns = io.read_columns(path)
+    if len(columns) != 1:
+        raise ValueError(f"path {path!r} has {len(columns)} columns where one is needed; write one of them to a file.")
+    return next(iter(columns.values()))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the rows of a comparison as a table for people."""
+    from gpuens.checks import human_bytes
+    from gpuens.forecast import human_seconds
+
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    scores = [name for name in ("nmi", "ari", "accuracy") if name in rows[0]]
+    heads = ["anmi", "ecs", "item", "silh.", *scores, "clusters", "smallest", "largest", "time", "memory"]
+    lines = []
+    for row in rows:
+        shares = [row["anmi"], row["ecs"], row["item_consensus"], row["silhouette"], *(row[name] for name in scores)]
+        sizes = [f"{row[name]:,}" for name in ("n_clusters", "smallest", "largest")]
+        memory = "-" if row["memory"] is None else human_bytes(row["memory"])
+        lines.append([row["method"], *map(share, shares), *sizes, human_seconds(row["seconds"]), memory])
+    return aligned([["", *heads], *lines])
+
+
+def aligned(lines: list[list[str]]) -> str:
+    """Return lines of cells as a table, the first column to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = []
+    for first, *others in lines:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)

@@ -1,0 +1,66 @@
+"""``gpuens describe``: what the base clusterings in a file are like, and what each method would take."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuens import failures
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.compare import aligned
+from gpuens.cli.files import check_inputs, print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "describe", describe, "Describe the base clusterings in a file, and foresee what each method would take."
+    )
+    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_selection(parser)
+    parser.add_argument(
+        "-k", "--n-clusters", type=int, metavar="K", help="clusters of the consensus (median of the clusterings' own)"
+    )
+    parser.add_argument("--no-forecasts", action="store_true", help="leave out what the methods would take")
+    add_reading(parser)
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def describe(args: argparse.Namespace) -> None:
+    from gpuens import io
+
+    check_inputs(args.labels, kinds=io.INPUTS)
+    from gpuens import description
+    from gpuens.checks import human_bytes
+    from gpuens.forecast import human_seconds
+
+    with failures.stage("read"):
+        labels = io.read_label_file(args.labels, **reading(args)).ensemble
+    with failures.stage("describe"):
+        found = description.describe(labels, args.n_clusters, forecasts=not args.no_forecasts, device=args.device)
+    if args.json:
+        print_json({"input": args.labels, **found.to_dict()})
+        return
+    print(
+        f"{args.labels}: {found.n_objects:,} objects, {found.n_clusterings} clusterings with {found.n_clusters:,} "
+        f"clusters, {found.n_distinct:,} distinct label rows, {found.missing:.1%} of the labels missing"
+    )
+    heads = ["", "clusters", "smallest", "largest", "missing", "agreement"]
+    print(aligned([heads, *map(_cells, found.columns)]))
+    for column in found.columns:
+        if column["odd"]:
+            print(f"{column['name']} is unlike the others: {column['odd']}")
+    if found.methods:
+        print(f"\nto find {found.k} clusters, methods would take about")
+        able = {name: each for name, each in found.methods.items() if each.refusal is None}
+        quickest = sorted(able.items(), key=lambda item: item[1].seconds)
+        print(aligned([[name, human_seconds(one.seconds), human_bytes(one.memory)] for name, one in quickest]))
+        for name, each in found.methods.items():
+            if each.refusal is not None:
+                print(f"{name}: {each.refusal}")
+
+
+def _cells(column: dict[str, Any]) -> list[str]:
+    agreement = "-" if column["agreement"] is None else f"{column['agreement']:.3f}"
+    sizes = [f"{column[name]:,}" for name in ("n_clusters", "smallest", "largest")]
+    return [str(column["name"]), *sizes, f"{column['missing']:.1%}", agreement]

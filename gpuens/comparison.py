@@ -1,0 +1,219 @@
+"""Many methods on the same labels: what each answers, how well that agrees with the ensemble, and what it takes."""
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, failures, metrics, progress, record
+from gpuens import device as devices
+from gpuens.contingency import agreement as agreement_of_columns
+from gpuens.encoding import as_column
+from gpuens.ensemble import Ensemble
+from gpuens.evidence import agreement, objects
+from gpuens.forecast import foresee, human_seconds
+from gpuens.methods import REGISTRY
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows
+
+NOT_COMPARED = ("auto",)  # which compares
+
+
+@dataclass
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each method, the best first: "method", "anmi" and "ecs" (agreement with the base clusterings, see
+        `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
+        `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (bytes of host
+        memory beyond what the process held before; None where the system does not tell), "warnings"; with a truth
+        also "nmi", "ari" and "accuracy".
+    labels : dict of str to ndarray (n_objects,)
+        The answer of each method.
+    left_out : dict of str to str
+        The methods that were not run, and why.
+    """
+
+    rows: list[dict[str, Any]]
+    labels: dict[str, np.ndarray]
+    left_out: dict[str, str]
+
+    @property
+    def best(self) -> str:
+        """The method whose answer has the largest ANMI (Strehl and Ghosh's supra-consensus)."""
+        return str(self.rows[0]["method"])
+
+    @property
+    def margin(self) -> float:
+        """By how much its ANMI exceeds the next; NaN for a single method."""
+        return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
+
+    @property
+    def table(self) -> Any:
+        """The rows as a DataFrame indexed by method."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows).set_index("method").drop(columns="warnings")
+
+    @property
+    def agreement(self) -> Any:
+        """The NMI between the answers of any two methods, a DataFrame in the order of `rows`."""
+        import pandas as pd
+
+        names = [row["method"] for row in self.rows]
+        answers = Ensemble([self.labels[name] for name in names], names=names)
+        return pd.DataFrame(agreement_of_columns(answers), names, names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the labels, for JSON."""
+        between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
+        chosen = {"best": self.best, "margin": None if np.isnan(self.margin) else self.margin}
+        return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
+
+
+def compare(
+    labels: Any,
+    n_clusters: int,
+    *,
+    methods: Any = "all",
+    truth: Any = None,
+    features: Any = None,
+    max_seconds: float | None = 60.0,
+    random_state: Any = 0,
+    device: str = "auto",
+) -> Comparison:
+    """Run many methods on the same labels and compare what they answer and what they take.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        (n_objects, n_clusterings).
+    n_clusters : int
+    methods : {"all", "fast"} or list of str
+        "fast" are those whose cost grows in proportion to the objects. Parameters are the methods' own defaults.
+    truth : array (n_objects,), optional
+        Known classes, for scores; they do not decide the order.
+    features : array (n_objects, n_features), optional
+        For the methods that need them, which are left out otherwise.
+    max_seconds : float or None
+        Methods that are foreseen to take longer are left out; named ones too. None: no limit.
+    random_state : int or numpy.random.Generator
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels, names or numbers that cannot be, and where no method is left.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> found = ge.compare(labels, 2, methods=["eac", "lwgp"])
+    >>> found.best, found.labels["eac"].tolist(), found.table.columns.tolist()[:2]
+    ('eac', [0, 0, 0, 1, 1, 1], ['anmi', 'ecs'])
+    """
+    ensemble = Ensemble(labels)
+    checks.check_n_clusters(n_clusters, ensemble.n_objects)
+    limit = np.inf if max_seconds is None else checks.check_real(max_seconds, "max_seconds", above=0.0)
+    known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
+    names = chosen(methods)
+    groups = core_groups(Rows(ensemble, device=devices.resolve(device, ensemble.device_kind)))
+    rows: list[dict[str, Any]] = []
+    answers: dict[str, np.ndarray] = {}
+    left_out: dict[str, str] = {}
+    with progress.bar(len(names), "methods") as bar:
+        for name in names:
+            estimator = made(name, n_clusters, random_state, device)
+            given = {"features": features} if estimator.needs_features else {}
+            why = _why_not(estimator, groups.rows.ensemble if not given else ensemble, features, limit)
+            if why is None:
+                try:
+                    found, spent = _fitted(estimator, ensemble, given)
+                    answers[name] = devices.to_host(found)
+                    rows.append({"method": name, **_scores(ensemble, answers[name], known, device), **spent})
+                except (ValueError, MemoryError) as error:
+                    why = failures.describe(error)
+            if why is not None:
+                left_out[name] = why
+            bar.update(1)
+    if not rows:
+        raise ValueError(f"methods: none is left to compare; {next(iter(left_out))} {next(iter(left_out.values()))}")
+    rows.sort(key=lambda row: -row["anmi"])
+    return Comparison(rows, answers, left_out)
+
+
+def chosen(methods: Any) -> list[str]:
+    """Return the names of the methods that "all", "fast" or a list means."""
+    if isinstance(methods, str) and methods in ("all", "fast"):
+        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name not in NOT_COMPARED}
+        return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
+    names = [methods] if isinstance(methods, str) else list(methods)
+    if not names:
+        raise ValueError('methods is an empty list; name some, or pass "all" or "fast".')
+    for name in names:
+        REGISTRY.load(name)
+    return list(dict.fromkeys(names))
+
+
+def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> Any:
+    """Return the estimator of a method with its own defaults."""
+    kind = REGISTRY.load(name)
+    own = kind._get_param_names()
+    given = {"random_state": random_state, "device": device}
+    return kind(n_clusters, **{parameter: value for parameter, value in given.items() if parameter in own})
+
+
+def _checked_truth(truth: Any, n_objects: int) -> Any:
+    column = as_column(truth)
+    checks.check_label_vector(tuple(column.shape), type(truth).__name__, "truth")
+    checks.check_one_per_row(column, n_objects, "truth")
+    return column
+
+
+def _why_not(estimator: Any, labels: Ensemble, features: Any, limit: float) -> str | None:
+    """Return why a method is not run, None if it is."""
+    if estimator.needs_features and features is None:
+        return "needs features of the objects."
+    forecast = foresee(estimator, labels, features if estimator.needs_features else None)
+    if forecast.refusal is not None:
+        return forecast.refusal
+    if forecast.seconds > limit:
+        return f"would take about {human_seconds(forecast.seconds)}, more than max_seconds={limit:g}."
+    return None
+
+
+def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the labels of a fit, its seconds, memory and warnings."""
+    before = record.resident_memory()
+    record.forget_peak_memory()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        started = time.perf_counter()
+        labels = estimator.fit(ensemble, **given).labels_
+        seconds = time.perf_counter() - started
+    peak = record.peak_memory()
+    memory = None if peak is None else max(0, peak - before)
+    said = list(dict.fromkeys(str(w.message) for w in warned if issubclass(w.category, UserWarning)))
+    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": said}
+
+
+def _scores(ensemble: Ensemble, found: np.ndarray, truth: Any, device: str) -> dict[str, Any]:
+    close, sure = agreement(ensemble, found, device=device), objects(ensemble, found, device=device)
+    sizes = np.bincount(found)
+    scored = {} if truth is None else metrics.scores(found, truth)
+    return {
+        "anmi": close.anmi,
+        "ecs": close.mean_ecs,
+        "item_consensus": float(np.nanmean(sure.item_consensus)) if (sizes > 1).any() else None,
+        "silhouette": float(sure.silhouette.mean()) if len(sizes) > 1 else None,
+        **{name: scored[name] for name in ("nmi", "ari", "accuracy") if scored},
+        "n_clusters": len(sizes),
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+    }

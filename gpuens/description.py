@@ -1,0 +1,133 @@
+"""What base clusterings are like, and what each method would take on them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, progress
+from gpuens import device as devices
+from gpuens.comparison import NOT_COMPARED, made
+from gpuens.contingency import agreement
+from gpuens.ensemble import Ensemble
+from gpuens.forecast import Forecast, foresee
+from gpuens.methods import REGISTRY
+from gpuens.odd_columns import odd_columns
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows
+
+
+@dataclass
+class Description:
+    """What `describe` found.
+
+    Attributes
+    ----------
+    n_objects, n_clusterings, n_clusters : int
+        Clusters of all clusterings.
+    n_distinct : int
+        Distinct label rows: what methods work on.
+    missing : float
+        The share of missing labels.
+    columns : list of dict
+        For each clustering: "name", "n_clusters", "smallest" and "largest" cluster, the share "missing", "agreement"
+        (mean NMI with the others; None for a single one), and "odd": why it is probably no clustering, or None.
+    methods : dict of str to Forecast
+        What each method would take for ``k`` clusters, without reading and encoding.
+    k : int
+    """
+
+    n_objects: int
+    n_clusterings: int
+    n_clusters: int
+    n_distinct: int
+    missing: float
+    columns: list[dict[str, Any]]
+    methods: dict[str, Forecast]
+    k: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        methods = {name: forecast._asdict() for name, forecast in self.methods.items()}
+        return {**vars(self), "methods": methods}
+
+
+def describe(
+    labels: Any, n_clusters: int | None = None, *, forecasts: bool = True, device: str = "auto"
+) -> Description:
+    """Describe base clusterings, and foresee what each method would take on them.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        (n_objects, n_clusterings).
+    n_clusters : int, optional
+        Of the consensus, for the forecasts; by default the median of the clusterings' own.
+    forecasts : bool
+        Whether to foresee: each method is fitted to some of the rows (`gpuens.forecast`), a second or so each.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.describe([[0, 0, 0, 1, 1], [0, 0, 1, 2, None]], forecasts=False)
+    >>> found.n_distinct, round(found.missing, 3), [column["n_clusters"] for column in found.columns]
+    (4, 0.1, [2, 3])
+    """
+    ensemble = Ensemble(labels)
+    rows = core_groups(Rows(ensemble, device=devices.resolve(device, ensemble.device_kind))).rows
+    sizes = np.split(rows.cluster_sizes(), ensemble.offsets[1:-1])
+    k = n_clusters
+    if k is None:
+        k = min(max(1, int(np.median([len(each) for each in sizes]))), rows.n_rows)
+    checks.check_n_clusters(k, rows.n_rows)
+    labelled = np.array([each.sum() for each in sizes])
+    return Description(
+        n_objects=ensemble.n_objects,
+        n_clusterings=ensemble.n_clusterings,
+        n_clusters=ensemble.n_clusters,
+        n_distinct=rows.n_rows,
+        missing=float(1 - labelled.mean() / ensemble.n_objects),
+        columns=_columns(ensemble, rows, sizes),
+        methods=_forecasts(rows, k, device) if forecasts else {},
+        k=int(k),
+    )
+
+
+def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
+    odd = odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names)
+    with_all = agreement(rows.ensemble, weights=rows.counts, device=rows.device)
+    np.fill_diagonal(with_all, np.nan)
+    there = ~np.isnan(with_all)
+    mean = np.where(there, with_all, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    return [
+        {
+            "name": name,
+            "n_clusters": len(own),
+            "smallest": int(own.min()),
+            "largest": int(own.max()),
+            "missing": float(1 - own.sum() / ensemble.n_objects),
+            "agreement": float(mean[m]) if there[m].any() else None,
+            "odd": "it puts all objects together" if len(own) == 1 else odd.get(name),
+        }
+        for m, (name, own) in enumerate(zip(ensemble.names, sizes, strict=True))
+    ]
+
+
+def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
+    names = [name for name in REGISTRY.all() if name not in NOT_COMPARED]
+    found = {}
+    with progress.bar(len(names), "forecasts") as bar:
+        for name in names:
+            estimator = made(name, k, 0, device)
+            if estimator.needs_features:
+                found[name] = Forecast(float("nan"), float("nan"), "needs features of the objects.")
+            else:
+                found[name] = foresee(estimator, rows.ensemble)
+            bar.update(1)
+    return found

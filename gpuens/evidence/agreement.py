@@ -1,0 +1,83 @@
+"""Agreement of a consensus with the base clusterings, from the objects that its clusters share with theirs."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.contingency import nmi_of
+from gpuens.evidence.given import given
+from gpuens.incidence import label_histograms
+from gpuens.rows import Rows
+
+
+class Agreement(NamedTuple):
+    """Agreement of a consensus with each base clustering, over the objects that the clustering labels.
+
+    Attributes
+    ----------
+    nmi, ecs : ndarray (n_clusterings,), float64
+        The mutual information, normalised by the geometric mean of the entropies, and the element-centric similarity.
+    n_labelled : ndarray (n_clusterings,), int64
+        Objects that the clustering labels.
+    """
+
+    nmi: np.ndarray
+    ecs: np.ndarray
+    n_labelled: np.ndarray
+
+    @property
+    def anmi(self) -> float:
+        """The mean NMI, clusterings weighted by the objects that they label (Strehl & Ghosh, JMLR 3 (2002), eq 5)."""
+        return float(np.average(self.nmi, weights=self.n_labelled))
+
+    @property
+    def mean_ecs(self) -> float:
+        """The mean element-centric similarity, weighted alike."""
+        return float(np.average(self.ecs, weights=self.n_labelled))
+
+
+def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement:
+    """Return the agreement of a consensus with each base clustering.
+
+    The element-centric similarity (Gates et al., Scientific Reports 9 (2019)) of an object whose clusters are A and B
+    is |A ∩ B| / max(|A|, |B|); that of two clusterings is its mean over the objects.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        The base clusterings (n_objects, n_clusterings).
+    consensus : array (n_objects,)
+        A label for every object.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a consensus of another length, or one that leaves objects without a label.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.evidence.agreement([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, None, 1]], [0, 0, 1, 1])
+    >>> found.nmi.round(3).tolist(), found.ecs.tolist(), round(found.anmi, 3)
+    ([1.0, 0.816, 1.0], [1.0, 0.75, 1.0], 0.933)
+    """
+    return of_rows(*given(labels, consensus, device))
+
+
+def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
+    """Return the agreement for rows and the labels of a consensus (G,), 0 … k - 1."""
+    codes, counts = rows.codes, rows.xp.asarray(rows.counts)
+    n_labels = int(consensus.max()) + 1
+    shared = label_histograms(codes, rows.offsets, counts, rows.xp.asarray(consensus), n_labels, device=rows.device)
+    tables = np.split(devices.to_host(shared), rows.offsets[1:-1])
+    labelled = np.array([int(table.sum()) for table in tables])
+    return Agreement(
+        np.array([nmi_of(table) for table in tables]), np.array([_ecs(table) for table in tables]), labelled
+    )
+
+
+def _ecs(table: np.ndarray) -> float:
+    larger = np.maximum(table.sum(axis=1)[:, None], table.sum(axis=0))
+    return float((table.astype(np.float64) ** 2 / np.maximum(larger, 1)).sum() / max(int(table.sum()), 1))

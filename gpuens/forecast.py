@@ -1,0 +1,165 @@
+"""What a fit will take: seconds and memory, foreseen from fits to some of the rows.
+
+A method is fitted to 250, 1,000, 4,000, … rows drawn at random, until a fit takes long enough to tell. Seconds are
+taken to grow on as between the last two fits: by a power of the rows, or in proportion to further rows where a part of
+the cost is the same for any number. Memory alike, up to the budget that no method exceeds.
+"""
+
+import math
+import time
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.ensemble import Ensemble
+from gpuens.rows import Rows
+
+FIRST, FACTOR = 250, 4  # rows of the first trial, and how many times more the next has
+ENOUGH = 0.25  # seconds of a trial that is the last
+STEEPEST = {"seconds": 3.0, "bytes": 2.0}  # powers of the number of rows
+TOO_LONG = 5.0  # seconds of a trial that is the only one
+
+
+class Forecast(NamedTuple):
+    """What a fit is expected to take.
+
+    Attributes
+    ----------
+    seconds : float
+        NaN for a fit that would be refused.
+    memory : float
+        Bytes beside the labels, in host memory; NaN like ``seconds``.
+    refusal : str or None
+        Why the fit would be refused, such as the bytes that it needs.
+    """
+
+    seconds: float
+    memory: float
+    refusal: str | None = None
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return self.refusal
+        return f"{human_seconds(self.seconds)}, {checks.human_bytes(self.memory)}"
+
+
+def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
+    """Return what fitting an estimator will take; the estimator itself is not fitted.
+
+    Parameters
+    ----------
+    estimator : Consensus
+    labels : Ensemble, or anything that Ensemble takes
+        Base clusterings of distinct rows (those of core groups), or of all objects.
+    features : array (n_objects, n_features), optional
+        For methods that need them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For parameters that are wrong for any labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpuens as ge
+    >>> from gpuens.forecast import foresee
+    >>> labels = np.random.default_rng(0).integers(0, 4, (5000, 6))
+    >>> found = foresee(ge.LWGP(3), labels)
+    >>> found.seconds > 0, found.memory > 0, found.refusal
+    (True, True, None)
+    """
+    ensemble = Ensemble(labels)
+    parts = estimator._checked()
+    rows = Rows(ensemble, device=devices.resolve(estimator.device, ensemble.device_kind))
+    try:
+        kind = "labels" if parts.similarity is None else parts.similarity.kind
+        parts.partitioner.refuse_too_many(rows, estimator._k or 1, kind)
+        trials = list(_trials(estimator, ensemble, features))
+    except (ValueError, MemoryError) as error:
+        return Forecast(math.nan, math.nan, str(error))
+    times = [(size, seconds) for size, seconds, _ in trials]
+    traced = [(size, float(held)) for size, _, held in trials if held is not None]
+    memory = _extrapolated(traced, len(ensemble), STEEPEST["bytes"])
+    budget = float(devices.memory_budget(rows.device))
+    return Forecast(_extrapolated(times, len(ensemble), STEEPEST["seconds"]), min(memory, max(budget, traced[-1][1])))
+
+
+def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple[int, float, int | None]]:
+    """Yield the rows of each trial, its seconds, and for the first two the bytes that it has held."""
+    n = len(ensemble)
+    order = np.random.default_rng(0).permutation(n)
+    first = size = min(n, max(FIRST, 4 * (estimator._k or 1)))
+    while True:
+        some = np.sort(order[:size])
+        given = {} if features is None else {"features": features[some]}
+        labels = ensemble.take(some)
+        held = None
+        if size <= FACTOR * first:  # the first of these fits compiles
+            held = _held(estimator, labels, given)
+        seconds = _seconds(estimator, labels, given)
+        if seconds < TOO_LONG:  # again: functions may have been compiled, and other work come between
+            seconds = min(seconds, _seconds(estimator, labels, given))
+        yield size, seconds, held
+        if size == n or seconds >= (TOO_LONG if size == first else ENOUGH):
+            return
+        size = min(n, size * FACTOR)
+
+
+def _seconds(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> float:
+    started = time.perf_counter()
+    _fit(estimator, labels, given)
+    return time.perf_counter() - started
+
+
+def _fit(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clone(estimator).fit(labels, **given)
+
+
+def _held(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> int:
+    """Return the most bytes that a fit has held at once."""
+    ours = not tracemalloc.is_tracing()
+    if ours:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        _fit(estimator, labels, given)
+        return max(1, tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        if ours:
+            tracemalloc.stop()
+
+
+def _extrapolated(costs: list[tuple[int, float]], n: int, steepest: float) -> float:
+    """Return the cost at n rows from the costs of trials, of which the last two count."""
+    size, cost = costs[-1]
+    if size == n or len(costs) == 1:
+        return cost * n / size
+    before, cheaper = costs[-2]
+    power = math.log(cost / cheaper) / math.log(size / before)
+    if power > 1:
+        return float(cost * (n / size) ** min(power, steepest))
+    return cost + max(0.0, cost - cheaper) / (size - before) * (n - size)
+
+
+def human_seconds(seconds: float) -> str:
+    """Return seconds for people.
+
+    >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
+    ('.2 s', '8 s', '7 min', '11 h')
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0.1):.1f} s".lstrip("0")
+    for unit, length in (("s", 1.0), ("min", 60.0)):
+        if seconds < 100 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 3600:.0f} h"

@@ -1,0 +1,122 @@
+"""Auto: of the answers of several methods the one that agrees best with the base clusterings."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.evidence.agreement import of_rows
+from gpuens.methods.base import Consensus, MostSimilar
+from gpuens.partition import Partition, Partitioner
+from gpuens.rows import Rows
+from gpuens.similarity import Measure
+from gpuens.similarity.base import Similarity
+
+CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")
+
+
+class Auto(Consensus):
+    """Supra-consensus: several methods are run, and the answer with the largest ANMI is taken.
+
+    ANMI is the mean NMI with the base clusterings (`gpuens.evidence.agreement`); what it favours is not always what
+    agrees best with a truth.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    methods : sequence of str, optional
+        Candidates; of equally good ones the first is taken. By default six whose cost grows in proportion to the
+        objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Their other parameters are their defaults.
+    random_state : int, None or numpy.random.Generator
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    choice_ : str
+        The method whose answer it is.
+    margin_ : float
+        By how much its ANMI exceeds that of the best other answer; 0.0 where others are as good.
+    anmi_ : dict of str to float
+        Of each candidate that could be run.
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+
+    References
+    ----------
+    Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002) 583-617, eq 5 and §3.5.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> found = ge.Auto(2, methods=["lwgp", "eac"]).fit(labels)
+    >>> found.labels_.tolist(), found.choice_
+    ([0, 0, 0, 1, 1, 1], 'lwgp')
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, methods: Any = None, random_state: Any = 0, reduction: Any = None,
+        device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.methods, self.random_state = n_clusters, methods, random_state
+        self.reduction, self.device = reduction, device
+
+    def _parts(self) -> tuple[Measure | None, Partitioner]:
+        from gpuens.methods import REGISTRY
+
+        names = CHEAP if self.methods is None else self.methods
+        if isinstance(names, str) or not len(names):
+            raise ValueError(f"methods must be a list of names of methods, not {checks.shown(names)}.")
+        candidates = []
+        for name in names:
+            kind = REGISTRY.load(name)
+            own = {"random_state": self.random_state} if "random_state" in kind._get_param_names() else {}
+            measure, partitioner = kind(self.n_clusters, **own)._parts()
+            if measure is not None and measure.needs_features:
+                raise ValueError(f"methods: {name!r} needs features of the objects; leave it out.")
+            candidates.append((name, measure, partitioner))
+        return None, BestOf(tuple(candidates))
+
+
+@dataclass(frozen=True)
+class BestOf(Partitioner):
+    """Of the partitions by several pairs of similarity and partitioner the one with the largest ANMI."""
+
+    candidates: tuple[tuple[str, Measure | None, Partitioner], ...]
+    takes = ("labels",)
+
+    def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
+        for _, measure, partitioner in self.candidates:
+            partitioner.check(n_clusters, any_sign=measure is not None and measure.any_sign)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        anmi: dict[str, float] = {}
+        best: tuple[str, Similarity | None, Partition] | None = None
+        refusals = []
+        for name, measure, partitioner in self.candidates:
+            try:
+                partitioner.refuse_too_many(rows, n_clusters, "labels" if measure is None else measure.kind)
+                own = None if measure is None else measure(rows)
+                found = partitioner(own, rows, n_clusters)
+            except (ValueError, MemoryError) as error:
+                refusals.append(error)
+                continue
+            agreement = of_rows(rows, devices.to_host(found.labels)).anmi
+            if best is None or agreement > anmi[best[0]]:
+                best = name, own, found
+            anmi[name] = agreement
+        if best is None:
+            raise refusals[0]
+        name, own, found = best
+        if found.rule is None and own is not None:
+            labels = devices.to_host(found.labels)
+            members = np.bincount(labels, weights=rows.counts)
+            found.rule = MostSimilar(own.sums(rows, labels), members, "mean")
+        others = [agreement for other, agreement in anmi.items() if other != name]
+        found.found |= {"choice": name, "margin": anmi[name] - max(others, default=np.nan), "anmi": anmi}
+        return found

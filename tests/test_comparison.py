@@ -1,0 +1,291 @@
+"""`ge.compare`, `ge.describe` and forecasts, in Python and on the command line."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import one_sentence, refused, structured_labels
+
+import gpuens as ge
+from gpuens import cli, comparison, evidence, forecast, metrics
+from gpuens.methods import REGISTRY
+
+FEW = ["eac", "lwgp", "cspa"]
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return structured_labels(400, 6, 4, noise=0.15, missing=0.05, seed=3)
+
+
+@pytest.fixture(scope="module")
+def found(labels):
+    return ge.compare(labels[0], 4, methods=FEW, truth=labels[1])
+
+
+def test_rows_are_what_the_methods_answer(labels, found):
+    given, truth = labels
+    assert sorted(found.labels) == sorted(FEW)
+    assert found.left_out == {}
+    for row in found.rows:
+        answer = found.labels[row["method"]]
+        np.testing.assert_array_equal(answer, ge.consensus(given, 4, method=row["method"]))
+        close, sure = evidence.agreement(given, answer), evidence.objects(given, answer)
+        assert row["anmi"] == close.anmi
+        assert row["ecs"] == close.mean_ecs
+        assert row["item_consensus"] == np.nanmean(sure.item_consensus)
+        assert row["silhouette"] == sure.silhouette.mean()
+        sizes = np.bincount(answer)
+        assert (row["n_clusters"], row["smallest"], row["largest"]) == (len(sizes), sizes.min(), sizes.max())
+        scores = metrics.scores(answer, truth)
+        assert (row["nmi"], row["ari"], row["accuracy"]) == (scores["nmi"], scores["ari"], scores["accuracy"])
+        assert row["seconds"] > 0
+    assert [row["anmi"] for row in found.rows] == sorted((row["anmi"] for row in found.rows), reverse=True)
+    assert found.best == found.rows[0]["method"]
+    assert found.margin == found.rows[0]["anmi"] - found.rows[1]["anmi"]
+
+
+def test_table_and_agreement(found):
+    assert found.table.index.tolist() == [row["method"] for row in found.rows]
+    agreement = found.agreement
+    for one in FEW:
+        for other in FEW:
+            expected = metrics.nmi(found.labels[one], found.labels[other])
+            np.testing.assert_allclose(agreement.loc[one, other], expected)
+    json.dumps(found.to_dict())
+
+
+def test_the_picture_shows_the_agreement(found):
+    image = ge.plotting.answers(found).images[0].get_array()
+    np.testing.assert_array_equal(image, found.agreement.to_numpy())
+
+
+def test_fast_methods_learn_by_sums():
+    fast = comparison.chosen("fast")
+    assert fast == [name for name in comparison.chosen("all") if REGISTRY.load(name)().learns_by_sums]
+    assert {"lwgp", "hbgf"} <= set(fast)
+    assert not {"eac", "cspa"} & set(fast)
+
+
+def test_what_cannot_run_is_left_out_with_the_reason(labels, monkeypatch):
+    given, _ = labels
+    found = ge.compare(given, 4, methods=["lwgp", "ecrmc"])
+    assert found.left_out == {"ecrmc": "needs features of the objects."}
+    assert math.isnan(found.margin)
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")  # CSPA's graph of 400 rows does not fit
+    found = ge.compare(given, 4, methods=["lwgp", "cspa"])
+    assert "1.0 MB may be used" in one_sentence(found.left_out["cspa"])
+
+
+def test_what_would_take_too_long_is_left_out(labels, monkeypatch):
+    took = iter([1000.0, 0.01])
+    monkeypatch.setattr(comparison, "foresee", lambda *given: forecast.Forecast(next(took), 1e6))
+    found = ge.compare(labels[0], 4, methods=["eac", "lwgp"], max_seconds=900)
+    assert found.left_out == {"eac": "would take about 17 min, more than max_seconds=900."}
+    assert found.best == "lwgp"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "sentence"),
+    [
+        ({"methods": []}, ValueError, "methods is an empty list"),
+        ({"methods": ["lwaa"]}, ValueError, "did you mean 'lwea'"),
+        ({"n_clusters": 0}, ValueError, "n_clusters"),
+        ({"n_clusters": None}, ValueError, "n_clusters"),
+        ({"max_seconds": 0}, ValueError, "max_seconds"),
+        ({"truth": [0, 1]}, ValueError, "truth must hold one value for each of the 400"),
+        ({"methods": ["ecrmc"]}, ValueError, "none is left to compare"),
+    ],
+)
+def test_bad_arguments_are_refused(labels, wrong, kind, sentence):
+    refused(lambda: ge.compare(labels[0], **{"n_clusters": 4, "methods": ["eac"], **wrong}), kind, sentence)
+
+
+# --- the best of several ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("emulated", marks=pytest.mark.kernels)])
+def test_auto_is_the_answer_with_the_largest_anmi(labels, device):
+    given, _ = labels
+    names = ["voting", "lwgp", "eac", "hbgf"]
+    est = ge.Auto(4, methods=names, device=device).fit(given)
+    answers = {name: ge.consensus(given, 4, method=name) for name in names}
+    anmi = {name: evidence.agreement(given, answer).anmi for name, answer in answers.items()}
+    assert est.anmi_ == pytest.approx(anmi)
+    assert est.choice_ == max(anmi, key=anmi.get)
+    first, second = sorted(anmi.values(), reverse=True)[:2]
+    assert est.margin_ == pytest.approx(first - second)
+    np.testing.assert_array_equal(est.labels_, answers[est.choice_])
+    np.testing.assert_array_equal(est.predict(given), est.labels_)
+
+
+def test_auto_takes_what_can_run(labels, monkeypatch):
+    given, _ = labels
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    est = ge.Auto(4, methods=["cspa", "lwgp"]).fit(given)
+    assert est.choice_ == "lwgp"
+    assert math.isnan(est.margin_)
+    refused(lambda: ge.Auto(4, methods=["cspa"]).fit(given), MemoryError, "1.0 MB may be used")
+
+
+def test_auto_with_its_own_candidates(labels):
+    est = ge.Auto(4).fit(labels[0])
+    assert list(est.anmi_) == ["lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting"]
+    assert ge.consensus(labels[0], 4, method="auto").tolist() == est.labels_.tolist()
+    sampled = ge.Auto(4, reduction=ge.Sample(200)).fit(labels[0])
+    assert len(sampled.labels_) == 400
+
+
+@pytest.mark.parametrize(
+    ("methods", "kind", "sentence"),
+    [
+        ([], ValueError, "methods must be a list of names"),
+        ("lwea", ValueError, "methods must be a list of names"),
+        (["lwaa"], ValueError, "did you mean 'lwea'"),
+        (["ecrmc"], ValueError, "'ecrmc' needs features"),
+    ],
+)
+def test_bad_candidates_are_refused(labels, methods, kind, sentence):
+    refused(lambda: ge.Auto(4, methods=methods).fit(labels[0]), kind, sentence)
+
+
+# --- forecasts --------------------------------------------------------------------------------------------------------
+
+
+def test_costs_go_on_as_between_the_last_two_trials():
+    goes_on = forecast._extrapolated
+    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000, 3.0), 1600.0)  # squares
+    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000, 3.0), 512.0)  # no steeper than cubes
+    np.testing.assert_allclose(
+        goes_on([(1000, 5.0), (2000, 6.0)], 10_000, 3.0), 14.0
+    )  # four of them are for any number
+    assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000, 3.0) == 4.0
+    assert goes_on([(500, 2.0)], 500, 3.0) == 2.0
+
+
+def test_trials_grow_until_they_tell(monkeypatch, labels):
+    spent = iter([0.01, 0.01, 0.02, 0.02, 0.3, 0.3])
+    fitted = []
+    monkeypatch.setattr(forecast, "_seconds", lambda estimator, some, given: fitted.append(len(some)) or next(spent))
+    many = np.random.default_rng(0).integers(0, 5, (20_000, 8))
+    found = forecast.foresee(ge.LWGP(3), many)
+    assert fitted == [250, 250, 1000, 1000, 4000, 4000]
+    np.testing.assert_allclose(found.seconds, 0.3 * 5 ** min(3.0, math.log(15) / math.log(4)))
+    assert 0 < found.memory < 1e9
+
+
+def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    found = forecast.foresee(ge.CSPA(4), labels[0])
+    assert math.isnan(found.seconds)
+    assert "1.0 MB may be used" in one_sentence(found.refusal)
+    assert str(found) == found.refusal
+
+
+# --- describe ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_description_counts_what_is_there(labels):
+    given = np.column_stack([labels[0], np.zeros(400, int), np.arange(400) % 200])
+    with pytest.warns(UserWarning, match="constant"):
+        ensemble = ge.Ensemble(given)
+    found = ge.describe(ensemble, forecasts=False)
+    assert (found.n_objects, found.n_clusterings, found.methods) == (400, 8, {})
+    assert found.n_distinct == len(np.unique(given, axis=0))
+    np.testing.assert_allclose(found.missing, (given < 0).mean())
+    nmi = ge.contingency.agreement(ensemble)
+    for m, column in enumerate(found.columns):
+        known = given[given[:, m] >= 0, m]
+        sizes = np.unique(known, return_counts=True)[1]
+        assert (column["n_clusters"], column["smallest"], column["largest"]) == (len(sizes), min(sizes), max(sizes))
+        np.testing.assert_allclose(column["missing"], (given[:, m] < 0).mean())
+        np.testing.assert_allclose(column["agreement"], np.delete(nmi[m], m).mean())
+    assert found.columns[6]["odd"] == "it puts all objects together"
+    assert "200 values" in found.columns[7]["odd"]
+    assert [column["odd"] for column in found.columns[:6]] == [None] * 6
+    json.dumps(found.to_dict())
+
+
+def test_every_method_is_foreseen(labels, monkeypatch):
+    monkeypatch.setattr(forecast, "_seconds", lambda *given: 1.0)
+    monkeypatch.setattr(forecast, "_held", lambda *given: 10)
+    found = ge.describe(labels[0], 4)
+    assert found.methods.keys() == ge.methods().keys() - set(comparison.NOT_COMPARED)
+    assert found.methods["ecrmc"].refusal == "needs features of the objects."
+    able = [each for each in found.methods.values() if each.refusal is None]
+    assert len(able) > 10
+    assert all(each.seconds >= 1.0 for each in able)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, labels):
+    monkeypatch.chdir(tmp_path)
+    given, truth = labels
+    pd.DataFrame(np.where(given < 0, "", given.astype(str)), columns=list("abcdef")).to_csv("labels.csv", index=False)
+    pd.DataFrame({"truth": truth}).to_csv("truth.csv", index=False)
+
+
+def test_compare_on_the_command_line(folder, capsys, found):
+    words = ["compare", "labels.csv", "-k", "4", "--methods", "eac,lwgp,ecrmc", "--truth", "truth.csv"]
+    assert cli.main([*words, "--report", "page.html"]) == 0
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert lines[0].split() == [
+        "anmi",
+        "ecs",
+        "item",
+        "silh.",
+        "nmi",
+        "ari",
+        "accuracy",
+        "clusters",
+        "smallest",
+        "largest",
+        "time",
+        "memory",
+    ]
+    assert {line.split()[0] for line in lines[1:3]} == {"eac", "lwgp"}
+    assert re.search(r"^best agreement: (eac|lwgp), by 0\.\d+$", said, re.MULTILINE)
+    assert "left out: ecrmc: needs features of the objects." in lines
+    page = Path("page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "data:image/png;base64," in page
+    assert "<th>ecrmc<td>needs features" in page
+    assert cli.main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["method"] for row in told["methods"]] == [line.split()[0] for line in lines[1:3]]
+    (eac,) = (row for row in found.rows if row["method"] == "eac")
+    (again,) = (row for row in told["methods"] if row["method"] == "eac")
+    assert again["anmi"] == eac["anmi"]
+
+
+def test_describe_on_the_command_line(folder, capsys):
+    assert cli.main(["describe", "labels.csv", "--no-forecasts"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("labels.csv: 400 objects, 6 clusterings with ")
+    assert [line.split()[0] for line in lines[2:8]] == list("abcdef")
+    assert cli.main(["describe", "labels.csv", "--no-forecasts", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_objects"] == 400
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("compare labels.csv", 2, "-k"),
+        ("compare labels.csv -k 4 --methods lwaa", 3, "did you mean 'lwea'"),
+        ("compare labels.csv -k 4 --truth labels.csv --methods eac", 3, "has 6 columns where one is needed"),
+        ("compare labels.csv -k 4 --report page.txt", 2, ".html"),
+        ("describe nowhere.csv", 3, "does not exist"),
+        ("describe labels.csv -k 1000", 3, "n_clusters=1000"),
+    ],
+)
+def test_bad_commands_are_refused(folder, capsys, words, code, sentence):
+    assert cli.main(words.split()) == code
+    assert sentence in one_sentence(capsys.readouterr().err.removeprefix("gpuens: ").rstrip("\n"))
