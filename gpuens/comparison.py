@@ -143,7 +143,8 @@ def compare(
                 left_out[name] = why
             bar.update(1)
     if not rows:
-        raise ValueError(f"methods: none is left to compare; {next(iter(left_out))} {next(iter(left_out.values()))}")
+        name, why = next(iter(left_out.items()))
+        raise ValueError(f"methods: none is left to compare, for this reason: {name}: {why.rstrip('.')}.")
     rows.sort(key=lambda row: -row["anmi"])
     return Comparison(rows, answers, left_out)
 

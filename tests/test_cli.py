@@ -344,7 +344,7 @@ def test_warnings_are_one_line_each(folder, call):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {
-    "run labels.csv --method kmeans": "method must be one of 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
+    "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --distance-threshold, --reduce, "

@@ -231,8 +231,8 @@ class Given:
     def __init__(self, labels):
         self.labels = labels
 
-    def on_device(self, rows):
-        return rows.xp.asarray(self.labels)
+    def __call__(self, rows):
+        return self.labels
 
 
 @pytest.mark.parametrize("kind", ["any", "flat", "centred"])

@@ -61,7 +61,7 @@ class Votes(Partitioner):
         """
         k_of, names = clusters_in_use(rows), rows.ensemble.names
         if self.reference is not None:
-            if self.reference not in names:
+            if not isinstance(self.reference, (str, int, np.integer)) or self.reference not in names:
                 raise ValueError(
                     f"reference must be the name of a clustering, such as {checks.shown(names[0])}, not "
                     f"{checks.shown(self.reference)}."
