@@ -740,6 +740,8 @@ ESTIMATORS = {
     "gp-mgla": ge.GPMGLA(4),
     "mcla": ge.MCLA(4),
     "pta": ge.PTA(4),
+    "rock": ge.ROCK(4),
+    "limbo": ge.LIMBO(4),
     "ptgp": ge.PTGP(4),
     "em": ge.EM(4),
     "em, any number": ge.EM(n_init=2, max_iter=5),
@@ -757,6 +759,8 @@ ALL_PAIRS = (
     "oc-h",
     "pta",
     "ptgp",
+    "rock",
+    "limbo",
 )  # the partitioner is on the host and gets the similarities of all rows
 ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # coefficients are ranked on the host, and rows move one after the other
 

@@ -16,7 +16,7 @@ from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
 
-METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla"]
+METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla", "rock", "limbo"]
 
 
 @pytest.fixture(params=shapes(["few clusterings", "missing, repeated rows", "structured, no noise", "one row"]))
@@ -251,6 +251,54 @@ def test_objects_go_to_the_meta_cluster_of_the_literal_normalized_cut():
     np.testing.assert_array_equal(found.labels_, associated.argmax(axis=1))
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters=3 merges")
+@pytest.mark.parametrize("threshold", [None, 0.2, 1 / 3])
+def test_rock_merges_by_the_jaccard_similarity_of_label_sets(threshold, where):
+    labels = structured_labels(70, 7, 3, noise=0.3, missing=0.1, seed=3)[0]
+    shared = ((labels[:, None] == labels) & (labels[:, None] >= 0)).sum(axis=2)
+    found = ge.ROCK(3, threshold=threshold, device=where).fit(labels)
+    if threshold is None:
+        mean = oracles.mean_over_pairs(shared)
+        threshold = pytest.approx(mean / (2 * labels.shape[1] - mean))
+    assert found.threshold_ == threshold
+    jaccard = shared / (2 * labels.shape[1] - shared)
+    merges = oracles.greedy_rock(labels, jaccard, found.threshold_)
+    linked = [(a, b, good) for a, b, good in merges[: len(found.merges_.kept)] if good > 0]
+    for one, other in zip(found.merges_[1:], zip(*linked, strict=True), strict=True):  # before those without links
+        np.testing.assert_allclose(one[: len(linked)], other, rtol=1e-12)
+    assert len(linked) > 20
+    assert not found.merges_.goodness[len(linked) :].any()
+
+
+def information_lost(a, b):
+    """Return (p_a + p_b) JS(P_a, P_b) in bits, of pairs (share, distribution over labels)."""
+    (p, of_a), (q, of_b) = a, b
+    mixed = (p * of_a + q * of_b) / (p + q)
+    return sum(w * x * np.log2(x / z) for w, of in ((p, of_a), (q, of_b)) for x, z in zip(of, mixed, strict=True) if x)
+
+
+@pytest.mark.parametrize("shape", ["noise", "missing, repeated rows", "structured"])
+def test_limbo_loses_the_least_information(shape, where):
+    labels = MANY_SHAPES[shape]()
+    groups, n_clusterings = oracles.core_groups(labels), labels.shape[1]
+    incidence = oracles.incidence(labels) / n_clusterings
+    of = [np.flatnonzero(groups.membership == g) for g in range(len(groups.rows))]
+    held = {g: (len(own) / len(labels), incidence[own[0]]) for g, own in enumerate(of)}
+    losses = []
+    found = ge.LIMBO(4, device=where).fit(labels)
+    while len(held) > 4:
+        a, b = min(combinations(held, 2), key=lambda pair: (round(information_lost(*map(held.get, pair)), 12), pair))
+        losses.append(information_lost(held[a], held[b]))
+        (p, of_a), (q, of_b) = held[a], held.pop(b)
+        held[a] = p + q, (p * of_a + q * of_b) / (p + q)
+    np.testing.assert_allclose(found.losses_[0], losses[0], atol=1e-12)
+    if shape != "noise":  # whose ties rounding decides
+        np.testing.assert_allclose(found.losses_, losses, atol=1e-12)
+        one = [[information_lost((1 / len(labels), row), other) for other in held.values()] for row in incidence]
+        assert ge.metrics.ari(found.labels_, np.argmin(one, axis=1)) == 1.0
+    np.testing.assert_array_equal(found.predict(labels), found.labels_)
+
+
 def test_pam_finds_no_better_exchange():
     rng = np.random.default_rng(0)
     for n, k in ((12, 3), (9, 1), (6, 6), (15, 2)):
@@ -296,7 +344,7 @@ def test_bad_parameters_are_refused_in_one_sentence(method):
         ("beta", -1, ValueError), ("beta", "x", TypeError), ("alpha", 0, ValueError), ("n_steps", 0, ValueError),
         ("n_neighbors", 1.5, TypeError), ("linkage", "ward", ValueError), ("measure", "wct", ValueError),
         ("decay", 1.5, ValueError), ("post", "ward", ValueError), ("n_init", 0, ValueError),
-        ("imbalance", 0, ValueError),
+        ("imbalance", 0, ValueError), ("threshold", 2, ValueError),
     ):  # fmt: skip
         if name in kind._get_param_names():
             refused(lambda name=name, value=value: kind(2, **{name: value}).fit(labels), error, name)

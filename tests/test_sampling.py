@@ -26,6 +26,9 @@ def similarity_of(method, est, labels, drawn):
     if method in ("ecpcs-hc", "ecpcs-mc", "gp-mgla", "lce", "mcla"):
         rows = ge.Rows(est.reduction_.ensemble.encoded(labels))
         return est.similarity_.tile(rows, 0, len(labels))
+    if method == "rock":
+        shared = ((labels[:, None] == labels) & (labels[:, None] >= 0)).sum(axis=2)
+        return oracles.ieoso(shared / (2 * labels.shape[1] - shared), est.threshold_ * (1 - 1e-12), among=drawn)
     if method == "weac":
         shared = (labels[:, None] == labels) & (labels[:, None] >= 0)
         return (shared * est.weights_).sum(axis=2) / est.weights_.sum()

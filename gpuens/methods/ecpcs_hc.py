@@ -8,12 +8,12 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSHC(Consensus):
-    """Enhanced co-association: objects are as similar as random walks from their clusters of the same clustering.
+    """Enhanced co-association: objects are as similar as random walks from their clusters.
 
-    Clusters are linked by their Jaccard similarities; walks that take the same ways are similar (cosine). Average
-    linkage of the objects is exact and holds a number for each distinct row and cluster. Walks make all clusters rather
-    similar, while a missing label is similar to nothing: objects with missing labels may become clusters of their own,
-    where ECPCS-MC has no such trouble.
+    Clusters of one clustering are compared; walks go along the Jaccard similarities of all, and those that take the
+    same ways are similar (cosine). Average linkage of the objects is exact and holds a number for each distinct row and
+    cluster. Walks make all clusters rather similar, while a missing label is similar to nothing: objects with missing
+    labels may become clusters of their own, where ECPCS-MC has no such trouble.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ from gpuens.partition import MirkinSearch, Partitioner
 class PD(Consensus):
     """Partition difference: the least number of pairs of objects on which the consensus and the clusterings disagree.
 
-    Rows move one at a time, from the result of k-means in label space (QMI), as long as that lowers the objective. It
-    favours clusters of similar size less than k-means does. A sweep over the rows costs O(G M k) on the host.
+    Rows move one at a time, from the result of k-means in label space (QMI), as long as that lowers the objective. A
+    sweep over the rows costs O(G M k) on the host, whatever the device. No cluster loses its last row.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Partitioners: from a similarity to a partition of rows. They receive S, never a method's name."""
 
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.label_kmeans import LabelKMeans, label_kmeans, squared_euclidean
+from gpuens.partition.bottleneck import InformationBottleneck
+from gpuens.partition.label_kmeans import Divergence, LabelKMeans, label_kmeans, squared_euclidean
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.complete import complete_linkage
 from gpuens.partition.linkage.dendrogram import Dendrogram
@@ -42,7 +43,9 @@ __all__ = [
     "BestBase",
     "CompleteLinkage",
     "Dendrogram",
+    "Divergence",
     "EvenLinkage",
+    "InformationBottleneck",
     "LabelKMeans",
     "MeanTransferCut",
     "Medoids",

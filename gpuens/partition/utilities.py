@@ -2,7 +2,7 @@
 
 The centre of cluster r has in clustering m the distribution P_rm of the labels of its members that have a label there,
 that of all objects if none of them has one. The distance of object x to it is a sum over the clusterings in which x has
-a label, each with a weight w_m:
+a label, each with a weight w_m; so missing labels are left out, where other methods still divide by M:
 
     uc    w (1 + |P|² - 2 P[x_m])            f(P) = |P|²
     uh    -w log2(P[x_m] + ε)                f(P) = Σ P log2 P

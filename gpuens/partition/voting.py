@@ -61,12 +61,12 @@ class Votes(Partitioner):
         """
         k_of, names = clusters_in_use(rows), rows.ensemble.names
         if self.reference is not None:
-            if not isinstance(self.reference, (str, int, np.integer)) or self.reference not in names:
+            m = _position(self.reference, names)
+            if m is None:
                 raise ValueError(
                     f"reference must be the name of a clustering, such as {checks.shown(names[0])}, not "
                     f"{checks.shown(self.reference)}."
                 )
-            m = names.index(self.reference)
             if k_of[m] != k:
                 raise ValueError(
                     f"reference={checks.shown(self.reference)} has {k_of[m]} clusters, not n_clusters={k}; take "
@@ -140,6 +140,13 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
     total = cast.sum(axis=1, keepdims=True)
     shares: np.ndarray = cast / np.where(total > 0, total, 1.0)
     return shares
+
+
+def _position(name: Any, names: list) -> int | None:
+    try:
+        return dict(zip(names, range(len(names)), strict=True)).get(name)
+    except TypeError:  # nothing that is unhashable is a name
+        return None
 
 
 def clusters_in_use(rows: Rows) -> np.ndarray:

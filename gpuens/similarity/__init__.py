@@ -10,7 +10,7 @@ from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 from gpuens.similarity.links import Jaccard, Links, links
 from gpuens.similarity.mapping import Mapping, mapping_coefficients
-from gpuens.similarity.neighborhood import CommonNeighbors, common_neighbors
+from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors, common_neighbors
 from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.revised import revised_coassociation, revised_operator
@@ -42,6 +42,7 @@ __all__ = [
     "Diagonal",
     "Full",
     "Jaccard",
+    "LabelNeighbors",
     "Links",
     "Mapping",
     "Measure",

@@ -301,10 +301,10 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
     return np.repeat(scaled, np.diff(rows.offsets))
 
 
-def all_clusters_fit(n_clusters: int) -> None:
+def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
     """Refuse clusters whose dense matrix, and what it takes to make it, do not fit the memory budget."""
     checks.check_memory(
-        40 * n_clusters**2,
+        bytes_each_pair * n_clusters**2,
         devices.memory_budget(),
         f"the similarity of all {n_clusters} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",

@@ -189,7 +189,7 @@ def _srs(rows: Rows, decay: float) -> Full:
     C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) of clusters, with ones on its diagonal; P ← decay / M² C of what C was
     before; s ← 1 - b P bᵀ of each row. I are the intersections, of objects that count once, and of those that count s.
     """
-    all_clusters_fit(rows.n_clusters)
+    all_clusters_fit(rows.n_clusters, 64)
     n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # of which N fit int64
     shared = intersections_of(rows, "dense").astype(np.float64)
     sizes = np.maximum(shared.diagonal(), 1.0)

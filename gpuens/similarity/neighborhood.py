@@ -60,6 +60,49 @@ class CommonNeighbors(Measure):
         return Neighborhoods(rows, coupling(rows, self.weights), self.threshold)
 
 
+@dataclass(frozen=True)
+class LabelNeighbors(Measure):
+    """The share of all objects that are neighbours of both, by the Jaccard similarity of label sets (ROCK).
+
+    Two objects with K labels in common are neighbours if K / (2M - K) ≥ θ. A missing label is common to none.
+
+    Parameters
+    ----------
+    threshold : float in [0, 1], optional
+        θ; None is that of the mean number of common labels, over all pairs of objects.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]])
+    >>> ge.similarity.LabelNeighbors(threshold=0.3)(rows).tile(rows, 0, 1, first=1).tolist()
+    [[0.2, 0.2, 0.2, 0.2]]
+    """
+
+    threshold: float | None = None
+    kind = "pairs"
+
+    def __post_init__(self) -> None:
+        checks.check_fraction(self.threshold, "threshold", "that of the mean number of common labels")
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
+        n_clusters = np.diff(rows.offsets)
+        checks.check_memory(
+            24 * int((n_clusters**2).sum()),
+            devices.memory_budget(rows.device),
+            f"the neighbours by clusterings of up to {n_clusters.max()} clusters",
+            "take clusterings of fewer clusters",
+        )
+        same, in_common = Blocks([np.eye(k) for k in n_clusters.tolist()]), np.arange(rows.n_clusterings + 1)
+        mean = same.mean(rows)
+        threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
+        near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
+        # between two counts, so that rounding decides nothing
+        found = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
+        found.found = {"threshold": threshold}
+        return found
+
+
 class Neighborhoods(Similarity):
     """The θ-neighbourhoods of rows with counts, and their similarity CCOSO.
 

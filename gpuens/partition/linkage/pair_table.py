@@ -29,7 +29,7 @@ from gpuens.partition.linkage.row_regions import members_of, row_scores
 
 MOST = 2**30  # bytes of a table
 PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels
-LISTED = 8  # regions in the list of each
+LISTED = 16  # regions in the list of each
 EPS = 6e-8  # what a sum of float32 can be off by for each addend, as a share
 OTHERS = 16  # roundings beside those of sums
 LAID = 2**22  # counts of whole histograms
@@ -58,8 +58,9 @@ class Table(NamedTuple):
     ``ids`` (n,) the region at each place. ``worth`` (n,): the objects of the regions at first. ``follows``, ``last``,
     ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED), ``reach``
     (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to each, and of
-    that to all others, in units. ``laid`` (some, N_c) are whole histograms of long unions, which many others are near,
-    ``laid_at`` (n,) says where, -1 for nowhere; ``free`` are the rows that are all zeros, as many as ``n_free`` (1,).
+    that to all others, in units. ``merged`` (n,): whether the region at a place has merged since these were brought up
+    to date. ``laid`` (some, N_c): whole histograms of long unions, which many others are near; ``laid_at`` (n,) says
+    where, -1 for nowhere, and ``free`` which of them are all zeros, as many as ``n_free`` (1,).
     """
 
     units: Any
@@ -75,6 +76,7 @@ class Table(NamedTuple):
     near: Any
     reach: Any
     bound: Any
+    merged: Any
     laid: Any
     laid_at: Any
     free: Any
@@ -99,8 +101,8 @@ class PairTable:
             units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
             regions.size[active].astype(np.float32), np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
             np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
-            np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1), np.arange(n_laid),
-            np.array([n_laid]),
+            np.zeros(n, dtype=bool), np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1),
+            np.arange(n_laid), np.array([n_laid]),
         )  # fmt: skip
 
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
@@ -109,7 +111,7 @@ class PairTable:
         Similarities are those of reciprocal pairs only.
         """
         unknown = np.zeros(len(active), dtype=bool)
-        given = state.partner, state.into, regions, self.table, self.weights, self.n_clusterings, self.slack
+        given = state.into, regions, self.table, self.weights, self.n_clusterings, self.slack
 
         def look_up(start: int, stop: int) -> None:
             _look_up(active[start:stop], *given, state.nearest, unknown[start:stop])
@@ -128,7 +130,7 @@ class PairTable:
             )  # fmt: skip
 
         devices.over_ranges(search, len(queries), grain=8)
-        state.partner[active] = -1
+        self.table.merged.fill(False)
 
         def score(start: int, stop: int) -> None:
             _score_pairs(
@@ -146,6 +148,8 @@ class PairTable:
 
     def unite(self, kept: np.ndarray, absorbed: np.ndarray, regions: Regions) -> None:
         """Add up the sums of pairs that have merged."""
+        for some in (kept, absorbed):
+            self.table.merged[self.table.place[some]] = True
         _lay_out_long(kept, absorbed, 2 * self.n_clusterings, regions, self.table)
 
         def add(start: int, stop: int) -> None:
@@ -297,12 +301,18 @@ def _lay_out_long(kept, absorbed, length, regions, table):
 
 
 @njit(cache=True, nogil=True)
+def _is_laid(a, r, regions, table):
+    """Return whether the histogram of region r is laid out, and longer than that of a."""
+    return table.laid_at[table.place[r]] >= 0 and regions.length[a] <= regions.length[r]
+
+
+@njit(cache=True, nogil=True)
 def _similarity(a, r, held, regions, table, weights, n_clusterings):
     """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
-    laid_at, begin, length = table.laid_at[table.place[r]], regions.start[a], regions.length[a]
-    if laid_at < 0 or length > regions.length[r]:
+    if not _is_laid(a, r, regions, table):
         return similarity_to(regions, held, weights, n_clusterings, a, r)
-    total = shared(regions.clusters, regions.counts, begin, begin + length, table.laid[laid_at], weights)
+    begin, laid = regions.start[a], table.laid[table.laid_at[table.place[r]]]
+    total = shared(regions.clusters, regions.counts, begin, begin + regions.length[a], laid, weights)
     return total / (regions.size[a] * regions.size[r] * n_clusterings)
 
 
@@ -326,38 +336,47 @@ def _decide(a, regions, table, weights, n_clusterings, slack, held):
     if candidates < 2:
         return found
     found, best, best_tie = RETIRED, 0.0, NO_HASH
-    lay_out(regions, a, held)
+    lay = False
+    for s in range(listed):
+        if reach[s] >= least:
+            lay |= not _is_laid(a, table.ids[near[s]], regions, table)
+    if lay:
+        lay_out(regions, a, held)
     for s in range(listed):
         if reach[s] >= least:
             r = table.ids[near[s]]
             similarity, tie = _similarity(a, r, held, regions, table, weights, n_clusterings), pair_hash(a, r)
             if comes_before(similarity, tie, best, best_tie):
                 found, best, best_tie = r, similarity, tie
-    clear(regions, a, held)
+    if lay:
+        clear(regions, a, held)
     return found
 
 
 @njit(cache=True, nogil=True)
-def _look_up(active, partner, into, regions, table, weights, n_clusterings, slack, nearest, unknown):
+def _look_up(active, into, regions, table, weights, n_clusterings, slack, nearest, unknown):
     """Bring lists up to date with the merges of the round before, and find the nearest in them."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
     for i in range(len(active)):
         a = active[i]
-        if partner[a] >= 0:
-            nearest[a] = UNKNOWN
-        if nearest[a] == UNKNOWN:
-            unknown[i] = True
-            continue
         p = table.place[a]
+        if nearest[a] == UNKNOWN or table.merged[p]:
+            nearest[a], unknown[i] = UNKNOWN, True
+            continue
         near, reach = table.near[p], table.reach[p]
-        gone = partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]
+        gone, changed = table.merged[table.place[nearest[a]]], False
+        for s in range(len(near)):
+            changed |= near[s] >= 0 and table.merged[near[s]]
+        if not (gone or changed):
+            continue
         kept = 0
         for s in range(len(near)):
             if near[s] < 0:
                 break
-            r = into[table.ids[near[s]]]
-            q, upper = table.place[r], reach[s]
-            if partner[r] >= 0:
+            q, upper = near[s], reach[s]
+            if table.merged[q]:
+                r = into[table.ids[q]]
+                q = table.place[r]
                 seen = False
                 for earlier in range(kept):
                     seen = seen or near[earlier] == q

@@ -1,0 +1,49 @@
+"""LIMBO: merging by least loss of information about labels."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import InformationBottleneck, Partitioner
+
+
+class LIMBO(Consensus):
+    """Clusters merge where that loses the least information about the labels of their objects.
+
+    This is LIMBO with φ = 0: its first phase gives the distinct label rows, which are merged down to ``n_clusters``,
+    and then each object goes to the cluster in which it loses least. All pairs of distinct rows are held: of more than
+    5,000 take ``reduction=CATree()`` or ``Sample(…)``. A missing label adds nothing.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where objects are assigned; merging runs on the host.
+
+    Attributes
+    ----------
+    losses_ : ndarray (n_rows - n_clusters,), float64
+        The information in bits, about the label of an object in a clustering drawn at random, that each merge loses.
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`.
+
+    References
+    ----------
+    Andritsos, Tsaparas, Miller & Sevcik, "LIMBO: scalable clustering of categorical data", EDBT 2004.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> est = ge.LIMBO(n_clusters=2).fit(labels)
+    >>> est.labels_.tolist(), est.losses_.round(3).tolist()
+    ([0, 0, 0, 1, 1, 1], [0.153, 0.153])
+    """
+
+    def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
+        self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
+
+    def _parts(self) -> tuple[None, Partitioner]:
+        return None, InformationBottleneck()

@@ -1,0 +1,58 @@
+"""ROCK: merging by common neighbours of label sets."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import ROCK as Merging
+from gpuens.partition import Partitioner
+from gpuens.similarity import LabelNeighbors, Measure
+
+
+class ROCK(Consensus):
+    """Robust clustering of categorical attributes, with the clusterings as attributes.
+
+    Two objects are neighbours if the Jaccard similarity of their label sets, K / (2M - K) with K labels in common, is
+    at least θ; links are common neighbours, and the two clusters with the largest goodness merge (see `gpuens.OCH`).
+    The links of all pairs of distinct rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Clusters
+    without links between them merge last, the smallest first, and a warning says so: take a smaller threshold.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    threshold : float from 0 to .999999, optional
+        θ; at .5 neighbours share two thirds of their labels. None is that of the mean number of common labels, over all
+        pairs of objects.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where common neighbours are counted; merging runs on the host.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_, threshold_
+        See `gpuens.Consensus`.
+    merges_ : gpuens.partition.Rock
+        The merges in order, with the goodness of each.
+
+    References
+    ----------
+    Guha, Rastogi & Shim, "ROCK: a robust clustering algorithm for categorical attributes", Information Systems 25
+    (2000) 345-366.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.ROCK(n_clusters=2).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, threshold: float | None = None, reduction: Any = None,
+        device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.threshold, self.reduction, self.device = n_clusters, threshold, reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return LabelNeighbors(self.threshold), Merging(self.threshold)

@@ -1,0 +1,155 @@
+"""LIMBO's merging: clusters merge where that loses the least information about the labels of their objects.
+
+A cluster of n objects, h_c of them in cluster c of the ensemble, has the share n / N of all objects, and h_c / (n M)
+is its distribution over labels. Merging A and B loses (p_A + p_B) JS(A, B) bits, (F(A) + F(B) - F(A ∪ B)) / (N M) for
+
+    F(A) = Σ_c h_c log2 h_c - Σ_c h_c · log2 n
+
+F of a single row is 0, so that the loss of two rows follows from the labels that they share, and that of a union and
+another region from the region's entries. An object is lost least in a cluster with the largest
+
+    Σ_{its c} [(h_c + 1) log2 (h_c + 1) - h_c log2 h_c] - (Σ_c h_c + L) log2 (n + 1) + Σ_c h_c log2 n
+
+with L its labels: a look-up for each label.
+
+Andritsos, Tsaparas, Miller & Sevcik, "LIMBO: scalable clustering of categorical data", EDBT 2004.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.incidence import label_histograms, row_lookups
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.rows import Rows, numbered
+
+
+@dataclass(frozen=True)
+class InformationBottleneck(Partitioner):
+    """Greedy merging of the two clusters that lose the least information, then each row goes where it loses least.
+
+    It holds a number for all pairs of rows, and one for each row and cluster of the ensemble. Of equal losses the pair
+    of the first rows merges.
+    """
+
+    takes = ("labels",)
+    bytes_each_pair = 8
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        checks.check_memory(
+            8 * len(rows) * (len(rows) + rows.n_clusters),
+            devices.memory_budget(),
+            f"the information lost by all pairs of {len(rows)} distinct label rows",
+            "reduce the rows first, reduction=CATree(…) or Sample(…)",
+        )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        codes, missing = devices.to_host(rows.codes), rows.ensemble.missing_code
+        merged, losses = _merge(codes, missing, rows.offsets, rows.counts.astype(np.float64), n_clusters)
+        given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(merged)
+        held = devices.to_host(label_histograms(*given, n_clusters, device=rows.device)).astype(np.float64)
+        sizes = np.bincount(merged, weights=rows.counts, minlength=n_clusters)
+        rule, labels = numbered(LeastLoss.of(held, sizes), n_clusters, rows)
+        checks.warn_of_fewer(rule.n_labels, n_clusters)
+        found = {"losses": losses / (rows.n_objects * rows.n_clusterings)}
+        return Partition(labels, rule.n_labels, rule=rule, found=found)
+
+
+@dataclass(frozen=True)
+class LeastLoss:
+    """A rule: each row goes to the cluster in which one of its objects loses the least information."""
+
+    table: np.ndarray  # (N_c, k)
+    constant: np.ndarray  # (k,)
+
+    @classmethod
+    def of(cls, held: np.ndarray, sizes: np.ndarray) -> "LeastLoss":
+        """Return the rule of clusters from the objects of each, by clusters of the ensemble (N_c, k), and in all."""
+        more, total = np.log2(sizes + 1), held.sum(axis=0)
+        return cls((held + 1) * np.log2(held + 1) - _times_log(held) - more, total * (np.log2(sizes) - more))
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        step = max(256, devices.scratch(rows.device) // (32 * len(self.constant)))
+        labels = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), step):
+            some = rows.take(slice(start, start + step))
+            kept = devices.to_host(row_lookups(some.codes, some.offsets, self.table, device=some.device))
+            labels[start : start + step] = (kept + self.constant).argmax(axis=1)
+        return labels
+
+
+def _times_log(x: np.ndarray) -> np.ndarray:
+    return x * np.log2(np.where(x > 0, x, 1.0))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _xlogx(x):
+    return x * np.log2(x) if x > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _merge(codes, missing, offsets, sizes, n_clusters):
+    """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order."""
+    n, n_clusterings = codes.shape
+    held = np.zeros((n, offsets[-1]))
+    total = np.zeros(n)
+    loss = np.full((n, n), np.inf)
+    for i in range(n):
+        for m in range(n_clusterings):
+            if codes[i, m] != missing:
+                held[i, offsets[m] + codes[i, m]] = sizes[i]
+                total[i] += sizes[i]
+    for i in range(n):
+        for j in range(i + 1, n):
+            shared = 0
+            for m in range(n_clusterings):
+                shared += codes[i, m] == codes[j, m] and codes[i, m] != missing
+            both = sizes[i] + sizes[j]
+            own, others = total[i] - shared * sizes[i], total[j] - shared * sizes[j]
+            loss[i, j] = own * np.log2(both / sizes[i]) + others * np.log2(both / sizes[j])
+    partner = np.zeros(n, dtype=np.int64)
+    for i in range(n - 1):
+        partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
+    alive, cluster = np.ones(n, dtype=np.bool_), np.arange(n)
+    inside = np.zeros(n)  # F
+    losses = np.empty(n - n_clusters)
+    for merge in range(n - n_clusters):
+        a = -1
+        for i in range(n - 1):
+            if alive[i] and loss[i, partner[i]] < np.inf and (a < 0 or loss[i, partner[i]] < loss[a, partner[a]]):
+                a = i
+        b = partner[a]
+        losses[merge] = loss[a, b]
+        alive[b] = False
+        for i in range(n):
+            if cluster[i] == b:
+                cluster[i] = a
+        sum_logs = 0.0
+        for c in range(held.shape[1]):
+            held[a, c] += held[b, c]
+            sum_logs += _xlogx(held[a, c])
+        sizes[a] += sizes[b]
+        total[a] += total[b]
+        inside[a] = sum_logs - total[a] * np.log2(sizes[a])
+        for i in range(n):
+            if i < b:
+                loss[i, b] = np.inf
+            if not alive[i] or i == a:
+                continue
+            together = sum_logs
+            for c in range(held.shape[1]):
+                if held[i, c] > 0.0:
+                    together += _xlogx(held[a, c] + held[i, c]) - _xlogx(held[a, c])
+            together -= (total[a] + total[i]) * np.log2(sizes[a] + sizes[i])
+            loss[min(a, i), max(a, i)] = max(0.0, inside[a] + inside[i] - together)
+        for i in range(n - 1):
+            if alive[i] and (i == a or partner[i] == a or partner[i] == b):
+                partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
+            elif alive[i] and i < a and loss[i, a] < loss[i, partner[i]]:
+                partner[i] = a
+    numbers = np.cumsum(alive) - 1
+    return numbers[cluster], losses
