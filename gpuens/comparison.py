@@ -9,16 +9,16 @@ import numpy as np
 
 from gpuens import checks, failures, metrics, progress, record
 from gpuens import device as devices
-from gpuens.contingency import agreement as agreement_of_columns
-from gpuens.encoding import as_column
+from gpuens.contingency import encode, nmi_of, score_pairs
+from gpuens.encoding import as_column, encode_column
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import agreement, objects
+from gpuens.features import as_features
 from gpuens.forecast import foresee, human_seconds
 from gpuens.methods import REGISTRY
+from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
-
-NOT_COMPARED = ("auto",)  # which compares
 
 
 @dataclass
@@ -31,7 +31,8 @@ class Comparison:
         One for each method, the best first: "method", "anmi" and "ecs" (agreement with the base clusterings, see
         `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
         `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (bytes of host
-        memory beyond what the process held before; None where the system does not tell), "warnings"; with a truth
+        memory beyond what the process held before, which is less where an earlier method has left some; None where
+        the system does not tell), "warnings"; with a truth
         also "nmi", "ari" and "accuracy".
     labels : dict of str to ndarray (n_objects,)
         The answer of each method.
@@ -66,8 +67,8 @@ class Comparison:
         import pandas as pd
 
         names = [row["method"] for row in self.rows]
-        answers = Ensemble([self.labels[name] for name in names], names=names)
-        return pd.DataFrame(agreement_of_columns(answers), names, names)
+        answers = encode([self.labels[name] for name in names], names)
+        return pd.DataFrame(score_pairs(answers, nmi_of), names, names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the labels, for JSON."""
@@ -94,8 +95,9 @@ def compare(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings).
     n_clusters : int
-    methods : {"all", "fast"} or list of str
-        "fast" are those whose cost grows in proportion to the objects. Parameters are the methods' own defaults.
+    methods : {"all", "fast"}, or names in a list or with commas
+        "fast" are those that take labels in chunks, too: their cost grows in proportion to the objects. Parameters are
+        the methods' own defaults.
     truth : array (n_objects,), optional
         Known classes, for scores; they do not decide the order.
     features : array (n_objects, n_features), optional
@@ -119,11 +121,13 @@ def compare(
     ('eac', [0, 0, 0, 1, 1, 1], ['anmi', 'ecs'])
     """
     ensemble = Ensemble(labels)
-    checks.check_n_clusters(n_clusters, ensemble.n_objects)
     limit = np.inf if max_seconds is None else checks.check_real(max_seconds, "max_seconds", above=0.0)
     known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
     names = chosen(methods)
+    if features is not None:
+        features = _checked_features(features, names, ensemble.n_objects)
     groups = core_groups(Rows(ensemble, device=devices.resolve(device, ensemble.device_kind)))
+    checks.check_n_clusters(n_clusters, groups.rows.n_rows)
     rows: list[dict[str, Any]] = []
     answers: dict[str, np.ndarray] = {}
     left_out: dict[str, str] = {}
@@ -135,10 +139,11 @@ def compare(
             if why is None:
                 try:
                     found, spent = _fitted(estimator, ensemble, given)
-                    answers[name] = devices.to_host(found)
-                    rows.append({"method": name, **_scores(ensemble, answers[name], known, device), **spent})
                 except (ValueError, MemoryError) as error:
                     why = failures.describe(error)
+                else:
+                    answers[name] = devices.to_host(found)
+                    rows.append({"method": name, **_scores(ensemble, answers[name], known, device), **spent})
             if why is not None:
                 left_out[name] = why
             bar.update(1)
@@ -152,14 +157,9 @@ def compare(
 def chosen(methods: Any) -> list[str]:
     """Return the names of the methods that "all", "fast" or a list means."""
     if isinstance(methods, str) and methods in ("all", "fast"):
-        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name not in NOT_COMPARED}
+        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}  # which compares
         return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
-    names = [methods] if isinstance(methods, str) else list(methods)
-    if not names:
-        raise ValueError('methods is an empty list; name some, or pass "all" or "fast".')
-    for name in names:
-        REGISTRY.load(name)
-    return list(dict.fromkeys(names))
+    return names_of(methods)
 
 
 def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> Any:
@@ -174,7 +174,22 @@ def _checked_truth(truth: Any, n_objects: int) -> Any:
     column = as_column(truth)
     checks.check_label_vector(tuple(column.shape), type(truth).__name__, "truth")
     checks.check_one_per_row(column, n_objects, "truth")
-    return column
+    codes = devices.to_host(encode_column(column, "truth")[0])
+    if (codes < 0).all():
+        raise ValueError("truth labels no object; leave it out, or give the classes that are known.")
+    return codes
+
+
+def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
+    if not any(REGISTRY.load(name)().needs_features for name in names):
+        raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
+    found = as_features(features, name="features")
+    if len(found) != n_objects:
+        raise ValueError(
+            f"features have {len(found)} rows and the labels are those of {n_objects} objects; pass the features of "
+            "the same objects."
+        )
+    return found
 
 
 def _why_not(estimator: Any, labels: Ensemble, features: Any, limit: float) -> str | None:

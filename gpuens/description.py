@@ -7,11 +7,10 @@ import numpy as np
 
 from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens.comparison import NOT_COMPARED, made
+from gpuens.comparison import chosen, made
 from gpuens.contingency import agreement
 from gpuens.ensemble import Ensemble
 from gpuens.forecast import Forecast, foresee
-from gpuens.methods import REGISTRY
 from gpuens.odd_columns import odd_columns
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
@@ -47,8 +46,11 @@ class Description:
     k: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        methods = {name: forecast._asdict() for name, forecast in self.methods.items()}
+        """Return everything, for JSON; None for what cannot be foreseen."""
+        methods = {
+            name: {key: None if value != value else value for key, value in forecast._asdict().items()}
+            for name, forecast in self.methods.items()
+        }
         return {**vars(self), "methods": methods}
 
 
@@ -64,7 +66,8 @@ def describe(
     n_clusters : int, optional
         Of the consensus, for the forecasts; by default the median of the clusterings' own.
     forecasts : bool
-        Whether to foresee: each method is fitted to some of the rows (`gpuens.forecast`), a second or so each.
+        Whether to foresee: each method is fitted to some of the rows (`gpuens.forecast`), which takes a second or
+        several for each.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
@@ -113,14 +116,14 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
             "largest": int(own.max()),
             "missing": float(1 - own.sum() / ensemble.n_objects),
             "agreement": float(mean[m]) if there[m].any() else None,
-            "odd": "it puts all objects together" if len(own) == 1 else odd.get(name),
+            "odd": "it puts all objects together" if len(own) == 1 else odd.get(m),
         }
         for m, (name, own) in enumerate(zip(ensemble.names, sizes, strict=True))
     ]
 
 
 def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
-    names = [name for name in REGISTRY.all() if name not in NOT_COMPARED]
+    names = chosen("all")
     found = {}
     with progress.bar(len(names), "forecasts") as bar:
         for name in names:

@@ -32,7 +32,7 @@ class Forecast(NamedTuple):
     Attributes
     ----------
     seconds : float
-        NaN for a fit that would be refused.
+        NaN for a fit that would be refused, and where no part of the rows can be fitted alone.
     memory : float
         Bytes beside the labels, in host memory; NaN like ``seconds``.
     refusal : str or None
@@ -46,6 +46,8 @@ class Forecast(NamedTuple):
     def __str__(self) -> str:
         if self.refusal is not None:
             return self.refusal
+        if math.isnan(self.seconds):
+            return "nobody knows how long"
         return f"{human_seconds(self.seconds)}, {checks.human_bytes(self.memory)}"
 
 
@@ -84,6 +86,8 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
         trials = list(_trials(estimator, ensemble, features))
     except (ValueError, MemoryError) as error:
         return Forecast(math.nan, math.nan, str(error))
+    if not trials:
+        return Forecast(math.nan, math.nan)
     times = [(size, seconds) for size, seconds, _ in trials]
     traced = [(size, float(held)) for size, _, held in trials if held is not None]
     memory = _extrapolated(traced, len(ensemble), STEEPEST["bytes"])
@@ -101,11 +105,16 @@ def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple
         given = {} if features is None else {"features": features[some]}
         labels = ensemble.take(some)
         held = None
-        if size <= FACTOR * first:  # the first of these fits compiles
-            held = _held(estimator, labels, given)
-        seconds = _seconds(estimator, labels, given)
-        if seconds < TOO_LONG:  # again: functions may have been compiled, and other work come between
-            seconds = min(seconds, _seconds(estimator, labels, given))
+        try:
+            if size <= FACTOR * first:  # the first of these fits compiles
+                held = _held(estimator, labels, given)
+            seconds = _seconds(estimator, labels, given)
+            if seconds < ENOUGH:  # again: functions may have been compiled, and other work come between
+                seconds = min(seconds, _seconds(estimator, labels, given))
+        except ValueError:
+            if size == n:
+                raise
+            return  # what is said of some of the rows need not be true of all
         yield size, seconds, held
         if size == n or seconds >= (TOO_LONG if size == first else ENOUGH):
             return

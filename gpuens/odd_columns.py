@@ -15,14 +15,15 @@ ODD_NAMES = frozenset(
 
 def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, source: str) -> None:
     """Warn about columns that are probably not clusterings, with the rule that found them."""
-    for name, reason in odd_columns(codes, n_clusters, names).items():
+    for place, reason in odd_columns(codes, n_clusters, names).items():
         checks.warn(
-            f"{source}: column {name!r} is unlike the other clusterings ({reason}); leave it out if it is not one."
+            f"{source}: column {names[place]!r} is unlike the other clusterings ({reason}); leave it out if it is not "
+            "one."
         )
 
 
-def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list) -> dict:
-    """Return the columns that are probably not clusterings, and why.
+def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list) -> dict[int, str]:
+    """Return the places of the columns that are probably not clusterings, and why.
 
     - The name says so: a batch, a donor, the truth, ….
     - Far more values than the others: more than four times as many as any of them, and more than 2√N.
@@ -32,18 +33,18 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list) -> dict:
     n, m = codes.shape
     if m < 2:
         return {}
-    why = {name: "by its name" for name in names if str(name).lower() in ODD_NAMES}
+    why = {place: "by its name" for place, name in enumerate(names) if str(name).lower() in ODD_NAMES}
     if m > 2 and n >= 100:
         largest = np.argsort(n_clusters)[::-1]
         most, second = (int(n_clusters[place]) for place in largest[:2])
         if most > max(2 * n**0.5, 4 * second):
-            why.setdefault(names[largest[0]], f"{most} values where the others have at most {second}")
-        for name in _independent(codes, names):
-            why.setdefault(name, "it agrees with none of the others better than chance")
+            why.setdefault(int(largest[0]), f"{most} values where the others have at most {second}")
+        for place in _independent(codes):
+            why.setdefault(place, "it agrees with none of the others better than chance")
     return why
 
 
-def _independent(codes: np.ndarray, names: list) -> list:
+def _independent(codes: np.ndarray) -> list[int]:
     n, m = codes.shape
     if m > 200:  # too many to have been collected by hand
         return []
@@ -57,4 +58,4 @@ def _independent(codes: np.ndarray, names: list) -> list:
     agreement = np.abs(np.corrcoef(together[:, varied].T.astype(np.float32)))
     np.fill_diagonal(agreement, 0.0)
     best = agreement.max(axis=1)
-    return [names[varied[place]] for place in np.flatnonzero(best < 0.05) if np.median(best) >= 0.2]
+    return varied[best < 0.05].tolist() if np.median(best) >= 0.2 else []

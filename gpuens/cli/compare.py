@@ -25,7 +25,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--methods",
         default="all",
         metavar="NAMES",
-        help="all, fast (whose cost grows in proportion to the objects), or names separated by commas (all)",
+        help="all, fast (that take labels in chunks too), or names separated by commas (all)",
     )
     parser.add_argument("--truth", metavar="FILE", help="label file with one column: known classes, for scores")
     parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
@@ -60,7 +60,7 @@ def compare(args: argparse.Namespace) -> None:
         found = comparison.compare(
             labels,
             args.n_clusters,
-            methods=args.methods if args.methods in ("all", "fast") else args.methods.split(","),
+            methods=args.methods,
             truth=truth,
             features=features,
             max_seconds=args.max_seconds or None,

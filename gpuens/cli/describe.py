@@ -52,12 +52,12 @@ def describe(args: argparse.Namespace) -> None:
             print(f"{column['name']} is unlike the others: {column['odd']}")
     if found.methods:
         print(f"\nto find {found.k} clusters, methods would take about")
-        able = {name: each for name, each in found.methods.items() if each.refusal is None}
+        able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}
         quickest = sorted(able.items(), key=lambda item: item[1].seconds)
         print(aligned([[name, human_seconds(one.seconds), human_bytes(one.memory)] for name, one in quickest]))
         for name, each in found.methods.items():
-            if each.refusal is not None:
-                print(f"{name}: {each.refusal}")
+            if name not in able:
+                print(f"{name}: {each}")
 
 
 def _cells(column: dict[str, Any]) -> list[str]:

@@ -42,4 +42,4 @@ def print_written(clock: Clock, output: str, where: str = "") -> None:
 def print_json(facts: Any) -> None:
     import json
 
-    print(json.dumps(facts, indent=2, ensure_ascii=False, default=str))
+    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False, default=str))

@@ -1,5 +1,6 @@
 """Auto: of the answers of several methods the one that agrees best with the base clusterings."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +28,10 @@ class Auto(Consensus):
     ----------
     n_clusters : int
         Number of clusters, at most the number of distinct label rows.
-    methods : sequence of str, optional
-        Candidates; of equally good ones the first is taken. By default six whose cost grows in proportion to the
-        objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Their other parameters are their defaults.
+    methods : str or list of str, optional
+        Candidates, such as "lwgp,eac"; of equally good ones the first is taken. By default six whose cost grows in
+        proportion to the objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Their other parameters are their
+        defaults.
     random_state : int, None or numpy.random.Generator
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
@@ -40,7 +42,7 @@ class Auto(Consensus):
     choice_ : str
         The method whose answer it is.
     margin_ : float
-        By how much its ANMI exceeds that of the best other answer; 0.0 where others are as good.
+        By how much its ANMI exceeds that of the best other answer; 0.0 where others are as good, NaN without others.
     anmi_ : dict of str to float
         Of each candidate that could be run.
     labels_, n_clusters_, reduction_
@@ -69,11 +71,8 @@ class Auto(Consensus):
     def _parts(self) -> tuple[Measure | None, Partitioner]:
         from gpuens.methods import REGISTRY
 
-        names = CHEAP if self.methods is None else self.methods
-        if isinstance(names, str) or not len(names):
-            raise ValueError(f"methods must be a list of names of methods, not {checks.shown(names)}.")
         candidates = []
-        for name in names:
+        for name in names_of(CHEAP if self.methods is None else self.methods):
             kind = REGISTRY.load(name)
             own = {"random_state": self.random_state} if "random_state" in kind._get_param_names() else {}
             measure, partitioner = kind(self.n_clusters, **own)._parts()
@@ -81,6 +80,24 @@ class Auto(Consensus):
                 raise ValueError(f"methods: {name!r} needs features of the objects; leave it out.")
             candidates.append((name, measure, partitioner))
         return None, BestOf(tuple(candidates))
+
+
+def names_of(methods: Any) -> list[str]:
+    """Return the checked names of methods, each once, from a list or a text with commas."""
+    from gpuens.methods import REGISTRY
+
+    parts = methods.split(",") if isinstance(methods, str) else methods
+    try:
+        names = list(dict.fromkeys(str(part).strip() if isinstance(part, str) else part for part in parts))
+    except TypeError:
+        names = []
+    if not names:
+        raise ValueError(f"methods must be names of methods, in a list or with commas, not {checks.shown(methods)}.")
+    for name in names:
+        REGISTRY.load(name)
+        if name == "auto":
+            raise ValueError("methods: 'auto' runs several of the others itself; leave it out.")
+    return names
 
 
 @dataclass(frozen=True)
@@ -97,12 +114,14 @@ class BestOf(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         anmi: dict[str, float] = {}
         best: tuple[str, Similarity | None, Partition] | None = None
-        refusals = []
+        refusals, said = [], {}
         for name, measure, partitioner in self.candidates:
             try:
                 partitioner.refuse_too_many(rows, n_clusters, "labels" if measure is None else measure.kind)
-                own = None if measure is None else measure(rows)
-                found = partitioner(own, rows, n_clusters)
+                with warnings.catch_warnings(record=True) as said[name]:
+                    warnings.simplefilter("always", UserWarning)
+                    own = None if measure is None else measure(rows)
+                    found = partitioner(own, rows, n_clusters)
             except (ValueError, MemoryError) as error:
                 refusals.append(error)
                 continue
@@ -113,6 +132,8 @@ class BestOf(Partitioner):
         if best is None:
             raise refusals[0]
         name, own, found = best
+        for sentence in dict.fromkeys(str(warned.message) for warned in said[name]):
+            checks.warn(sentence)
         if found.rule is None and own is not None:
             labels = devices.to_host(found.labels)
             members = np.bincount(labels, weights=rows.counts)
