@@ -105,8 +105,11 @@ def test_the_table_is_of_all_pairs():
 @pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_a_named_method_is_its_pair(labels, pair, where):
-    reduction = ge.Sample(40) if where == "emulated" else None  # whose others go by the similarity too
-    found = consensus(*pair, labels, device=where, reduction=reduction)
+    reduction = ge.Sample(40) if where == "emulated" else None  # whose others have the same rule too
+    similarity, partitioner = pair
+    if isinstance(NAMED[pair], (ge.CrCIa, ge.CrCC)):
+        partitioner += ":others=similarity"
+    found = consensus(similarity, partitioner, labels, device=where, reduction=reduction)
     features = {"features": FEATURES} if "mapping" in pair else {}
     expected = NAMED[pair].set_params(device=where, reduction=reduction).fit(labels, **features)
     np.testing.assert_array_equal(found.labels_, expected.labels_)

@@ -120,6 +120,20 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch)
     np.testing.assert_allclose(found.membership, [[2 / 3, 0, 1 / 3], [0, 2 / 3, 1 / 3]])
 
 
+def test_other_rows_go_to_meta_clusters_that_have_rows(monkeypatch):
+    """The third row is in half of the clusters of all three, of which the first is the first choice of no row."""
+    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
+    rows = Rows(np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, -1, -1], [-1, 1, 1]]))
+    with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
+        found = meta_clustering(np.zeros((6, 6)), rows.take([0, 1]), 3)
+    assert found.rule(rows).tolist() == [0, 1, 0, 0, 1]
+    assert found.rule(rows).max() < found.n_clusters
+
+
+def test_what_other_rows_go_by_is_one_of_two():
+    refused(lambda: MODULE.MetaClusters(others="mean"), ValueError, "others", "'mean'")
+
+
 def test_clusters_without_objects_count_nowhere(where):
     labels = structured_labels(60, 6, 3, split=3, seed=6)[0]
     rows = Rows(labels, device=where).take(np.arange(12))

@@ -11,6 +11,9 @@ from gpuens.cli import main
 
 LABELS = structured_labels(120, 6, 4, noise=0.25, split=2, missing=0.05, seed=5)[0]
 
+BY_VOTE = ["mcla", "ecpcs-mc"]
+BY_SIMILARITY = [name for name, kind in METHODS.items() if kind(3)._parts()[0] is not None and name not in BY_VOTE]
+
 pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
 
 
@@ -23,7 +26,7 @@ def similarity_of(method, est, labels, drawn):
         return oracles.coassociation(labels)
     if method in ("pta", "ptgp"):  # whose walks know the sample only
         return oracles.coassociation(labels)
-    if method in ("ecpcs-hc", "ecpcs-mc", "gp-mgla", "lce", "mcla"):
+    if method in ("ecpcs-hc", "gp-mgla", "lce"):
         rows = ge.Rows(est.reduction_.ensemble.encoded(labels))
         return est.similarity_.tile(rows, 0, len(labels))
     if method == "rock":
@@ -58,7 +61,7 @@ def names(labels):
 
 
 @pytest.mark.parametrize("by", ["mean", "sum"])
-@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind(3)._parts()[0] is not None])
+@pytest.mark.parametrize("method", BY_SIMILARITY)
 def test_the_others_go_to_the_cluster_they_are_most_similar_to(method, by, where):
     sample = ge.Sample(40, random_state=1, by=by)
     est = METHODS[method](3, reduction=sample, device=where).fit(LABELS)
@@ -72,6 +75,16 @@ def test_the_others_go_to_the_cluster_they_are_most_similar_to(method, by, where
     np.testing.assert_allclose(chosen, scores[others].max(axis=1), atol=1e-12)
     by_row = {tuple(row): label for row, label in zip(LABELS[drawn].tolist(), est.labels_[drawn], strict=True)}
     assert all(by_row.get(tuple(row), label) == label for row, label in zip(LABELS.tolist(), est.labels_, strict=True))
+
+
+@pytest.mark.parametrize("method", BY_VOTE)
+def test_the_others_vote_as_the_sample_does(method, where):
+    """By mean similarity, labels would contradict the memberships."""
+    est = METHODS[method](3, reduction=ge.Sample(40, random_state=1), device=where).fit(LABELS)
+    associated = oracles.association(LABELS, est.meta_clusters_)[:, : est.n_clusters_]
+    own = associated[np.arange(len(LABELS)), est.labels_]
+    np.testing.assert_allclose(own, associated.max(axis=1), atol=1e-12)
+    np.testing.assert_array_equal(est.predict(LABELS), est.labels_)
 
 
 def test_drawn_objects_are_counted_and_every_object_has_a_row():

@@ -163,8 +163,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
-        A label row known from fit keeps its label; any other gets the cluster that it is most similar to. Label values
-        unknown at fit count as missing.
+        A label row known from fit keeps its label; any other gets the cluster that it is most similar to, or that the
+        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing.
 
         Raises
         ------

@@ -12,6 +12,8 @@ class CrCC(Consensus):
 
     METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
     Neighbourhoods of distinct rows are computed in pieces: O(G² M) similarities in O(G) memory.
+    Objects outside a sample, and new ones, go to the cluster with the most similar objects (§5.3), for which their
+    `membership_` need not be the largest.
 
     Parameters
     ----------
@@ -56,4 +58,5 @@ class CrCC(Consensus):
         self.random_state, self.reduction, self.device = random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return CommonNeighbors(self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)
+        cut = MetaClusters(self.imbalance, self.random_state, others="similarity")
+        return CommonNeighbors(self.threshold, self.weights), cut

@@ -12,6 +12,8 @@ class CrCIa(Consensus):
 
     METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
     No pair of objects is visited: the mean is p_cᵀ S p_d, with p_c the shares of cluster c in all clusters.
+    Objects outside a sample, and new ones, go to the cluster with the most similar objects (§5.3), for which their
+    `membership_` need not be the largest.
 
     Parameters
     ----------
@@ -54,4 +56,5 @@ class CrCIa(Consensus):
         self.random_state, self.reduction, self.device = random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Coupled(self.weights), MetaClusters(self.imbalance, self.random_state)
+        cut = MetaClusters(self.imbalance, self.random_state, others="similarity")
+        return Coupled(self.weights), cut

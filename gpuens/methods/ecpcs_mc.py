@@ -10,9 +10,9 @@ from gpuens.similarity import Measure, Trajectories
 class ECPCSMC(Consensus):
     """Meta-clusters of clusters from which random walks take the same ways, by a normalised cut.
 
-    Clusters are linked by their Jaccard similarities. Each object goes to the meta-cluster with most of its labels, of
-    equal ones to that with the first cluster. Only clusters are compared, so that the cost is linear in the number of
-    objects.
+    Clusters are linked by their Jaccard similarities. Each object, new ones and those outside a sample too, goes to the
+    meta-cluster with most of its labels, of equal ones to that with the first cluster. Only clusters are compared, so
+    that the cost is linear in the number of objects.
 
     Parameters
     ----------

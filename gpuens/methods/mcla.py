@@ -11,9 +11,10 @@ class MCLA(Consensus):
     """Meta-clustering algorithm: clusters of all clusterings that share many objects make one cluster.
 
     METIS cuts the graph of the clusters, whose edges are Jaccard similarities and whose vertices weigh their objects,
-    and each object goes to the meta-cluster with most of its labels. Only clusters are compared, so that the cost is
-    linear in the number of objects. Ties go to the meta-cluster with the first cluster, not to a random one: objects
-    with equal labels stay together. A meta-cluster may be the first choice of no object; a warning says so.
+    and each object, new ones and those outside a sample too, goes to the meta-cluster with most of its labels. Only
+    clusters are compared, so that the cost is linear in the number of objects. Ties go to the meta-cluster with the
+    first cluster, not to a random one: objects with equal labels stay together. A meta-cluster may be the first choice
+    of no object; a warning says so.
 
     Parameters
     ----------

@@ -19,7 +19,8 @@ class SCCE(Consensus):
 
     Where the base clusterings agree (μ near 1), common neighbours matter little. The similarity of clusters is the mean
     similarity of their objects; METIS groups the clusters into meta-clusters, and each object goes to the one with most
-    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C.
+    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new ones, go to the cluster with the
+    most similar objects (§5.3), for which their `membership_` need not be the largest.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ class SCCE(Consensus):
         self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return CoupledAndNear(self.mu, self.threshold, self.weights), MetaClusters(self.imbalance, self.random_state)
+        cut = MetaClusters(self.imbalance, self.random_state, others="similarity")
+        return CoupledAndNear(self.mu, self.threshold, self.weights), cut
 
 
 @dataclass(frozen=True, eq=False)

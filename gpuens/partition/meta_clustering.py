@@ -8,7 +8,7 @@ clusters that x is in: with h_c the indicator of cluster c,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.rows import Rows, numbered
 
 CUTS = ("metis", "normalized")
+OTHERS = ("association", "similarity")
 Cut = Callable[[Any, np.ndarray, int], np.ndarray]
 
 
@@ -46,6 +47,9 @@ class MetaClusters(Partitioner):
         "normalized" is the normalised cut, by eigenvectors and k-means: meta-clusters of any weight.
     n_init : int
         Starts of that k-means.
+    others : {"association", "similarity"}
+        What rows unknown at fit go by, in `predict` and outside a sample: their association, as all rows do, or, as in
+        CCE, their similarity to the objects of a cluster, which may choose another than the association does.
 
     Raises
     ------
@@ -62,6 +66,7 @@ class MetaClusters(Partitioner):
     random_state: Any = 0
     cut: str = "metis"
     n_init: int = 10
+    others: str = "association"
     learns_by_sums = True
 
     def __post_init__(self) -> None:
@@ -69,6 +74,7 @@ class MetaClusters(Partitioner):
         checks.make_generator(self.random_state)
         checks.check_choice(self.cut, "cut", CUTS)
         checks.check_runs(self.n_init)
+        checks.check_choice(self.others, "others", OTHERS)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))
@@ -79,7 +85,10 @@ class MetaClusters(Partitioner):
         settings: dict[str, Any] = {"imbalance": self.imbalance, "random_state": self.random_state}
         if self.cut == "normalized":
             settings = {"cut": partial(normalized_cut, n_init=self.n_init, random_state=self.random_state)}
-        return meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
+        found = meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
+        if self.others == "similarity" and found.labels is not None:
+            found.rule = None
+        return found
 
 
 def meta_clustering(
@@ -95,7 +104,8 @@ def meta_clustering(
 
     ``similarities`` is an ndarray (N_c, N_c) or a function, as `metis` takes them. ``cut`` takes the place of `metis`:
     called with similarities, weights of the clusters and the number of meta-clusters, it returns the meta-cluster of
-    each. ``found["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
+    each. The rule sends any other row to the meta-cluster, of those with rows, with the largest association.
+    ``found["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
     without objects.
 
     Examples
@@ -119,25 +129,31 @@ def meta_clustering(
             f"found only {rule.n_labels} of {n_clusters} clusters; the other meta-clusters are the first choice of no "
             "object."
         )
+        in_use = np.flatnonzero(rule.number < rule.n_labels)
+        rule = replace(rule, rule=FirstChoice(meta, n_clusters, in_use))
     clusters = np.where(meta < 0, -1, rule.number[meta])
-    found = Partition.of_rule(rule, labels, meta_clusters=clusters)
-    found.membership = partial(shares, clusters, n_clusters)
-    return found
+    found = {"meta_clusters": clusters}
+    return Partition(labels, rule.n_labels, rule, found, membership=partial(shares, clusters, n_clusters))
 
 
 @dataclass(frozen=True)
 class FirstChoice:
-    """A rule: each row goes to the meta-cluster with the largest association."""
+    """A rule: each row goes to the meta-cluster, of those in use, with the largest association."""
 
     clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
     n_clusters: int
+    in_use: np.ndarray | None = None  # ascending; None is all
 
     def __call__(self, rows: Rows) -> np.ndarray:
         step = max(256, devices.scratch(rows.device) // (32 * self.n_clusters))
         labels = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
-            labels[some] = association(self.clusters, self.n_clusters, rows.take(some)).argmax(axis=1)
+            associated = association(self.clusters, self.n_clusters, rows.take(some))
+            if self.in_use is None:
+                labels[some] = associated.argmax(axis=1)
+            else:
+                labels[some] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
         return labels
 
 

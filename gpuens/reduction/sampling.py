@@ -16,7 +16,8 @@ class Sample:
     """Cluster objects drawn without replacement; label the others by their similarity to these clusters.
 
     An object whose label row is in the sample gets that row's label. Any other goes to the cluster with the members
-    that it is most similar to, by the similarity of the method.
+    that it is most similar to, by the similarity of the method, or to that which the method's own rule gives, such as
+    MCLA's vote.
 
     Parameters
     ----------
