@@ -120,7 +120,8 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
-    parser.add_argument("--methods", nargs="+", choices=list(ge.methods()), default=list(ge.methods()))
+    methods = [method for method in ge.methods() if method != "auto"]  # which runs several of the others
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
     options = parser.parse_args()
     shapes = QUICK if options.quick else SHAPES
