@@ -1,6 +1,8 @@
 """Similarities by links of clusters and by random walks, and the methods that take them, against literal references."""
 
+import itertools
 import os
+import tracemalloc
 from itertools import combinations
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
 
 import gpuens as ge
+from gpuens import checks
 from gpuens.device import to_host
 from gpuens.partition import embedding as transfer_cut_embedding
 from gpuens.partition.medoids import pam
@@ -355,3 +358,63 @@ def test_what_does_not_fit_is_refused_before_work(method, monkeypatch):
     labels = random_labels(400, 6, 60, seed=1)
     monkeypatch.setenv("GPUENS_MEMORY", "400KB")
     refused(lambda: ge.methods()[method](3).fit(labels), MemoryError, "GPUENS_MEMORY")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agreement-links",
+        "common-neighbors",
+        "coupled",
+        "jaccard",
+        "label-neighbors",
+        "links",
+        "propagated",
+        "trajectories",
+    ],
+)
+def test_measures_refuse_before_work_what_does_not_fit(name, monkeypatch):
+    import gpuens.similarity as similarity
+
+    kind = getattr(similarity, "".join(part.capitalize() for part in name.split("-")))
+    labels = random_labels(400, 6, 60, seed=1)
+    kind().refuse_too_many(ge.Rows(labels))
+    monkeypatch.setenv("GPUENS_MEMORY", "100KB")
+    monkeypatch.setattr(kind, "__call__", lambda *_: pytest.fail("work has begun"))
+    refused(lambda: kind().refuse_too_many(ge.Rows(labels)), MemoryError, "GPUENS_MEMORY")
+    est = ge.Consensus(3, similarity=kind(), partitioner=_Anything())
+    refused(lambda: est.fit(labels), MemoryError, "GPUENS_MEMORY")
+
+
+class _Anything(ge.partition.Partitioner):
+    """A partitioner that refuses nothing."""
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 300, 1000])
+def test_walks_take_the_memory_that_is_asked_for(n_neighbors, monkeypatch):
+    needed = []
+    monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+    rows = ge.Rows(np.array(list(itertools.product([0, 1], repeat=10))))
+    walked = ge.similarity.Propagated(2, n_neighbors)
+    walked(rows).matrix  # noqa: B018 - compiles
+    assert 0.85 * needed[-1] < peak_of(lambda: walked(rows).matrix) < needed[-1]
+
+
+@pytest.mark.parametrize("k", [3, 600, 1190])
+def test_pam_takes_the_memory_that_is_asked_for(k, monkeypatch):
+    needed = []
+    monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+    rows = ge.Rows(random_labels(1200, 8, 6, seed=1))
+    similarity, pam = ge.similarity.Coassociation()(rows), ge.partition.Medoids()
+    pam(similarity, rows, 2)  # compiles
+    pam.refuse_too_many(rows, k, "diagonal")
+    assert 0.7 * needed[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * needed[-1]
+
+
+def peak_of(work):
+    """Return the most bytes that were held at once."""
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak

@@ -258,6 +258,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         similarity, found = None, {}
         parts.partitioner.refuse_too_many(rows, k or 1, "labels" if parts.similarity is None else parts.similarity.kind)
         if parts.similarity is not None:
+            parts.similarity.refuse_too_many(rows)
             similarity = parts.similarity(rows, features)
             found, self.similarity_ = dict(similarity.found), similarity
         self._partition = parts.partitioner(similarity, rows, k)

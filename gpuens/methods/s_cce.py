@@ -86,6 +86,9 @@ class CoupledAndNear(Measure):
         checks.check_fraction(self.mu, "mu", "the consistency of the base clusterings")
         CommonNeighbors(self.threshold, self.weights)
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        Coupled(self.weights).refuse_too_many(rows)
+
     def __call__(self, rows: Rows, features: Features | None = None) -> Similarity:
         coupled = Coupled(self.weights)(rows)
         near = Neighborhoods(rows, coupled, self.threshold)

@@ -27,7 +27,8 @@ GAIN = 1e-12  # of the sum: exchanges that lower it by less are rounding
 class Medoids(Partitioner):
     """PAM (k-medoids): exchanges of a medoid and a row lower the sum of distances, 1 - similarity, until none does.
 
-    It holds all pairs of rows, 8 bytes each. Of equal exchanges, and of equally near medoids, the first row counts.
+    It holds all pairs of rows, 8 bytes each, and as much for each row and cluster. Of equal exchanges, and of equally
+    near medoids, the first row counts.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class Medoids(Partitioner):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         checks.check_memory(
-            8 * len(rows) ** 2,
+            8 * len(rows) * (len(rows) + max(n_clusters, min(BLOCK, len(rows)))),
             devices.memory_budget(),
             f"PAM holds all pairs of {len(rows)} distinct label rows, which",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
@@ -53,11 +54,11 @@ class Medoids(Partitioner):
         distances = np.empty((n, n))
         for start in progress.bar(range(0, n, BLOCK), "all pairs of rows"):
             stop = min(start + BLOCK, n)
-            distances[start:stop] = 1.0 - similarity.tile(rows, start, stop)
+            np.subtract(1.0, similarity.tile(rows, start, stop), out=distances[start:stop])
         each, counts = np.arange(n), rows.counts.astype(np.float64)
         distances[each, each] = (1.0 - similarity.of_equal_rows(rows)) * (1.0 - 1.0 / counts)
         medoids, objective = pam(distances, counts, n_clusters)
-        labels = distances[:, medoids].argmin(axis=1)
+        labels = distances.take(medoids, axis=1).argmin(axis=1)
         labels[medoids] = np.arange(n_clusters)
         first = np.unique(labels, return_index=True)[1]
         found = {"medoids": medoids[np.argsort(first)], "objective": objective}
@@ -81,7 +82,7 @@ def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray,
             break
         medoids[out] = into
         medoids.sort()
-    return medoids, float(weights @ distances[:, medoids].min(axis=1))
+    return medoids, float(weights @ distances.take(medoids, axis=1).min(axis=1))
 
 
 @njit(cache=True, nogil=True)

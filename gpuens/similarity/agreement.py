@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuens import checks, contingency
 from gpuens.rows import Rows, as_rows
-from gpuens.similarity.base import Features, Measure, weights_of_clusters
+from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.links import jaccard, triples
 
@@ -118,6 +118,9 @@ class AgreementLinks(Measure):
     def __post_init__(self) -> None:
         checks.check_between(self.beta, "beta", 0, 9)
         checks.check_between(self.alpha, "alpha", 1e-6, 1e6)
+
+    def refuse_too_many(self, rows: Rows) -> None:
+        all_clusters_fit(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Linked:
         weights, linked = weac_weights(rows, self.beta), jaccard(rows)

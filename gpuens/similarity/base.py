@@ -45,6 +45,9 @@ class Measure:
     learns_by_sums: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        """Refuse, before any work, rows and clusters whose similarity does not fit the memory budget."""
+
     def __call__(self, rows: Rows, features: "Features | None" = None) -> "Similarity":
         raise NotImplementedError
 

@@ -47,6 +47,9 @@ class Coupled(Measure):
     kind = "blocks"
     learns_by_sums = True
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        coupling_fits(rows.offsets, self.weights)
+
     def __call__(self, rows: Rows, features: Features | None = None) -> Blocks:
         found = coupling(rows, self.weights)
         found.found["coupling"] = found.matrices()
@@ -95,7 +98,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
     If N_c × N_c exceeds a quarter of the memory budget, each clustering is intersected with all others separately,
     which takes twice as long.
     """
-    shares_of = _coupling_fits(rows.offsets, weights)
+    shares_of = coupling_fits(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
         layout = "dense" if rows.here and rows.device == "cpu" else "auto"
         shared = contingency.intersections_of(rows, layout)
@@ -169,7 +172,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return scaled
 
 
-def _coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
+def coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
     """Return the checked λ; refuse clusterings whose coupling does not fit in memory."""
     shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)

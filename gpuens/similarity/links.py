@@ -47,6 +47,9 @@ class Jaccard(Measure):
     kind = "full"
     learns_by_sums = True
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        all_clusters_fit(rows.n_clusters)
+
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterGraph:
         return ClusterGraph(jaccard(rows), rows.offsets)
 
@@ -87,7 +90,11 @@ class Links(Measure):
     def kind(self) -> str:  # type: ignore[override]
         return "blocks" if self.measure == "cts" else "full"
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        all_clusters_fit(rows.n_clusters, 64 if self.measure == "srs" else 40)
+
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterSimilarity:
+        self.refuse_too_many(rows)
         return MEASURES[self.measure](rows, float(self.decay))
 
 
@@ -189,7 +196,6 @@ def _srs(rows: Rows, decay: float) -> Full:
     C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) of clusters, with ones on its diagonal; P ← decay / M² C of what C was
     before; s ← 1 - b P bᵀ of each row. I are the intersections, of objects that count once, and of those that count s.
     """
-    all_clusters_fit(rows.n_clusters, 64)
     n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # of which N fit int64
     shared = intersections_of(rows, "dense").astype(np.float64)
     sizes = np.maximum(shared.diagonal(), 1.0)

@@ -25,7 +25,7 @@ from gpuens.lanes import popcount
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks, OnDevice, add_similarities
-from gpuens.similarity.coupled import coupling
+from gpuens.similarity.coupled import coupling, coupling_fits
 
 WORD = 64
 
@@ -56,6 +56,9 @@ class CommonNeighbors(Measure):
     def __post_init__(self) -> None:
         checks.check_fraction(self.threshold, "threshold", "the mean similarity")
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        coupling_fits(rows.offsets, self.weights)
+
     def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
         return Neighborhoods(rows, coupling(rows, self.weights), self.threshold)
 
@@ -85,7 +88,7 @@ class LabelNeighbors(Measure):
     def __post_init__(self) -> None:
         checks.check_fraction(self.threshold, "threshold", "that of the mean number of common labels")
 
-    def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
+    def refuse_too_many(self, rows: Rows) -> None:
         n_clusters = np.diff(rows.offsets)
         checks.check_memory(
             24 * int((n_clusters**2).sum()),
@@ -93,7 +96,10 @@ class LabelNeighbors(Measure):
             f"the neighbours by clusterings of up to {n_clusters.max()} clusters",
             "take clusterings of fewer clusters",
         )
-        same, in_common = Blocks([np.eye(k) for k in n_clusters.tolist()]), np.arange(rows.n_clusterings + 1)
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
+        self.refuse_too_many(rows)
+        same, in_common = Blocks([np.eye(k) for k in np.diff(rows.offsets).tolist()]), np.arange(rows.n_clusterings + 1)
         mean = same.mean(rows)
         threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
         near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)

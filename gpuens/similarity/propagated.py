@@ -9,6 +9,7 @@ Engineering 28 (2016) 1312-1326.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
 MOST = 20  # neighbours and steps by default, as in the authors' program
 BLOCK = 512  # rows whose links are chosen at a time
-BYTES_PER_PAIR = 36  # three arrays of all ordered pairs, and links where many tie
+BYTES_PER_PAIR = 33  # four arrays of all ordered pairs
+BYTES_PER_LINK = 24  # links and steps along them
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,18 @@ class Propagated(Measure):
             if getattr(self, name) is not None:
                 checks.check_integer(getattr(self, name), name, minimum=1, maximum=most)
 
+    def refuse_too_many(self, rows: Rows) -> None:
+        _, n_neighbors = self._chosen(rows)
+        _walks_fit(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
+
     def __call__(self, rows: Rows, features: Features | None = None) -> "PropagatedRows":
+        self.refuse_too_many(rows)
+        return PropagatedRows(rows, *self._chosen(rows))
+
+    def _chosen(self, rows: Rows) -> tuple[int, int]:
+        """Return the number of steps and that of neighbours."""
         default = min(MOST, max(1, math.isqrt(len(rows)) // 2))
-        return PropagatedRows(rows, int(self.n_steps or default), int(self.n_neighbors or default))
+        return int(self.n_steps or default), int(self.n_neighbors or default)
 
 
 class PropagatedRows(Similarity):
@@ -69,12 +80,6 @@ class PropagatedRows(Similarity):
     scale = 1.0
 
     def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:
-        checks.check_memory(
-            BYTES_PER_PAIR * len(rows) ** 2,
-            devices.memory_budget(),
-            f"the trajectories of all pairs of {len(rows)} distinct label rows",
-            "reduce the rows first, reduction=CATree(…) or Sample(…)",
-        )
         self.found: dict[str, Any] = {}
         self.rows, self.n_steps, self.n_neighbors = rows, n_steps, n_neighbors
         self._matrix: np.ndarray | None = None
@@ -84,7 +89,9 @@ class PropagatedRows(Similarity):
         """PTS (G, G), host; computed again after `free_memory`."""
         if self._matrix is None:
             links = strongest_links(self.rows, self.n_neighbors)
-            self._matrix = cosines_of_walks(scaled_columns(links, self.rows.counts), self.n_steps)
+            _walks_fit(len(self.rows), links.nnz)  # ties add links to those foreseen
+            links.data *= self.rows.counts[links.indices]
+            self._matrix = cosines_of_walks(links, self.n_steps)
         return self._matrix
 
     def free_memory(self) -> None:
@@ -150,12 +157,27 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     from scipy.sparse import csr_array, vstack
 
     similarity, n_rows = Coassociation()(rows), len(rows)
-    kept, last = [], max(0, n_rows - n_neighbors)
-    for start in range(0, n_rows, BLOCK):
-        tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
-        own = np.arange(len(tile))
-        tile[own, start + own] = 0.0
-        least = np.partition(tile, last, axis=1)[:, last, None]
-        kept.append(csr_array(np.where(tile >= least, tile, 0.0)))
-    links = vstack(kept, format="csr")
-    return links.maximum(links.T)
+    last = max(0, n_rows - n_neighbors)
+
+    def tiles() -> Iterator[tuple[slice, np.ndarray]]:
+        for start in range(0, n_rows, BLOCK):
+            tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
+            own = np.arange(len(tile))
+            tile[own, start + own] = 0.0
+            yield slice(start, start + len(tile)), tile
+
+    least = np.concatenate([np.partition(tile, last, axis=1)[:, last] for _, tile in tiles()])
+    kept = []  # by either row, which is known before any link is held: no transpose is needed
+    for some, tile in tiles():
+        tile[tile < np.minimum(least[some, None], least)] = 0.0
+        kept.append(csr_array(tile))
+    return vstack(kept, format="csr")
+
+
+def _walks_fit(n_rows: int, n_links: int) -> None:
+    checks.check_memory(
+        BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links,
+        devices.memory_budget(),
+        f"the trajectories of all pairs of {n_rows} distinct label rows",
+        "reduce the rows first, reduction=CATree(…) or Sample(…)",
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.incidence import scaled_rows
 from gpuens.rows import Rows, as_rows
-from gpuens.similarity.base import Features, Measure
+from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
@@ -56,6 +56,9 @@ class Trajectories(Measure):
 
     def __post_init__(self) -> None:
         checks.check_integer(self.n_steps, "n_steps", minimum=1, maximum=MOST_STEPS)
+
+    def refuse_too_many(self, rows: Rows) -> None:
+        all_clusters_fit(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Walked:
         return Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)
