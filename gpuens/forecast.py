@@ -83,6 +83,8 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     try:
         kind = "labels" if parts.similarity is None else parts.similarity.kind
         parts.partitioner.refuse_too_many(rows, estimator._k or 1, kind)
+        if parts.similarity is not None:
+            parts.similarity.refuse_too_many(rows)
         trials = list(_trials(estimator, ensemble, features))
     except (ValueError, MemoryError) as error:
         return Forecast(math.nan, math.nan, str(error))
