@@ -455,7 +455,8 @@ def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
     xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
-    units, _ = screen_units(np.ascontiguousarray(np.concatenate([const[None], cost])), n_clusterings + 1)
+    both = np.concatenate([const[None], cost])  # where they are
+    units, _ = screen_units(devices.namespace(devices.kind_of(both)).ascontiguousarray(both), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,
         (codes.T, xp.asarray(offsets), xp.asarray(units), np.int32(n_clusterings + 5),
