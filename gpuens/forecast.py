@@ -18,12 +18,14 @@ from sklearn.base import clone
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
+from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
 FIRST, FACTOR = 250, 4  # rows of the first trial, and how many times more the next has
 ENOUGH = 0.25  # seconds of a trial that is the last
 STEEPEST = {"seconds": 3.0, "bytes": 2.0}  # powers of the number of rows
 TOO_LONG = 5.0  # seconds of a trial that is the only one
+MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
 
 
 class Forecast(NamedTuple):
@@ -95,6 +97,24 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     memory = _extrapolated(traced, len(ensemble), STEEPEST["bytes"])
     budget = float(devices.memory_budget(rows.device))
     return Forecast(_extrapolated(times, len(ensemble), STEEPEST["seconds"]), min(memory, max(budget, traced[-1][1])))
+
+
+def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
+    """Return the seconds foreseen for a fit that would take minutes, and for another that would take a tenth at most.
+
+    None where there is no such advice. Only many objects of which most are distinct are looked at: on others exact
+    linkage takes seconds.
+    """
+    if ensemble.n_objects < MANY:
+        return None
+    some = np.sort(np.random.default_rng(0).choice(ensemble.n_objects, SAMPLED, replace=False))
+    if core_groups(Rows(ensemble.take(some), device="cpu")).rows.n_rows < SAMPLED // 2:
+        return None
+    own = foresee(estimator, ensemble).seconds
+    if not own >= MINUTES:
+        return None
+    other = foresee(instead, ensemble).seconds
+    return (own, other) if 10 * other <= own else None
 
 
 def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple[int, float, int | None]]:

@@ -63,16 +63,28 @@ class Run:
     features: str | None = None
     chunks: Chunks | None = None
 
-    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> Done:
-        """Read, fit and write; the clock gets the phases, ``announce`` the plan of a run over chunks."""
-        return self._in_memory(clock) if self.chunks is None else self._in_chunks(self.chunks, clock, announce)
+    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
+        """Read, fit and write; the clock gets the phases.
 
-    def _in_memory(self, clock: Clock) -> Done:
+        ``announce`` gets the plan of a run over chunks, and advice where the fit would take minutes and that of the
+        estimator ``instead`` seconds.
+        """
+        if self.chunks is not None:
+            return self._in_chunks(self.chunks, clock, announce)
+        return self._in_memory(clock, announce, instead)
+
+    def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
             features = {} if self.features is None else {"features": datasets.load(self.features).X}
+        if instead is not None:
+            from gpuens import forecast
+
+            if (seconds := forecast.advice(self.estimator, instead, read.ensemble)) is not None:
+                own, other = map(forecast.human_seconds, seconds)
+                announce(f"{self.method} may take about {own} on these labels; --method lwgp about {other}")
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
         with clock.phase("write"):

@@ -227,6 +227,43 @@ def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
     refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])
 
 
+def test_advice_is_for_fits_of_minutes(monkeypatch):
+    monkeypatch.setattr(forecast, "MANY", 5000)
+    asked, took = [], {}
+
+    def foresee(estimator, labels):
+        asked.append(type(estimator).__name__)
+        return forecast.Forecast(took[asked[-1]], 1e6)
+
+    monkeypatch.setattr(forecast, "foresee", foresee)
+    noise = ge.Ensemble(np.random.default_rng(0).integers(0, 9, (6000, 8)))
+    given = ge.LWEA(4), ge.LWGP(4)
+    for seconds, expected in (
+        ({"LWEA": 300.0, "LWGP": 4.0}, (300.0, 4.0)),
+        ({"LWEA": 300.0, "LWGP": 40.0}, None),
+        ({"LWEA": 300.0, "LWGP": math.nan}, None),
+        ({"LWEA": 90.0}, None),
+        ({"LWEA": math.nan}, None),
+    ):
+        took.clear()
+        took.update(seconds)
+        assert forecast.advice(*given, noise) == expected
+    asked.clear()
+    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects
+    assert forecast.advice(*given, ge.Ensemble(np.arange(6000)[:, None].repeat(3, axis=1) % 7)) is None  # few rows
+    assert asked == []
+
+
+def test_a_run_of_minutes_advises(folder, capsys, monkeypatch):
+    monkeypatch.setattr(forecast, "advice", lambda own, other, ensemble: (400.0, 3.0))
+    assert cli.main(["run", "labels.csv", "-k", "4"]) == 0
+    said = "lwea may take about 7 min on these labels; --method lwgp about 3 s"
+    assert said in capsys.readouterr().out.splitlines()
+    for words in ("run labels.csv -k 4 --method lwea", "run labels.csv", "run labels.csv -k 4 --quiet"):
+        assert cli.main(words.split()) == 0
+        assert said not in capsys.readouterr().out
+
+
 # --- describe ---------------------------------------------------------------------------------------------------------
 
 

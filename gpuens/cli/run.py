@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
 
     kinds = _kinds_of_input(args)
     check_inputs(args.labels, kinds=kinds)
+    by_default = args.method is None
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
     output = _default_output(args.labels, args.method, kinds) if args.output is None else args.output
@@ -87,7 +88,8 @@ def run(args: argparse.Namespace) -> None:
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(args.labels, args.method, estimator, output, chosen, args.features, _chunks(args))
     with atomic.recorded(output) as record:
-        done = one.carry_out(clock, (lambda line: None) if args.quiet else partial(print, flush=True))
+        announce = (lambda line: None) if args.quiet else partial(print, flush=True)
+        done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
         record |= facts(args, clock, device=device, output=output, **one.facts(done))
     pictures = []
     if args.report:
@@ -148,6 +150,15 @@ def _estimator(args: argparse.Namespace) -> Any:
     estimator = kind(args.n_clusters, **_parameters(args, kind))
     check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
     return estimator
+
+
+def _instead(args: argparse.Namespace, estimator: Any) -> Any:
+    """Return the estimator that may be advised in place of the default one, None where it cannot be."""
+    if args.method != "lwea" or args.n_clusters is None or args.of_method or estimator.reduction is not None:
+        return None
+    from gpuens.methods import REGISTRY
+
+    return REGISTRY.load("lwgp")(args.n_clusters, device=estimator.device)
 
 
 def _class_of(args: argparse.Namespace) -> Any:
