@@ -22,7 +22,8 @@ from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
 FIRST, FACTOR = 250, 4  # rows of the first trial, and how many times more the next has
-ENOUGH = 0.25  # seconds of a trial that is the last
+ENOUGH = 0.5  # seconds of a trial that is the last
+SHORT, STEEP = 0.25, 8.0  # seconds of a trial that is made twice, and how many times those of the one before
 STEEPEST = {"seconds": 3.0, "bytes": 2.0}  # powers of the number of rows
 TOO_LONG = 5.0  # seconds of a trial that is the only one
 MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
@@ -92,11 +93,12 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
         return Forecast(math.nan, math.nan, str(error))
     if not trials:
         return Forecast(math.nan, math.nan)
-    times = [(size, seconds) for size, seconds, _ in trials]
+    times = [(size, max(seconds, 1e-6)) for size, seconds, _ in trials]
     traced = [(size, float(held)) for size, _, held in trials if held is not None]
     memory = _extrapolated(traced, len(ensemble), STEEPEST["bytes"])
     budget = float(devices.memory_budget(rows.device))
-    return Forecast(_extrapolated(times, len(ensemble), STEEPEST["seconds"]), min(memory, max(budget, traced[-1][1])))
+    steepest = 1.0 if estimator.learns_by_sums else STEEPEST["seconds"]
+    return Forecast(_extrapolated(times, len(ensemble), steepest), min(memory, max(budget, traced[-1][1])))
 
 
 def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
@@ -122,6 +124,7 @@ def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple
     n = len(ensemble)
     order = np.random.default_rng(0).permutation(n)
     first = size = min(n, max(FIRST, 4 * (estimator._k or 1)))
+    seconds = math.inf
     while True:
         some = np.sort(order[:size])
         given = {} if features is None else {"features": features[some]}
@@ -130,8 +133,8 @@ def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple
         try:
             if size <= FACTOR * first:  # the first of these fits compiles
                 held = _held(estimator, labels, given)
-            seconds = _seconds(estimator, labels, given)
-            if seconds < ENOUGH:  # again: functions may have been compiled, and other work come between
+            before, seconds = seconds, _seconds(estimator, labels, given)
+            if seconds < SHORT or seconds > STEEP * before:  # functions may have been compiled, other work come between
                 seconds = min(seconds, _seconds(estimator, labels, given))
         except ValueError:
             if size == n:
@@ -144,9 +147,11 @@ def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple
 
 
 def _seconds(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> float:
-    started = time.perf_counter()
+    """Return the seconds of a fit; where other processes hold the processor, those of this one."""
+    started, worked = time.perf_counter(), time.process_time()
     _fit(estimator, labels, given)
-    return time.perf_counter() - started
+    passed, worked = time.perf_counter() - started, time.process_time() - worked
+    return passed if devices.resolve(estimator.device, labels.device_kind) == "cuda" else min(passed, worked)
 
 
 def _fit(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> None:

@@ -196,13 +196,13 @@ def test_costs_go_on_as_between_the_last_two_trials():
 
 
 def test_trials_grow_until_they_tell(monkeypatch, labels):
-    spent = iter([0.01, 0.01, 0.02, 0.02, 0.3])
+    spent = iter([0.02, 0.02, 0.1, 0.1, 0.6])
     fitted = []
     monkeypatch.setattr(forecast, "_seconds", lambda estimator, some, given: fitted.append(len(some)) or next(spent))
     many = np.random.default_rng(0).integers(0, 5, (20_000, 8))
-    found = forecast.foresee(ge.LWGP(3), many)
+    found = forecast.foresee(ge.LWEA(3), many)
     assert fitted == [250, 250, 1000, 1000, 4000]
-    np.testing.assert_allclose(found.seconds, 0.3 * 5 ** min(3.0, math.log(15) / math.log(4)))
+    np.testing.assert_allclose(found.seconds, 0.6 * 5 ** (math.log(6) / math.log(4)))
     assert 0 < found.memory < 1e9
 
 
