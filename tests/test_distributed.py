@@ -819,7 +819,7 @@ def paused():
         cluster = distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
         )
-    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+    with cluster, distributed.Client(cluster, set_as_default=False, timeout=5) as client:
         while {worker["status"] for worker in client.scheduler_info()["workers"].values()} != {"paused"}:
             time.sleep(0.05)
         yield client
