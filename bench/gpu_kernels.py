@@ -17,6 +17,7 @@ from gpuens import incidence
 from gpuens.encoding import mark_labels, write_codes
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
+from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_correspondence import (
     BLOCK_ROWS,
     label_correspondences,
@@ -130,6 +131,17 @@ def label_space(on: Given) -> Callable[[], Any]:
     return call
 
 
+def mixture(on: Given) -> Callable[[], Any]:
+    """Return the E step of a mixture of multinomials."""
+    logarithms, const = on.random(on.n_clusters, K), on.random(K)
+
+    def call() -> None:
+        sums = incidence.row_lookups(on.codes, on.offsets, logarithms, device=on.device)
+        posteriors(sums, const, 2.0**40, device=on.device)
+
+    return call
+
+
 def soft_correspondence(on: Given) -> Callable[[], Any]:
     """Return an iteration's sums over all rows: memberships, and what the correspondences are made of."""
     offsets, table, of_missing = on.xp.asarray(on.offsets), on.random(on.n_clusters, K), on.random(on.n_clusterings, K)
@@ -225,6 +237,7 @@ TIMED = {
     "coupled similarities, 8,192 by 8,192": Timed(MILLION, coupled_objects),
     "neighbourhoods of 4,096 rows": Timed(ROWS, neighborhoods, 3),
     "an iteration in label space": Timed(MILLION, label_space),
+    "an E step of a mixture": Timed(MILLION, mixture),
     "an iteration of soft correspondence": Timed(MILLION, soft_correspondence),
     "an iteration with soft clusterings": Timed(ROWS, soft_clusterings),
     "average linkage, w = 1": Timed(ROWS, linkage(average_linkage, "ones"), 3, cold=False),
