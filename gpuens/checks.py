@@ -356,6 +356,20 @@ def warn(sentence: str) -> None:
     warnings.warn_explicit(sentence, UserWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
+@contextmanager
+def recorded() -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a block in place of showing them; `sentences` are gpuens's own."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", UserWarning)
+        yield found
+
+
+def sentences(found: list[warnings.WarningMessage]) -> list[str]:
+    """Return the sentences of gpuens's warnings, each once."""
+    own = (warned.message for warned in found if issubclass(warned.category, UserWarning))
+    return list(dict.fromkeys(" ".join(str(message).split()) for message in own))
+
+
 def warn_of_fewer(found: int, wanted: int) -> None:
     """Warn about fewer clusters than requested."""
     if found < wanted:

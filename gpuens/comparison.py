@@ -1,7 +1,6 @@
 """Many methods on the same labels: what each answers, how well that agrees with the ensemble, and what it takes."""
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +9,16 @@ import numpy as np
 from gpuens import checks, failures, metrics, progress, record
 from gpuens import device as devices
 from gpuens.contingency import encode, nmi_of, score_pairs
-from gpuens.encoding import as_column, encode_column
+from gpuens.encoding import encode_vector
 from gpuens.ensemble import Ensemble
-from gpuens.evidence import agreement, objects
-from gpuens.features import as_features
+from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.objects import of_rows as evidence_of_rows
 from gpuens.forecast import foresee, human_seconds
 from gpuens.methods import REGISTRY
 from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
+from gpuens.similarity.mapping import points_of
 
 
 @dataclass
@@ -32,8 +32,7 @@ class Comparison:
         `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
         `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (bytes of host
         memory beyond what the process held before, which is less where an earlier method has left some; None where
-        the system does not tell), "warnings"; with a truth
-        also "nmi", "ari" and "accuracy".
+        the system does not tell), "warnings"; with a truth also "nmi", "ari" and "accuracy".
     labels : dict of str to ndarray (n_objects,)
         The answer of each method.
     left_out : dict of str to str
@@ -126,7 +125,8 @@ def compare(
     names = chosen(methods)
     if features is not None:
         features = _checked_features(features, names, ensemble.n_objects)
-    groups = core_groups(Rows(ensemble, device=devices.resolve(device, ensemble.device_kind)))
+    objects = Rows(ensemble, device=devices.resolve(device, ensemble.device_kind))
+    groups = core_groups(objects)
     checks.check_n_clusters(n_clusters, groups.rows.n_rows)
     rows: list[dict[str, Any]] = []
     answers: dict[str, np.ndarray] = {}
@@ -135,7 +135,7 @@ def compare(
         for name in names:
             estimator = made(name, n_clusters, random_state, device)
             given = {"features": features} if estimator.needs_features else {}
-            why = _why_not(estimator, groups.rows.ensemble if not given else ensemble, features, limit)
+            why = _why_not(estimator, ensemble if given else groups.rows.ensemble, given, limit)
             if why is None:
                 try:
                     found, spent = _fitted(estimator, ensemble, given)
@@ -143,7 +143,7 @@ def compare(
                     why = failures.describe(error)
                 else:
                     answers[name] = devices.to_host(found)
-                    rows.append({"method": name, **_scores(ensemble, answers[name], known, device), **spent})
+                    rows.append({"method": name, **_scores(objects, answers[name], known), **spent})
             if why is not None:
                 left_out[name] = why
             bar.update(1)
@@ -170,11 +170,8 @@ def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> A
     return kind(n_clusters, **{parameter: value for parameter, value in given.items() if parameter in own})
 
 
-def _checked_truth(truth: Any, n_objects: int) -> Any:
-    column = as_column(truth)
-    checks.check_label_vector(tuple(column.shape), type(truth).__name__, "truth")
-    checks.check_one_per_row(column, n_objects, "truth")
-    codes = devices.to_host(encode_column(column, "truth")[0])
+def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
+    codes = encode_vector(truth, "truth", n_objects)
     if (codes < 0).all():
         raise ValueError("truth labels no object; leave it out, or give the classes that are known.")
     return codes
@@ -183,20 +180,12 @@ def _checked_truth(truth: Any, n_objects: int) -> Any:
 def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
     if not any(REGISTRY.load(name)().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
-    found = as_features(features, name="features")
-    if len(found) != n_objects:
-        raise ValueError(
-            f"features have {len(found)} rows and the labels are those of {n_objects} objects; pass the features of "
-            "the same objects."
-        )
-    return found
+    return points_of(features, n_objects, "cpu")
 
 
-def _why_not(estimator: Any, labels: Ensemble, features: Any, limit: float) -> str | None:
+def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: float) -> str | None:
     """Return why a method is not run, None if it is."""
-    if estimator.needs_features and features is None:
-        return "needs features of the objects."
-    forecast = foresee(estimator, labels, features if estimator.needs_features else None)
+    forecast = foresee(estimator, labels, **given)
     if forecast.refusal is not None:
         return forecast.refusal
     if forecast.seconds > limit:
@@ -208,19 +197,17 @@ def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[
     """Return the labels of a fit, its seconds, memory and warnings."""
     before = record.resident_memory()
     record.forget_peak_memory()
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", UserWarning)
+    with checks.recorded() as warned:
         started = time.perf_counter()
         labels = estimator.fit(ensemble, **given).labels_
         seconds = time.perf_counter() - started
     peak = record.peak_memory()
     memory = None if peak is None else max(0, peak - before)
-    said = list(dict.fromkeys(str(w.message) for w in warned if issubclass(w.category, UserWarning)))
-    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": said}
+    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": checks.sentences(warned)}
 
 
-def _scores(ensemble: Ensemble, found: np.ndarray, truth: Any, device: str) -> dict[str, Any]:
-    close, sure = agreement(ensemble, found, device=device), objects(ensemble, found, device=device)
+def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
+    close, sure = agreement_of_rows(objects, found), evidence_of_rows(objects, found)
     sizes = np.bincount(found)
     scored = {} if truth is None else metrics.scores(found, truth)
     return {

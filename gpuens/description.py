@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.comparison import chosen, made
-from gpuens.contingency import agreement
+from gpuens.contingency import agreement_of
 from gpuens.ensemble import Ensemble
 from gpuens.forecast import Forecast, foresee
 from gpuens.odd_columns import odd_columns
@@ -104,7 +104,7 @@ def describe(
 
 def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
     odd = odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names)
-    with_all = agreement(rows.ensemble, weights=rows.counts, device=rows.device)
+    with_all = agreement_of(rows)
     np.fill_diagonal(with_all, np.nan)
     there = ~np.isnan(with_all)
     mean = np.where(there, with_all, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
@@ -127,10 +127,6 @@ def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
     found = {}
     with progress.bar(len(names), "forecasts") as bar:
         for name in names:
-            estimator = made(name, k, 0, device)
-            if estimator.needs_features:
-                found[name] = Forecast(float("nan"), float("nan"), "needs features of the objects.")
-            else:
-                found[name] = foresee(estimator, rows.ensemble)
+            found[name] = foresee(made(name, k, 0, device), rows.ensemble)
             bar.update(1)
     return found

@@ -332,6 +332,15 @@ def encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     return _encode_objects(values, name)
 
 
+def encode_vector(values: Any, name: str, n_objects: int) -> np.ndarray:
+    """Return the codes (n_objects,) of one label vector, int64, -1 for missing, host; refuse other shapes."""
+    column = as_column(values)
+    checks.check_label_vector(tuple(column.shape), type(values).__name__, name)
+    checks.check_one_per_row(column, n_objects, name)
+    codes: np.ndarray = devices.to_host(encode_column(column, name)[0])
+    return codes
+
+
 def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
     """Return float labels as integers with ``MISSING`` for NaN; refuse complex, infinite and fractional labels."""
     if column.dtype.kind == "c":

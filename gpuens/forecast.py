@@ -63,7 +63,7 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     labels : Ensemble, or anything that Ensemble takes
         Base clusterings of distinct rows (those of core groups), or of all objects.
     features : array (n_objects, n_features), optional
-        For methods that need them.
+        For methods that need them; without them such a method is refused.
 
     Raises
     ------
@@ -82,12 +82,11 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     """
     ensemble = Ensemble(labels)
     parts = estimator._checked()
+    if parts.needs_features and features is None:
+        return Forecast(math.nan, math.nan, "needs features of the objects.")
     rows = Rows(ensemble, device=devices.resolve(estimator.device, ensemble.device_kind))
     try:
-        kind = "labels" if parts.similarity is None else parts.similarity.kind
-        parts.partitioner.refuse_too_many(rows, estimator._k or 1, kind)
-        if parts.similarity is not None:
-            parts.similarity.refuse_too_many(rows)
+        parts.refuse_too_many(rows, estimator._k or 1)
         trials = list(_trials(estimator, ensemble, features))
     except (ValueError, MemoryError) as error:
         return Forecast(math.nan, math.nan, str(error))

@@ -123,6 +123,11 @@ class Rows:
             self._cluster_sizes = self.sum(_cluster_sizes)
         return self._cluster_sizes
 
+    def clusters_in_use(self) -> np.ndarray:
+        """Return the number of clusters with objects of each clustering (M,), int64, host."""
+        used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
+        return used
+
     def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
         """Return ``function(piece, *given)`` for every piece (Rows); the results should be small.
 

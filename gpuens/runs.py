@@ -81,10 +81,12 @@ class Run:
             features = {} if self.features is None else {"features": datasets.load(self.features).X}
         if instead is not None:
             from gpuens import forecast
+            from gpuens.methods import ESTIMATORS
 
             if (seconds := forecast.advice(self.estimator, instead, read.ensemble)) is not None:
                 own, other = map(forecast.human_seconds, seconds)
-                announce(f"{self.method} may take about {own} on these labels; --method lwgp about {other}")
+                name = ESTIMATORS[type(instead).__name__]
+                announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
         with clock.phase("write"):

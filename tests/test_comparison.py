@@ -167,6 +167,16 @@ def test_auto_with_its_own_candidates(labels):
     assert len(sampled.labels_) == 400
 
 
+@pytest.mark.parametrize("by", ["mean", "sum"])
+def test_auto_labels_objects_outside_a_sample_as_its_choice_does(labels, by):
+    reduction = ge.Sample(60, random_state=3, by=by)
+    est = ge.Auto(4, methods="lwea", reduction=reduction).fit(labels[0])
+    alone = ge.LWEA(4, reduction=reduction).fit(labels[0])
+    np.testing.assert_array_equal(est.labels_, alone.labels_)
+    assert type(est.similarity_) is type(alone.similarity_)
+    assert not hasattr(est.set_params(methods="voting").fit(labels[0]), "similarity_")
+
+
 @pytest.mark.parametrize(
     ("methods", "kind", "sentence"),
     [

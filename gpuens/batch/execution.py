@@ -1,13 +1,13 @@
 """One job, carried out: input at hand, consensus, labels, page and marker in their place; or why that failed."""
 
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
+from warnings import WarningMessage
 
-from gpuens import failures, record
+from gpuens import checks, failures, record
 from gpuens.batch import places
 from gpuens.batch.job import Job, is_file
 from gpuens.batch.stores import Store
@@ -15,7 +15,6 @@ from gpuens.io import atomic
 from gpuens.runs import Run
 
 Tell = Callable[..., None]  # of an event and its facts
-Warned = list[warnings.WarningMessage]
 
 
 class Result(NamedTuple):
@@ -36,12 +35,11 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
         tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
 
     clock = record.Clock(told)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", UserWarning)
+    with checks.recorded() as warned:
         try:
             result = Result(_result(job, store, base, fingerprint, clock, warned))
         except Exception as error:
-            result = failed(job, fingerprint, error, warnings=_sentences(warned), **clock.spent())
+            result = failed(job, fingerprint, error, warnings=checks.sentences(warned), **clock.spent())
     for sentence in result.marker["warnings"]:
         tell("warning", job=job.id, message=sentence)
     return result
@@ -64,7 +62,7 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 
 
 def _result(
-    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: Warned
+    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: list[WarningMessage]
 ) -> dict[str, Any]:
     from gpuens import device as devices
 
@@ -86,14 +84,8 @@ def _result(
                 with clock.phase("report"):
                     _write_page(os.path.join(folder, job.page_name), job, run, facts)
             found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-            found |= {"warnings": _sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
+            found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
-
-
-def _sentences(warned: Warned) -> list[str]:
-    """Return gpuens's warnings, each once."""
-    own = (found.message for found in warned if issubclass(found.category, UserWarning))
-    return list(dict.fromkeys(" ".join(str(message).split()) for message in own))
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, print_json
+from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,7 +55,7 @@ def compare(args: argparse.Namespace) -> None:
     with failures.stage("read"):
         labels = io.read_label_file(args.labels, **reading(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
-        truth = None if args.truth is None else _one_column(args.truth)
+        truth = None if args.truth is None else one_column(args.truth, "write one of them to a file")
     with failures.stage("compare"):
         found = comparison.compare(
             labels,
@@ -84,15 +84,6 @@ def compare(args: argparse.Namespace) -> None:
         print(f"written: {args.report}")
 
 
-def _one_column(path: str) -> Any:
-    from gpuens import io
-
-    columns = io.read_columns(path)
-    if len(columns) != 1:
-        raise ValueError(f"path {path!r} has {len(columns)} columns where one is needed; write one of them to a file.")
-    return next(iter(columns.values()))
-
-
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a comparison as a table for people."""
     from gpuens.checks import human_bytes
@@ -110,13 +101,3 @@ def table(rows: list[dict[str, Any]]) -> str:
         memory = "-" if row["memory"] is None else human_bytes(row["memory"])
         lines.append([row["method"], *map(share, shares), *sizes, human_seconds(row["seconds"]), memory])
     return aligned([["", *heads], *lines])
-
-
-def aligned(lines: list[list[str]]) -> str:
-    """Return lines of cells as a table, the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = []
-    for first, *others in lines:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-        texts.append("  ".join(cells).rstrip())
-    return "\n".join(texts)

@@ -6,8 +6,7 @@ from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.compare import aligned
-from gpuens.cli.files import check_inputs, print_json
+from gpuens.cli.files import aligned, check_inputs, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -15,6 +15,16 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
         checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
 
 
+def one_column(path: str, instead: str, **reading: Any) -> Any:
+    """Return the single column of a label file; refuse others, and say what to do ``instead``."""
+    from gpuens import io
+
+    columns = io.read_columns(path, **reading)
+    if len(columns) != 1:
+        raise ValueError(f"path {path!r} has {len(columns)} columns where one is needed; {instead}.")
+    return next(iter(columns.values()))
+
+
 def check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
     from gpuens import io
@@ -37,6 +47,16 @@ def print_written(clock: Clock, output: str, where: str = "") -> None:
     phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in spent.items() if name != "total")
     print(f"written: {output}{where}, and {os.path.basename(output)}.json")
     print(f"seconds: {spent['total']:.1f} ({phases})" + (f"; peak memory {human_bytes(peak)}" if peak else ""))
+
+
+def aligned(lines: list[list[str]]) -> str:
+    """Return lines of cells as a table, the first column to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = []
+    for first, *others in lines:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)
 
 
 def print_json(facts: Any) -> None:

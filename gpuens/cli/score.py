@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, print_json
+from gpuens.cli.files import check_inputs, one_column, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,10 +29,7 @@ def score(args: argparse.Namespace) -> None:
 
     with failures.stage("read"):
         a = io.read_columns(args.a, **reading(args, "_a"))
-        b = io.read_columns(args.b, **reading(args, "_b"))
-        if len(b) != 1:
-            raise ValueError(f"path {args.b!r} has {len(b)} columns where one is needed; choose one of them.")
-    (truth,) = b.values()
+        truth = one_column(args.b, "choose one of them", **reading(args, "_b"))
     with failures.stage("score"):
         rows = [metrics.scores(column, truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

@@ -1,6 +1,5 @@
 """Auto: of the answers of several methods the one that agrees best with the base clusterings."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +8,10 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.evidence.agreement import of_rows
-from gpuens.methods.base import Consensus, MostSimilar
+from gpuens.methods.base import Consensus, Parts
 from gpuens.partition import Partition, Partitioner
 from gpuens.rows import Rows
 from gpuens.similarity import Measure
-from gpuens.similarity.base import Similarity
 
 CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")
 
@@ -45,8 +43,8 @@ class Auto(Consensus):
         By how much its ANMI exceeds that of the best other answer; 0.0 where others are as good, NaN without others.
     anmi_ : dict of str to float
         Of each candidate that could be run.
-    labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`.
+    labels_, n_clusters_, reduction_, similarity_
+        See `gpuens.Consensus`; `similarity_` only of a choice that has one.
 
     References
     ----------
@@ -76,9 +74,10 @@ class Auto(Consensus):
             kind = REGISTRY.load(name)
             own = {"random_state": self.random_state} if "random_state" in kind._get_param_names() else {}
             measure, partitioner = kind(self.n_clusters, **own)._parts()
-            if measure is not None and measure.needs_features:
+            parts = Parts(measure, partitioner, None)
+            if parts.needs_features:
                 raise ValueError(f"methods: {name!r} needs features of the objects; leave it out.")
-            candidates.append((name, measure, partitioner))
+            candidates.append((name, parts))
         return None, BestOf(tuple(candidates))
 
 
@@ -104,40 +103,45 @@ def names_of(methods: Any) -> list[str]:
 class BestOf(Partitioner):
     """Of the partitions by several pairs of similarity and partitioner the one with the largest ANMI."""
 
-    candidates: tuple[tuple[str, Measure | None, Partitioner], ...]
+    candidates: tuple[tuple[str, Parts], ...]
     takes = ("labels",)
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
-        for _, measure, partitioner in self.candidates:
-            partitioner.check(n_clusters, any_sign=measure is not None and measure.any_sign)
+        for _, parts in self.candidates:
+            parts.partitioner.check(n_clusters, any_sign=parts.similarity is not None and parts.similarity.any_sign)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         anmi: dict[str, float] = {}
-        best: tuple[str, Similarity | None, Partition] | None = None
-        refusals, said = [], {}
-        for name, measure, partitioner in self.candidates:
+        best: tuple[str, Partition, list[str]] | None = None
+        refusals = []
+        for name, parts in self.candidates:
             try:
-                partitioner.refuse_too_many(rows, n_clusters, "labels" if measure is None else measure.kind)
-                with warnings.catch_warnings(record=True) as said[name]:
-                    warnings.simplefilter("always", UserWarning)
-                    own = None if measure is None else measure(rows)
-                    found = partitioner(own, rows, n_clusters)
+                parts.refuse_too_many(rows, n_clusters)
+                with checks.recorded() as warned:
+                    found = _partition(parts, rows, n_clusters)
             except (ValueError, MemoryError) as error:
                 refusals.append(error)
                 continue
             agreement = of_rows(rows, devices.to_host(found.labels)).anmi
             if best is None or agreement > anmi[best[0]]:
-                best = name, own, found
+                best = name, found, checks.sentences(warned)
             anmi[name] = agreement
         if best is None:
             raise refusals[0]
-        name, own, found = best
-        for sentence in dict.fromkeys(str(warned.message) for warned in said[name]):
+        name, found, said = best
+        for sentence in said:
             checks.warn(sentence)
-        if found.rule is None and own is not None:
-            labels = devices.to_host(found.labels)
-            members = np.bincount(labels, weights=rows.counts)
-            found.rule = MostSimilar(own.sums(rows, labels), members, "mean")
         others = [agreement for other, agreement in anmi.items() if other != name]
         found.found |= {"choice": name, "margin": anmi[name] - max(others, default=np.nan), "anmi": anmi}
         return found
+
+
+def _partition(parts: Parts, rows: Rows, n_clusters: int) -> Partition:
+    """Return the partition by a similarity, which is among what it has found, and a partitioner."""
+    if parts.similarity is None:
+        return parts.partitioner(None, rows, n_clusters)
+    similarity = parts.similarity(rows)
+    found = parts.partitioner(similarity, rows, n_clusters)
+    similarity.free_memory()
+    found.found["similarity"] = similarity
+    return found

@@ -40,6 +40,13 @@ class Parts(NamedTuple):
     def learn_by_sums(self) -> bool:
         return self.partitioner.learns_by_sums and (self.similarity is None or self.similarity.learns_by_sums)
 
+    def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
+        """Refuse, before any work, rows that do not fit the memory budget."""
+        kind = "labels" if self.similarity is None else self.similarity.kind
+        self.partitioner.refuse_too_many(rows, n_clusters, kind)
+        if self.similarity is not None:
+            self.similarity.refuse_too_many(rows)
+
 
 class Consensus(ClusterMixin, BaseEstimator):
     """Any similarity with any partitioner; the base of the named methods, which are such pairs.
@@ -256,9 +263,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         if self.n_clusters is not None or not parts.partitioner.chooses_n_clusters:
             k = int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None))
         similarity, found = None, {}
-        parts.partitioner.refuse_too_many(rows, k or 1, "labels" if parts.similarity is None else parts.similarity.kind)
+        parts.refuse_too_many(rows, k or 1)
         if parts.similarity is not None:
-            parts.similarity.refuse_too_many(rows)
             similarity = parts.similarity(rows, features)
             found, self.similarity_ = dict(similarity.found), similarity
         self._partition = parts.partitioner(similarity, rows, k)

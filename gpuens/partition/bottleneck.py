@@ -23,8 +23,8 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.incidence import label_histograms, row_lookups
 from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.rows import Rows, numbered
 
 
@@ -50,36 +50,21 @@ class InformationBottleneck(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         codes, missing = devices.to_host(rows.codes), rows.ensemble.missing_code
         merged, losses = _merge(codes, missing, rows.offsets, rows.counts.astype(np.float64), n_clusters)
-        given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(merged)
-        held = devices.to_host(label_histograms(*given, n_clusters, device=rows.device)).astype(np.float64)
-        sizes = np.bincount(merged, weights=rows.counts, minlength=n_clusters)
-        rule, labels = numbered(LeastLoss.of(held, sizes), n_clusters, rows)
+        held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
+        rule, labels = numbered(least_loss(held.astype(np.float64), sizes), n_clusters, rows)
         checks.warn_of_fewer(rule.n_labels, n_clusters)
         found = {"losses": losses / (rows.n_objects * rows.n_clusterings)}
         return Partition(labels, rule.n_labels, rule=rule, found=found)
 
 
-@dataclass(frozen=True)
-class LeastLoss:
-    """A rule: each row goes to the cluster in which one of its objects loses the least information."""
+def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
+    """Return the rule by which each row goes to the cluster in which one of its objects loses the least information.
 
-    table: np.ndarray  # (N_c, k)
-    constant: np.ndarray  # (k,)
-
-    @classmethod
-    def of(cls, held: np.ndarray, sizes: np.ndarray) -> "LeastLoss":
-        """Return the rule of clusters from the objects of each, by clusters of the ensemble (N_c, k), and in all."""
-        more, total = np.log2(sizes + 1), held.sum(axis=0)
-        return cls((held + 1) * np.log2(held + 1) - _times_log(held) - more, total * (np.log2(sizes) - more))
-
-    def __call__(self, rows: Rows) -> np.ndarray:
-        step = max(256, devices.scratch(rows.device) // (32 * len(self.constant)))
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            some = rows.take(slice(start, start + step))
-            kept = devices.to_host(row_lookups(some.codes, some.offsets, self.table, device=some.device))
-            labels[start : start + step] = (kept + self.constant).argmax(axis=1)
-        return labels
+    Clusters are given by the objects of each, by clusters of the ensemble (N_c, k), and in all (k,).
+    """
+    more, total = np.log2(sizes + 1), held.sum(axis=0)
+    kept = (held + 1) * np.log2(held + 1) - _times_log(held) - more
+    return Nearest(-kept, -total * (np.log2(sizes) - more), np.arange(len(sizes)))
 
 
 def _times_log(x: np.ndarray) -> np.ndarray:

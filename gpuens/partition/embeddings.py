@@ -58,7 +58,11 @@ def _orthonormal(vectors: np.ndarray, n: int) -> bool:
 
 def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
     """Return the sums (G, d) of a table (N_c, d) over each row's clusters, scaled to length 1, and the lengths."""
-    points = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
+    return unit_length(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
+
+
+def unit_length(points: Any) -> tuple[Any, Any]:
+    """Return points (n, d), scaled in place to length 1 (zeros stay zeros), and the lengths they were divided by."""
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     length = np.where(length > 0, length, 1.0)
     points /= length

@@ -18,8 +18,8 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans
-from gpuens.partition.utilities import Utility
+from gpuens.partition.label_kmeans import Nearest, count_labels
+from gpuens.partition.utilities import category_kmeans
 from gpuens.rows import Rows, by_first_row
 
 
@@ -37,10 +37,7 @@ class MirkinSearch(Partitioner):
         checks.make_generator(self.random_state)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        rng = checks.make_generator(self.random_state)
-        start = label_kmeans(
-            rows, Utility.of(rows).divergence(), n_clusters, n_init=self.n_init, max_iter=20, tol=1e-5, rng=rng
-        )
+        start = category_kmeans(rows, n_clusters, checks.make_generator(self.random_state), self.n_init)
         assert start.rule is not None
         held, objects = count_labels(rows, start.rule, start.n_clusters)
         labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)

@@ -22,9 +22,9 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans, nearest_centroids
+from gpuens.partition.label_kmeans import Nearest, count_labels, nearest_centroids
 from gpuens.partition.soft_correspondence import label_correspondences
-from gpuens.partition.utilities import Utility
+from gpuens.partition.utilities import Utility, category_kmeans
 from gpuens.rows import Rows, numbered
 
 RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
@@ -130,8 +130,7 @@ class _Search:
         )
         alpha = np.full(k, 1 / k)
         if softened:
-            settings: dict[str, Any] = {"n_init": 1, "max_iter": SHORT, "tol": 1e-5, "rng": rng}
-            found = label_kmeans(self.rows, self.labels.divergence(), k, **settings)
+            found = category_kmeans(self.rows, k, rng, n_init=1)
             assert found.rule is not None
             held, objects = count_labels(self.rows, found.rule, found.n_clusters)
             of_all = self.labels.distributions(self.labels.sizes[:, None])
@@ -160,8 +159,7 @@ class _Search:
         bits = fit.bits
         if criterion == "icl":  # the likelihood of the rows together with their labels
             bits = int(self.rows.sum(_classified, fit.table, fit.const, self.bit_places)) * 2.0**-self.bit_places
-        labels = np.add.reduceat((self.labels.sizes > 0).astype(int), self.rows.offsets[:-1])
-        k, n_free = len(fit.alpha), int(np.maximum(labels - 1, 0).sum())
+        k, n_free = len(fit.alpha), int(np.maximum(self.rows.clusters_in_use() - 1, 0).sum())
         return bits * math.log(2) - (k - 1 + k * n_free) / 2 * math.log(self.rows.n_objects)
 
 

@@ -15,7 +15,13 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import row_sums
 from gpuens.partition.base import CLUSTERS, Partition, Partitioner
-from gpuens.partition.embeddings import eigenvectors, leading_eigenvectors, unit_points, where_eigenvectors_are
+from gpuens.partition.embeddings import (
+    eigenvectors,
+    leading_eigenvectors,
+    unit_length,
+    unit_points,
+    where_eigenvectors_are,
+)
 from gpuens.partition.lloyd import kmeans
 from gpuens.rows import Rows
 
@@ -116,8 +122,7 @@ def normalized_cut(
     degrees = matrix.sum(axis=1)
     scale = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
     _, points = leading_eigenvectors(matrix * scale[:, None] * scale, min(n_parts, len(matrix)))
-    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
-    points = points / np.where(length > 0, length, 1.0)
+    points, _ = unit_length(points)
     rng, ones = checks.make_generator(random_state), np.ones(len(points), dtype=np.int64)
     labels: np.ndarray = kmeans(points, ones, n_parts, n_init, rng, "cpu").labels
     return labels

@@ -24,7 +24,7 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
-from gpuens.partition.embeddings import leading_eigenvectors, unit_points, where_eigenvectors_are
+from gpuens.partition.embeddings import leading_eigenvectors, unit_length, unit_points, where_eigenvectors_are
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
 from gpuens.rows import Rows, numbered
 
@@ -89,8 +89,7 @@ class MeanTransferCut(TransferCut):
         edges /= np.sqrt(of_rows)[:, None]
         edges *= scale
         _, vectors = leading_eigenvectors(edges.T @ edges, min(n_clusters, int(np.count_nonzero(degree))))
-        points = (edges @ vectors) / np.sqrt(of_rows)[:, None]
-        points /= _guarded(np.sqrt((points * points).sum(axis=1)))[:, None]
+        points, _ = unit_length((edges @ vectors) / np.sqrt(of_rows)[:, None])
         rng, ones = checks.make_generator(self.random_state), np.ones(len(points), dtype=np.int64)
         return kmeans(points, ones, n_clusters, self.n_init, rng, "cpu")
 

@@ -82,6 +82,14 @@ class SpectralKMeans(Partitioner):
         return _search(self, rows, spectral(rows), n_clusters)
 
 
+def category_kmeans(
+    rows: Rows, n_clusters: int, rng: np.random.Generator, n_init: int = UtilityKMeans.n_init
+) -> Partition:
+    """Return the result of k-means by the category utility "uc", from which other methods start."""
+    divergence, search = Utility.of(rows).divergence(), UtilityKMeans
+    return label_kmeans(rows, divergence, n_clusters, n_init=n_init, max_iter=search.max_iter, tol=search.tol, rng=rng)
+
+
 def _check_search(partitioner: Any) -> None:
     checks.check_runs(partitioner.n_init, partitioner.max_iter)
     checks.check_between(partitioner.tol, "tol", 0.0, 1.0)

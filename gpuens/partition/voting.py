@@ -16,8 +16,8 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import label_histograms, row_lookups
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.label_kmeans import Nearest, count_labels, label_kmeans
-from gpuens.partition.utilities import Utility
+from gpuens.partition.label_kmeans import Nearest, count_labels
+from gpuens.partition.utilities import category_kmeans
 from gpuens.rows import Rows, numbered
 
 
@@ -59,7 +59,7 @@ class Votes(Partitioner):
 
         It is k-means in label space, and has no position, where no clustering has k clusters.
         """
-        k_of, names = clusters_in_use(rows), rows.ensemble.names
+        k_of, names = rows.clusters_in_use(), rows.ensemble.names
         if self.reference is not None:
             m = _position(self.reference, names)
             if m is None:
@@ -75,8 +75,7 @@ class Votes(Partitioner):
         elif (k_of == k).any():
             m = int(np.where(k_of == k, _mutual(rows).sum(axis=1), -1.0).argmax())
         else:
-            rng = checks.make_generator(self.random_state)
-            found = label_kmeans(rows, Utility.of(rows).divergence(), k, n_init=5, max_iter=20, tol=1e-5, rng=rng)
+            found = category_kmeans(rows, k, checks.make_generator(self.random_state))
             assert found.rule is not None
             return None, count_labels(rows, found.rule, k)[0]
         held = held_with(rows, m)
@@ -92,7 +91,7 @@ class BestBase(Partitioner):
     chooses_n_clusters = True
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
-        sizes, k_of = rows.cluster_sizes(), clusters_in_use(rows)
+        sizes, k_of = rows.cluster_sizes(), rows.clusters_in_use()
         candidates = np.ones(len(k_of), dtype=bool) if n_clusters is None else k_of == n_clusters
         if not candidates.any():
             raise ValueError(
@@ -147,12 +146,6 @@ def _position(name: Any, names: list) -> int | None:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
     except TypeError:  # nothing that is unhashable is a name
         return None
-
-
-def clusters_in_use(rows: Rows) -> np.ndarray:
-    """Return the number of clusters with objects of each clustering (M,)."""
-    found: np.ndarray = np.add.reduceat((rows.cluster_sizes() > 0).astype(np.int64), rows.offsets[:-1])
-    return found
 
 
 def held_with(rows: Rows, m: int) -> np.ndarray:
