@@ -22,6 +22,7 @@ from parts import Job, Part
 
 IMPORTS = 350_000_000  # what a process may hold beside its budget
 SLACK = 15_000_000  # what a fit may take beside its budget, when all imports have been made
+COMPILED_ON = 4000  # objects of the small fit
 PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
 
 
@@ -73,7 +74,7 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 
     found = {}
     labels = labels_of(given := Shape(*shape), seed)
-    some = ge.Ensemble(labels).take(slice(0, 50))  # with codes of the same width
+    some = ge.Ensemble(labels).take(slice(0, COMPILED_ON))  # codes of the same width, and as much as most paths take
     for method in methods:
         # BestOfK has as many clusters as a clustering
         estimator = ge.methods()[method](None if method == "best-of-k" else given.n_clusters)
