@@ -88,6 +88,14 @@ def weighted_intersections(on: Given) -> Callable[[], Any]:
     return lambda: ge.contingency.intersections(on.ens, w, layout="dense", device=on.device)
 
 
+def pairs(on: Given) -> Callable[[], Any]:
+    def call() -> None:
+        for exact in (True, False):
+            ge.evidence.pairs(on.rows(), exact=exact, device=on.device)
+
+    return call
+
+
 def tile(on: Given) -> Callable[[], Any]:
     n, weights = min(8192, len(on) // 2), np.ones(on.n_clusters)
     return lambda: coassociation_tile(on.codes[:n], on.codes[-n:], on.offsets, weights, device=on.device)
@@ -229,6 +237,7 @@ TIMED = {
     "products with B": Timed(MILLION, products),
     "intersections": Timed(MILLION, intersections),
     "intersections, real weights": Timed(MILLION, weighted_intersections),
+    "pairs of objects": Timed(ROWS, pairs, 3),
     "co-association, 8,192 by 8,192": Timed(MILLION, tile),
     "labels encoded": Timed(MILLION, encoded),
     "packed rows": Timed(MILLION, packed_rows),

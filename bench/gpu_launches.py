@@ -201,6 +201,8 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "nearest_centroids": once("codes cost labels distances", lambda a: a.codes.size * a.n_centroids),
     "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
     "posteriors": once("sums sums constant shares bits", lambda a: 14 * a.sums.size),
+    "pair_histogram": once("codes counts bins", lambda a: a.n_rows * (a.n_rows + 1) // 2 * a.n_clusterings),
+    "drawn_histogram": once("first second bins", lambda a: a.n_pairs * a.n_clusterings),
     "label_memberships": once("codes table of_missing out", lambda a: a.codes.size * a.width),
     "label_correspondences": once("codes values out unknown", lambda a: a.codes.size * a.width),
     "soft_memberships": once("soft table out out", lambda a: a.soft.size * a.width),

@@ -63,6 +63,20 @@ def coassociation(labels, weights_per_cluster=None):
     return b @ np.diag(w) @ b.T / np.shape(labels)[1]
 
 
+def pairs_together(labels, missing="ignore"):
+    """Return three (N, N) arrays: how often x and y are together, in how many clusterings, and C, 0 where in none."""
+    labels = np.asarray(labels)
+    n = len(labels)
+    together, of = np.zeros((n, n), dtype=int), np.zeros((n, n), dtype=int)
+    for x in range(n):
+        for y in range(n):
+            for a, b in zip(labels[x].tolist(), labels[y].tolist(), strict=True):
+                both = a != MISSING and b != MISSING
+                together[x, y] += both and a == b
+                of[x, y] += both or missing == "zero"
+    return together, of, together / np.maximum(of, 1)
+
+
 # --- core groups ------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,9 @@
 """Evidence for a consensus against literal N × N computations, scikit-learn, and hand-made cases."""
 
+import itertools
+
 import numpy as np
+import oracles
 import pytest
 from conftest import refused, structured_labels
 from sklearn.metrics import normalized_mutual_info_score, silhouette_samples
@@ -100,3 +103,160 @@ def test_agreement_equals_the_literal_one(seed, device):
 @pytest.mark.parametrize("function", [ge.evidence.objects, ge.evidence.agreement])
 def test_bad_consensus_is_refused(function, consensus, sentence):
     refused(lambda: function([[0, 0, 1, 1], [0, 1, 1, 1]], consensus), ValueError, sentence)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def literal(labels, missing):
+    """Return matches, clusterings that count, and C of all pairs of two objects."""
+    upper = np.triu_indices(len(labels), 1)
+    return [square[upper] for square in oracles.pairs_together(labels, missing)]
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("missing", ["ignore", "zero"])
+def test_pairs_equal_the_literal_matrix(missing):
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        labels, _ = ensemble(seed, n=int(rng.integers(6, 14)), missing=(seed % 4) * 0.2)
+        matches, seen, C = literal(labels, missing)
+        found = ge.evidence.pairs(labels, missing=missing, device="cpu")
+        bins, counts = np.unique([seen, matches], axis=1, return_counts=True)
+        assert [found.copresent.tolist(), found.matches.tolist()] == bins.tolist()
+        assert found.counts.tolist() == counts.tolist()
+        assert (found.n_pairs, found.unseen, found.standard_error) == (len(C), (seen == 0).sum(), 0.0)
+        at = rng.random(5)
+        np.testing.assert_allclose(found.cdf(at), [(t >= C).mean() for t in at], atol=1e-12)
+        ambiguous = ((C > 0.1) & (C <= 0.9)).mean()
+        np.testing.assert_allclose(found.pac(), ambiguous, atol=1e-12)
+        above_zero = (C > 0).mean()
+        np.testing.assert_allclose(found.rpac(), ambiguous / above_zero if above_zero else np.nan, atol=1e-12)
+        np.testing.assert_allclose(found.area(), 1 - C.mean(), atol=1e-12)
+        doubtful = C[(C > 0) & (C < 1)]
+        nats = -(doubtful * np.log(doubtful) + (1 - doubtful) * np.log(1 - doubtful)).sum() / len(C)
+        np.testing.assert_allclose(found.entropy(), nats, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "n_clusterings"), [(63, 30), (64, 3), (65, 9), (129, 30), (650, 300)])
+def test_pairs_of_many_rows_by_products(n, n_clusterings):
+    """Blocks of 64 rows, the middle one too, several chunks of clusterings, and bins beyond 16 bits."""
+    rng = np.random.default_rng(n)
+    labels = rng.integers(-1, 3, (n, n_clusterings))
+    counts = rng.integers(1, 2**20, n)
+    B, there = oracles.incidence(labels).astype(int), (labels >= 0).astype(int)
+    weights = np.triu(np.outer(counts, counts), 1) + np.diag(counts * (counts - 1) // 2)
+    rows = ge.Rows(labels, counts=counts, device="cpu")
+    for missing, seen in (("ignore", there @ there.T), ("zero", np.full((n, n), n_clusterings))):
+        found = ge.evidence.pairs(rows, missing=missing)
+        expected = np.zeros((n_clusterings + 1, n_clusterings + 1), dtype=int)
+        np.add.at(expected, (seen, B @ B.T), weights)
+        assert found.counts.tolist() == expected[found.copresent, found.matches].tolist()
+        assert found.n_pairs == expected.sum()
+
+
+def test_threads_do_not_change_counts(monkeypatch):
+    labels, _ = ensemble(3, n=400, m=9)
+    expected = ge.evidence.pairs(labels).counts.tolist()
+    for threads in ("1", "5"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        assert ge.evidence.pairs(labels).counts.tolist() == expected
+
+
+def test_pairs_equal_consensusclusterplus():
+    """PAC, and the area under the CDF by a histogram of 100 bins, of samples of 80 %; pairs never drawn count as 0."""
+    rng = np.random.default_rng(5)
+    labels, _ = structured_labels(60, 12, 4, seed=5)
+    for column in labels.T:
+        column[rng.permutation(60)[:30]] = -1
+    labels[(labels < 0).all(axis=1), 0] = 0
+    found = ge.evidence.pairs(labels)
+    _, seen, C = literal(labels, "ignore")
+    assert found.unseen == (seen == 0).sum() > 0
+    # R's hist: bins (a, b], the first with its lower end, whose bounds give way to rounding
+    bounds = np.linspace(0, 1, 101)
+    cumulated = np.array([(bound + 1e-9 >= C).sum() for bound in bounds[1:]]) / len(C)
+    np.testing.assert_allclose(found.area(n_bins=100), (cumulated * np.diff(bounds)).sum(), atol=1e-12)
+    np.testing.assert_allclose(found.pac(), cumulated[89] - cumulated[9], atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", ["ignore", "zero"])
+def test_chance_is_that_of_independent_clusterings(missing):
+    labels, _ = ensemble(2, n=30, m=4, missing=0.3)
+    labels[:, 2] = np.arange(30) % 5  # complete
+    found = ge.evidence.pairs(labels, missing=missing)
+    expected = {}
+    for outcome in itertools.product(["apart", "together", "unknown"], repeat=4):
+        share = 1.0
+        for column, what in zip(labels.T, outcome, strict=True):
+            sizes = np.bincount(column[column >= 0])
+            together, both = (sizes * (sizes - 1)).sum() / (30 * 29), sizes.sum() * (sizes.sum() - 1) / (30 * 29)
+            if missing == "zero":
+                both = 1.0
+            share *= {"apart": both - together, "together": together, "unknown": 1 - both}[what]
+        of = 4 - outcome.count("unknown"), outcome.count("together")
+        expected[of] = expected.get(of, 0.0) + share * 30 * 29 / 2
+    chance = found.chance()
+    for seen, matches, count in zip(chance.copresent, chance.matches, chance.counts, strict=True):
+        np.testing.assert_allclose(count, expected.pop((seen, matches)), atol=1e-9)
+    assert sum(expected.values()) < 1e-9
+    np.testing.assert_allclose(chance.n_pairs, found.n_pairs)
+    np.testing.assert_allclose(found.corrected_pac(), found.pac() / chance.pac())
+
+
+def test_noise_is_as_ambiguous_as_chance_and_structure_is_not():
+    rng = np.random.default_rng(0)
+    noise = ge.evidence.pairs(rng.integers(0, 3, (400, 20)))
+    np.testing.assert_allclose(noise.corrected_pac(), 1.0, atol=0.02)
+    clear = ge.evidence.pairs(np.repeat(np.arange(400)[:, None] % 3, 20, axis=1))
+    assert (clear.pac(), clear.corrected_pac(), clear.entropy()) == (0.0, 0.0, 0.0)
+    assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # nobody is ever together
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # of the two objects
+@pytest.mark.parametrize("device", DEVICES)
+def test_pairs_that_are_drawn(device):
+    labels, _ = ensemble(6, n=200, missing=0.2)
+    groups = ge.CoreGroups().reduce(labels[np.arange(900) % 200]).rows
+    exact = ge.evidence.pairs(groups, device=device)
+    some = ge.evidence.pairs(groups, exact=False, n_pairs=200_000, device=device)
+    assert (some.exact, some.n_pairs) == (False, 200_000)
+    np.testing.assert_allclose(some.standard_error, 0.5 / np.sqrt(200_000))
+    at = np.linspace(0, 1, 21)
+    assert np.abs(some.cdf(at) - exact.cdf(at)).max() < 4 * some.standard_error
+    again = ge.evidence.pairs(groups, exact=False, n_pairs=200_000, device=device)
+    assert again.counts.tolist() == some.counts.tolist()
+    two = ge.evidence.pairs([[0, 0], [0, 1]], exact=False, n_pairs=50, device=device)  # never an object with itself
+    assert (two.matches.tolist(), two.counts.tolist()) == ([1], [50])
+
+
+def test_beyond_the_budget_pairs_are_drawn(monkeypatch):
+    labels, _ = ensemble(0)
+    assert ge.evidence.pairs(labels, n_pairs=10).exact
+    monkeypatch.setitem(ge.evidence.pairs.__globals__, "MOST_COMPARISONS", 100)
+    assert not ge.evidence.pairs(labels, n_pairs=10).exact
+    assert ge.evidence.pairs(labels, n_pairs=10, exact=True).exact
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "sentence"),
+    [
+        ({"missing": "omit"}, ValueError, "missing must be"),
+        ({"exact": "yes"}, ValueError, "exact must be True, False or 'auto', not 'yes'."),
+        ({"n_pairs": 0}, ValueError, "n_pairs must be at least 1"),
+        ({"n_pairs": 1.5}, TypeError, "n_pairs must be a whole number"),
+    ],
+)
+def test_bad_choices_about_pairs_are_refused(wrong, kind, sentence):
+    refused(lambda: ge.evidence.pairs([[0, 0, 1, 1], [0, 1, 1, 1]], **wrong), kind, sentence)
+
+
+def test_what_pairs_cannot_do_is_refused(monkeypatch):
+    found = ge.evidence.pairs([[0, 0, 1, 1], [0, 1, 1, 1]])
+    refused(lambda: found.pac(0.9, 0.1), ValueError, "upper must be from 0.9 to 1, but is 0.1.")
+    one = ge.Ensemble([[0, 1], [0, 1]]).take([1])
+    refused(lambda: ge.evidence.pairs(one), ValueError, "ens has 1 object, but evidence for pairs needs 2 at least.")
+    labels, _ = ensemble(0, n=300, m=300)
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    refused(lambda: ge.evidence.pairs(labels), MemoryError, "pass missing='zero'")
+    assert ge.evidence.pairs(labels, missing="zero").exact

@@ -287,6 +287,19 @@ def intersections(case: Case) -> None:
     case.same("contingency.entropy", lambda device: entropy(case.ensemble, w, device=device), 100 * tolerance)
 
 
+def pairs(case: Case) -> None:
+    if case.n_objects < 2:
+        return
+    rows, exact = Rows.of(*case.groups(), "cpu"), case.small
+    for missing in ("ignore", "zero"):
+        for some in (True, False) if exact else (False,):
+
+            def counts(device: str, missing: str = missing, some: bool = some) -> Any:
+                return ge.evidence.pairs(rows, missing=missing, exact=some, n_pairs=3000, device=device).counts
+
+            case.same("evidence.pairs", counts)
+
+
 def encoded(case: Case) -> None:
     from gpuens.encoding import mark_labels, write_codes
 
@@ -554,7 +567,7 @@ def points_of(n_objects: int) -> np.ndarray:
 
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
-    "look-ups and counts": [encoded, products, intersections, tiles, groups, trees, metrics],
+    "look-ups and counts": [encoded, products, intersections, pairs, tiles, groups, trees, metrics],
     "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence, mapping],
     "linkage": [nearest, linkage, general_linkage, moves],
     "estimators": [estimators, k_means],

@@ -15,6 +15,7 @@ import gpuens as ge
 from gpuens import contingency, encoding, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
+from gpuens.evidence.pairs import drawn_histogram, pair_histogram
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
@@ -450,6 +451,26 @@ def test_posteriors(n, width, device):
     found = posteriors(devices.namespace(device).asarray(sums.copy()), const, 2.0**50, device=device)
     for one, other in zip(found, posteriors(sums.copy(), const, 2.0**50), strict=True):
         np.testing.assert_array_equal(on_host(one), other)
+
+
+# --- pairs of objects -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("ignore", [False, True])
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("n", [1, 17, 300])
+def test_pairs_by_matches(n, dtype, ignore, device):
+    ens, rng, xp = ensemble(n, dtype, n_clusterings=70), np.random.default_rng(19), devices.namespace(device)
+    counts, (first, second) = rng.integers(1, 2**20, n), rng.integers(n, size=(2, 1000))
+    np.testing.assert_array_equal(
+        pair_histogram(ens.codes_on(device), ens.offsets, xp.asarray(counts), ignore, device=device),
+        pair_histogram(ens.codes, ens.offsets, counts, ignore),
+    )
+    np.testing.assert_array_equal(
+        drawn_histogram(ens.codes_on(device), xp.asarray(first), xp.asarray(second), ignore, device=device),
+        drawn_histogram(ens.codes, first, second, ignore),
+    )
 
 
 # --- soft correspondence ----------------------------------------------------------------------------------------------
@@ -942,6 +963,7 @@ TINY = {
     "nearest centroids": lambda: test_nearest_centroids(33, "uint8", 9, "emulated"),
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
+    "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpuens import kernels
+from gpuens.evidence.pairs import drawn_histogram
 from gpuens.partition.linkage.general_regions import merge_affinities
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH
@@ -284,6 +285,16 @@ def test_correspondences_of_far_clusters(shared_cells):
     )  # fmt: skip
     assert known[far:].tolist() == [[0, 1, 2], [3 + 9, 4 + 10, 5 + 11]]
     assert unknown.tolist() == [[6, 7, 8]]
+
+
+# --- pairs of objects -------------------------------------------------------------------------------------------------
+
+
+def test_pairs_of_far_rows():
+    codes = vast((2, 2**31 + 9), np.uint8)
+    codes[1, -1] = 1
+    first, second = np.array([2**31 + 8, 2**31 + 7]), np.array([2**31 + 7, 0])
+    assert drawn_histogram(codes.T, first, second, False, device="emulated").tolist() == [0, 1, 1]
 
 
 # --- mapping coefficients, any similarity of clusters -----------------------------------------------------------------

@@ -5,5 +5,6 @@ Everything follows from label rows and the sizes of what clusters share; no pair
 
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.objects import Objects, objects
+from gpuens.evidence.pairs import Pairs, pairs
 
-__all__ = ["Agreement", "Objects", "agreement", "objects"]
+__all__ = ["Agreement", "Objects", "Pairs", "agreement", "objects", "pairs"]

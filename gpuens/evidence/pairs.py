@@ -1,0 +1,386 @@
+"""How sure the clusterings are of every pair of objects: the distribution of the consensus matrix, without the matrix.
+
+C(x, y) is the share of the clusterings in which x and y are together. How many pairs have each value of C follows from
+distinct label rows and the number of objects of each: a pair of rows counts n_g n_h times, a row with itself
+n_g (n_g - 1) / 2 times. It takes G² M / 2 label comparisons, 64 at a time by vectors (`linkage.comparisons`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, kernels, progress
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.lanes import LANES
+from gpuens.partition.linkage.comparisons import chunks_of, label_scores
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows, as_rows
+
+MOST_COMPARISONS = 10**12  # of labels that exact="auto" makes
+DRAWN_AT_ONCE = 2**20  # pairs
+ROWS_AT_ONCE = 512  # that are compared with 64 others before their pairs are counted
+TURNS = 4  # histograms that take turns, so that equal bins in a row need not wait for each other
+PIECES = 8  # of work for each thread
+TILE = 16, 256  # rows with which a block of a GPU compares others, and others, a thread each
+LABELS_BYTES = 4096  # of shared memory that labels take there
+BLOCKS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How many pairs of objects were together in how many clusterings.
+
+    Attributes
+    ----------
+    matches, copresent, counts : ndarray (n_bins,), int64
+        ``counts[i]`` pairs are together in ``matches[i]`` clusterings, of the ``copresent[i]`` that C is a share of;
+        by ascending ``copresent``, then ``matches``. Counts are real numbers in what `chance` returns.
+    missing : {"ignore", "zero"}
+    exact : bool
+        Whether all pairs were counted.
+    cluster_sizes : tuple of ndarray
+        The objects of each cluster, for each clustering.
+    n_objects : int
+    """
+
+    matches: np.ndarray
+    copresent: np.ndarray
+    counts: np.ndarray
+    missing: str
+    exact: bool
+    cluster_sizes: tuple[np.ndarray, ...]
+    n_objects: int
+
+    @property
+    def n_pairs(self) -> float:
+        """The number of pairs that were counted: N (N - 1) / 2, or those that were drawn."""
+        return self.counts.sum().item()
+
+    @property
+    def unseen(self) -> float:
+        """The number of counted pairs without a clustering that labels both; their C is 0."""
+        return self.counts[self.copresent == 0].sum().item()
+
+    @property
+    def consensus(self) -> np.ndarray:
+        """C of each bin (n_bins,), float64."""
+        return self.matches / np.maximum(self.copresent, 1)
+
+    @property
+    def standard_error(self) -> float:
+        """The largest standard error of a share of the pairs, such as `cdf` and `pac`, and of `area`; 0 if exact."""
+        return 0.0 if self.exact else 0.5 / np.sqrt(self.n_pairs)
+
+    def cdf(self, at: Any) -> np.ndarray:
+        """Return F(t), the share of the pairs with C ≤ t, for each threshold t; of the shape of ``at``, float64."""
+        return self._up_to(at) / self.n_pairs
+
+    def pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
+        """Return the proportion of ambiguous clustering F(upper) - F(lower): the share of lower < C ≤ upper.
+
+        Half-open as in M3C, cola and MultiK; diceR and ClustAssess leave out C = upper.
+        """
+        lower = checks.check_between(lower, "lower", 0.0, 1.0)
+        upper = checks.check_between(upper, "upper", lower, 1.0)
+        return float(self._up_to(upper) - self._up_to(lower)) / self.n_pairs
+
+    def rpac(self, lower: float = 0.1, upper: float = 0.9) -> float:
+        """Return the relative PAC: that of the pairs with C > 0; NaN if there are none."""
+        above_zero = 1.0 - float(self.cdf(0.0))
+        return self.pac(lower, upper) / above_zero if above_zero > 0 else float("nan")
+
+    def area(self, n_bins: int | None = None) -> float:
+        """Return the area under the CDF, 1 - mean C.
+
+        With ``n_bins`` it is the mean of F at 1 / n_bins, 2 / n_bins, … 1: ConsensusClusterPlus takes 100.
+        """
+        if n_bins is not None:
+            n_bins = checks.check_integer(n_bins, "n_bins", minimum=1)
+            return float(self.cdf(np.arange(1, n_bins + 1) / n_bins).mean())
+        return 1.0 - float((self.consensus * self.counts).sum() / self.n_pairs)
+
+    def entropy(self) -> float:
+        """Return the mean of -C ln C - (1 - C) ln(1 - C) over the pairs; M3C's entropy is this times their number."""
+        c = self.consensus
+        open_to_doubt = (c > 0) & (c < 1)
+        c = c[open_to_doubt]
+        nats = -c * np.log(c) - (1 - c) * np.log1p(-c)
+        return float((nats * self.counts[open_to_doubt]).sum() / self.n_pairs)
+
+    def chance(self) -> "Pairs":
+        """Return the expected counts where clusterings with clusters of the same sizes are independent.
+
+        A pair is together in clustering m with probability Σ n_c (n_c - 1) / (N (N - 1)), and labelled by it with
+        probability L (L - 1) / (N (N - 1)) for its L labelled objects: matches are Poisson-binomial.
+        """
+        pairs, sure, table = self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1))  # by copresent and matches
+        for sizes in self.cluster_sizes:
+            labelled = sizes.sum().item()
+            together = (sizes * (sizes - 1.0)).sum() / pairs
+            both = labelled * (labelled - 1) / pairs if self.missing == "ignore" else 1.0
+            before, table = table, np.zeros((table.shape[0] + (both < 1), table.shape[1] + 1))
+            if both < 1:
+                table[:-1, :-1] = (1 - both) * before
+            else:
+                sure += 1
+            counted = table[-len(before) :]
+            counted[:, :-1] += (both - together) * before
+            counted[:, 1:] += together * before
+        copresent, matches = np.nonzero(table)
+        counts = table[copresent, matches] * (pairs / 2)
+        return Pairs(matches, sure + copresent, counts, self.missing, True, self.cluster_sizes, self.n_objects)
+
+    def corrected_pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
+        """Return PAC as a multiple of the PAC of `chance`: 0 without ambiguity, 1 for independent clusterings.
+
+        NaN where chance has no ambiguous pair.
+        """
+        expected = self.chance().pac(lower, upper)
+        return self.pac(lower, upper) / expected if expected > 0 else float("nan")
+
+    def _up_to(self, at: Any) -> np.ndarray:
+        """Return the number of pairs with C ≤ t for each threshold."""
+        order = np.argsort(self.consensus, kind="stable")
+        reached = np.concatenate([[0], np.cumsum(self.counts[order])])
+        found: np.ndarray = reached[np.searchsorted(self.consensus[order], np.asarray(at), side="right")]
+        return found
+
+
+def pairs(
+    ens: Any,
+    *,
+    missing: str = "ignore",
+    exact: Any = "auto",
+    n_pairs: int = 10**7,
+    random_state: Any = 0,
+    device: str = "auto",
+) -> Pairs:
+    """Count the pairs of objects by the number of clusterings that put both into one cluster.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+        The base clusterings (n_objects, n_clusterings).
+    missing : {"ignore", "zero"}
+        "ignore": C(x, y) is a share of the clusterings that label both x and y (Monti et al., Machine Learning 52
+        (2003)), 0 if there are none. "zero": of all clusterings; an object without a label is together with none.
+    exact : {"auto", True, False}
+        True counts all pairs, False draws ``n_pairs`` of them with replacement. "auto" counts all up to 10¹²
+        comparisons of labels: 140,000 distinct label rows in 100 clusterings.
+    n_pairs : int
+        The pairs to draw; any share of them has a standard error of 0.5 / √n_pairs at most.
+    random_state : int or numpy.random.Generator
+        For the draws.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses, for a single object and for parameters that cannot be.
+    MemoryError
+        For missing="ignore" and thousands of clusterings: (n_clusterings + 1)² counts do not fit.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.evidence.pairs([[0, 0, 0, 1, 1], [0, 0, 1, 2, 2], [0, 0, 1, 1, None]])
+    >>> found.matches.tolist(), found.copresent.tolist(), found.counts.tolist()
+    ([0, 2, 0, 1, 3], [2, 2, 3, 3, 3], [3, 1, 2, 3, 1])
+    >>> found.pac(), round(found.corrected_pac(), 3), found.area()
+    (0.3, 0.528, 0.7)
+    """
+    checks.check_choice(missing, "missing", ("ignore", "zero"))
+    if exact not in (True, False, "auto"):
+        raise ValueError(f"exact must be True, False or 'auto', not {exact!r}.")
+    n_pairs = checks.check_integer(n_pairs, "n_pairs", minimum=1)
+    rows = core_groups(as_rows(ens, device)).rows
+    if rows.n_objects < 2:
+        raise ValueError("ens has 1 object, but evidence for pairs needs 2 at least.")
+    n_clusterings, sizes = rows.n_clusterings, rows.cluster_sizes()
+    ignore = missing == "ignore" and int(sizes.sum()) < rows.n_objects * n_clusterings
+    n_bins = (n_clusterings + 1) ** 2 if ignore else n_clusterings + 1
+    checks.check_memory(
+        8 * n_bins * (TURNS + PIECES) * devices.n_threads(), devices.memory_budget(),
+        f"the counts of pairs by matches and clusterings that label both, of {n_clusterings} clusterings",
+        "pass missing='zero', which counts by matches alone",
+    )  # fmt: skip
+    if exact == "auto":
+        exact = len(rows) * (len(rows) + 1) // 2 * n_clusterings <= MOST_COMPARISONS
+    if exact:
+        counts = rows.xp.asarray(rows.counts)
+        histogram = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
+    else:
+        histogram = _of_drawn(rows, n_pairs, checks.make_generator(random_state), ignore)
+    bins = np.flatnonzero(histogram)
+    copresent, matches = np.divmod(bins, n_clusterings + 1) if ignore else (np.full_like(bins, n_clusterings), bins)
+    of_clusterings = tuple(np.split(sizes, rows.offsets[1:-1]))
+    return Pairs(matches, copresent, histogram[bins], missing, bool(exact), of_clusterings, rows.n_objects)
+
+
+def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
+    """Return the histogram of pairs of two objects that are drawn with replacement."""
+    xp, ends, n_objects = rows.xp, np.cumsum(rows.counts), rows.n_objects
+    histogram = np.zeros(1, dtype=np.int64)
+    for start in progress.bar(range(0, n_pairs, DRAWN_AT_ONCE), "pairs of objects"):
+        n = min(DRAWN_AT_ONCE, n_pairs - start)
+        one, other = rng.integers(n_objects, size=n), rng.integers(n_objects - 1, size=n)
+        other += other >= one
+        first, second = (xp.asarray(np.searchsorted(ends, some, side="right")) for some in (one, other))
+        histogram = histogram + drawn_histogram(rows.codes, first, second, ignore, device=rows.device)
+    return histogram
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, ignore: bool) -> np.ndarray:
+    """Return how many pairs of objects fall into each bin, int64, host, for rows ``codes`` (G, M) of ``counts`` (G,).
+
+    The bin of a pair is its matches, 0 … M; with ``ignore`` it is (M + 1) · copresent + matches.
+    """
+    n_rows, n_clusterings = codes.shape
+    starts = offsets + np.arange(len(offsets))  # a missing label is one more cluster of each clustering
+    # one dtype, whatever that of the codes is: a function less to compile
+    rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
+    step = n_clusterings + 1 if ignore else 0
+    n_bins = (n_clusterings + 1) * (step or 1)
+    wide = np.uint16 if n_bins <= 2**16 else np.uint32
+    table_of = np.empty((0, LANES), dtype=wide if ignore else np.uint8)
+    chunks, _ = chunks_of(starts, table_of.itemsize)
+    histogram, everything = np.zeros(n_bins, dtype=np.int64), np.arange(n_rows)
+    sums_of = np.empty((0, LANES), dtype=wide)
+    n_blocks = -(-n_rows // LANES)
+    n_turns = -(-n_blocks // 2)  # the first block with the last one, …: all take equally long
+
+    at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))
+    with progress.bar(total=n_turns, description="pairs of rows") as shown:
+        for start in range(0, n_turns, at_once):
+            n = min(at_once, n_turns - start)
+
+            def some(first: int, last: int, start: int = start) -> np.ndarray:
+                found: np.ndarray = _count(
+                    start + first, start + last, n_blocks, rows, everything, starts, chunks, counts, step, table_of,
+                    sums_of, n_bins,
+                )  # fmt: skip
+                return found
+
+            histogram += np.sum(devices.over_ranges(some, n), axis=0)
+            shown.update(n)
+    return histogram
+
+
+@kernels.primitive
+def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ignore: bool) -> np.ndarray:
+    """Return how many of the pairs of rows ``first[i]`` and ``second[i]`` fall into each bin of `pair_histogram`."""
+    step = codes.shape[1] + 1 if ignore else 0
+
+    def work(start: int, stop: int) -> np.ndarray:
+        found: np.ndarray = _count_drawn(codes, first[start:stop], second[start:stop], step)
+        return found
+
+    return np.sum(devices.over_ranges(work, len(first), grain=4096), axis=0)
+
+
+@njit(cache=True, nogil=True)
+def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step, table_of, sums_of, n_bins):
+    """Count the pairs of the rows of some blocks of 64 with each other and with those of later blocks."""
+    n_rows = len(rows)
+    table = np.zeros((starts[-1], LANES), dtype=table_of.dtype)
+    sums = np.empty((ROWS_AT_ONCE, LANES), dtype=sums_of.dtype)
+    sizes = np.zeros(LANES, dtype=np.int64)
+    bins = np.zeros((n_bins, TURNS), dtype=np.int64)
+    for turn in range(2 * start, 2 * stop):
+        block = turn // 2 if turn % 2 == 0 else n_blocks - 1 - turn // 2
+        if turn % 2 == 1 and block == turn // 2:
+            continue
+        begin = block * LANES
+        width = min(LANES, n_rows - begin)
+        sizes[:width] = counts[begin : begin + width]
+        _fill(table, rows, begin, width, starts, step, True)
+        for at in range(begin, n_rows, ROWS_AT_ONCE):
+            n = min(ROWS_AT_ONCE, n_rows - at)
+            for c in range(len(chunks) - 1):
+                label_scores(rows, everything, at, n, starts, chunks[c], chunks[c + 1], 0, table, sums, 0)
+            own = min(n, max(0, begin + width - at))  # rows of the block itself
+            for i in range(own):
+                j = at + i - begin
+                bins[sums[i, j], 0] += sizes[j] * (sizes[j] - 1) // 2
+                for earlier in range(j):
+                    bins[sums[i, earlier], 0] += sizes[earlier] * sizes[j]
+            for i in range(own, n):
+                _add(bins, sums[i], sizes, counts[at + i])
+        _fill(table, rows, begin, width, starts, step, False)
+    return bins.sum(axis=1)
+
+
+@njit(cache=True, nogil=True)
+def _add(bins, sums, sizes, count):
+    j = np.uint64(0)
+    while j < np.uint64(LANES):
+        for turn in range(np.uint64(TURNS)):
+            bins[np.uint64(sums[j + turn]), turn] += sizes[j + turn] * count
+        j += np.uint64(TURNS)
+
+
+@njit(cache=True, nogil=True)
+def _fill(table, rows, begin, width, starts, step, on):
+    """Write what a row with each label adds to the bins of its pairs with the block's rows into a table, or zeros."""
+    for m in range(rows.shape[1]):
+        missing = starts[m + 1] - 1
+        for j in range(width):
+            own = starts[m] + rows[begin + j, m]
+            if own == missing:
+                continue
+            if step > 0:
+                for cluster in range(starts[m], missing):
+                    table[cluster, j] = step if on else 0
+            table[own, j] = step + 1 if on else 0
+
+
+@njit(cache=True, nogil=True)
+def _count_drawn(codes, first, second, step):
+    n_clusterings, missing = codes.shape[1], codes.dtype.type(-1)
+    bin_of = np.zeros(len(first), dtype=np.int64)
+    for m in range(n_clusterings):
+        for i in range(len(first)):
+            a, b = codes[first[i], m], codes[second[i], m]
+            if a != missing and b != missing:
+                bin_of[i] += step + (a == b)
+    found = np.zeros((n_clusterings + 1) * max(step, 1), dtype=np.int64)
+    for b in bin_of:
+        found[b] += 1
+    return found
+
+
+# --- kernels/pairs.cu -------------------------------------------------------------------------------------------------
+
+
+@pair_histogram.kernel
+def _(codes: Any, offsets: Any, counts: Any, ignore: bool, *, device: str) -> np.ndarray:
+    n_rows = len(codes)
+    tiles = -(-n_rows // TILE[0]) * -(-n_rows // TILE[1])
+    return _launched("pair_histogram", min(tiles, BLOCKS), (codes.T, counts), codes, ignore, device, n_rows)
+
+
+@drawn_histogram.kernel
+def _(codes: Any, first: Any, second: Any, ignore: bool, *, device: str) -> np.ndarray:
+    n_pairs = len(first)
+    n_blocks = kernels.blocks(n_pairs, TILE[1], BLOCKS)
+    return _launched("drawn_histogram", n_blocks, (codes.T, first, second), codes, ignore, device, n_pairs, len(codes))
+
+
+def _launched(name: str, n_blocks: int, given: tuple, codes: Any, ignore: bool, device: str, *sizes: int) -> np.ndarray:
+    """Launch a kernel with its arrays and sizes, and return the histogram that it makes."""
+    n_clusterings = codes.shape[1]
+    step = n_clusterings + 1 if ignore else 0
+    n_bins = (n_clusterings + 1) * max(step, 1)
+    bins = devices.namespace(device).zeros(n_bins, dtype=np.uint64)
+    in_shared = 8 * n_bins <= kernels.SHARED_BYTES - LABELS_BYTES
+    kernels.launch(
+        name, n_blocks, TILE[1], (*given, bins, *sizes, n_clusterings, step, n_bins, np.int32(in_shared)),
+        device=device, shared=8 * n_bins if in_shared else 0, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return devices.to_host(bins.view(np.int64))
