@@ -121,7 +121,8 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
-    methods = [method for method in ge.methods() if method != "auto"]  # which runs several of the others
+    # auto runs several of the others
+    methods = [method for method, kind in ge.methods().items() if method != "auto" and kind().lacks is None]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
     options = parser.parse_args()

@@ -139,7 +139,7 @@ def compare(
             if why is None:
                 try:
                     found, spent = _fitted(estimator, ensemble, given)
-                except (ValueError, MemoryError) as error:
+                except failures.OF_ONE_METHOD as error:
                     why = failures.describe(error)
                 else:
                     answers[name] = devices.to_host(found)

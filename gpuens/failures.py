@@ -25,6 +25,13 @@ class LostWorkers(MemoryError, Temporary):
     """Worker processes that died."""
 
 
+class LostProcess(RuntimeError, Temporary):
+    """A process that did a part of the work and crashed, gave no result or took too long."""
+
+
+OF_ONE_METHOD = (ValueError, MemoryError, ImportError, LostProcess)  # after which another method may have an answer
+
+
 class Stopped(KeyboardInterrupt):
     """A signal that ends the process, handled like Ctrl-C."""
 

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
+from gpuens.failures import OF_ONE_METHOD
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
@@ -81,6 +82,8 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     (True, True, None)
     """
     ensemble = Ensemble(labels)
+    if estimator.lacks is not None:
+        return Forecast(math.nan, math.nan, estimator.lacks)
     parts = estimator._checked()
     if parts.needs_features and features is None:
         return Forecast(math.nan, math.nan, "needs features of the objects.")
@@ -88,7 +91,7 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     try:
         parts.refuse_too_many(rows, estimator._k or 1)
         trials = list(_trials(estimator, ensemble, features))
-    except (ValueError, MemoryError) as error:
+    except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
     if not trials:
         return Forecast(math.nan, math.nan)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import conftest
 import numpy as np
 import pytest
 from conftest import one_sentence, random_labels, refused, structured_labels
@@ -26,7 +27,7 @@ from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
 # ECRMC finds neighbours among all objects, BestOfK has as many clusters as a clustering
-METHODS = sorted(ge.methods().keys() - {"auto", "best-of-k", "ecrmc"})
+METHODS = sorted(conftest.METHODS.keys() - {"ecrmc"})
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it

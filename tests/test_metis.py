@@ -154,7 +154,7 @@ def test_a_heavy_vertex_fills_a_part():
     ],
 )
 def test_weights_are_limited_to_a_part(weights, n_parts, expected):
-    assert MODULE._limit_to_a_part(np.array(weights), n_parts).tolist() == expected
+    assert MODULE.limit_to_a_part(np.array(weights), n_parts).tolist() == expected
 
 
 def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):

@@ -22,7 +22,7 @@ def similarity_of(method, est, labels, drawn):
     sample = labels[drawn]
     if method == "ecrmc":  # whose S is that of all objects
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
-    if method in ("eac", "hbgf", "cspa"):
+    if method in ("eac", "hbgf", "cspa", "hgpa"):
         return oracles.coassociation(labels)
     if method in ("pta", "ptgp"):  # whose walks know the sample only
         return oracles.coassociation(labels)

@@ -39,7 +39,7 @@ def warm(args: argparse.Namespace) -> None:
 
 
 def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
-    """Yield an estimator of every method of gpuens with labels (N_OBJECTS, 5) and the features it needs."""
+    """Yield an estimator of every method that can run here, with labels (N_OBJECTS, 5) and the features it needs."""
     import numpy as np
 
     from gpuens.methods import ESTIMATORS, REGISTRY
@@ -51,4 +51,5 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         labels[0, 1:] = -1
         for method in ESTIMATORS.values():
             estimator = REGISTRY.load(method)(3, device=device)  # more than two, so that there are strides
-            yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
+            if estimator.lacks is None:
+                yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}

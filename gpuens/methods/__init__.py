@@ -28,6 +28,7 @@ _METHODS = {
     "em": "EM",
     "gp-mgla": "GPMGLA",
     "hbgf": "HBGF",
+    "hgpa": "HGPA",
     "kcc": "KCC",
     "lce": "LCE",
     "limbo": "LIMBO",

@@ -8,6 +8,7 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.evidence.agreement import of_rows
+from gpuens.failures import OF_ONE_METHOD
 from gpuens.methods.base import Consensus, Parts
 from gpuens.partition import Partition, Partitioner
 from gpuens.rows import Rows
@@ -106,6 +107,10 @@ class BestOf(Partitioner):
     candidates: tuple[tuple[str, Parts], ...]
     takes = ("labels",)
 
+    @property
+    def lacks(self) -> str | None:
+        return next((parts.partitioner.lacks for _, parts in self.candidates if parts.partitioner.lacks), None)
+
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         for _, parts in self.candidates:
             parts.partitioner.check(n_clusters, any_sign=parts.similarity is not None and parts.similarity.any_sign)
@@ -119,7 +124,7 @@ class BestOf(Partitioner):
                 parts.refuse_too_many(rows, n_clusters)
                 with checks.recorded() as warned:
                     found = _partition(parts, rows, n_clusters)
-            except (ValueError, MemoryError) as error:
+            except OF_ONE_METHOD as error:
                 refusals.append(error)
                 continue
             agreement = of_rows(rows, devices.to_host(found.labels)).anmi

@@ -218,6 +218,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             checks.check_n_clusters(None, 0)
         if similarity is not None:
             _refuse_mismatch(similarity, partitioner)
+        if partitioner.lacks is not None:
+            raise ImportError(partitioner.lacks)
         partitioner.check(self.n_clusters, any_sign=similarity is not None and similarity.any_sign)
         reduction = None if self.reduction is None else reducer(self.reduction)
         return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
@@ -309,6 +311,11 @@ class Consensus(ClusterMixin, BaseEstimator):
     def needs_features(self) -> bool:
         """Whether `fit` needs the features of the objects."""
         return Parts(*self._parts(), None).needs_features
+
+    @property
+    def lacks(self) -> str | None:
+        """Why this machine cannot run the method, such as a package that is not installed; None if it can."""
+        return self._parts()[1].lacks
 
     @property
     def learns_by_sums(self) -> bool:

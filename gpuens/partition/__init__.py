@@ -2,6 +2,7 @@
 
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import InformationBottleneck
+from gpuens.partition.hypergraph import HypergraphCut
 from gpuens.partition.label_kmeans import Divergence, LabelKMeans, label_kmeans, squared_euclidean
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.complete import complete_linkage
@@ -45,6 +46,7 @@ __all__ = [
     "Dendrogram",
     "Divergence",
     "EvenLinkage",
+    "HypergraphCut",
     "InformationBottleneck",
     "LabelKMeans",
     "MeanTransferCut",

@@ -72,6 +72,11 @@ class Partitioner:
     chooses_n_clusters: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
 
+    @property
+    def lacks(self) -> str | None:
+        """Why this machine cannot run it, such as a package that is not installed; None if it can."""
+        return None
+
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         """Refuse parameters that do not fit the number of clusters, or negative similarities."""
 

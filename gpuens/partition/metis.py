@@ -114,7 +114,7 @@ def metis(
         ncuts=N_CUTS,
         ufactor=max(1, round(1000 * imbalance)),
     )
-    limited = _limit_to_a_part(weights, n_parts).astype(integer)
+    limited = limit_to_a_part(weights, n_parts).astype(integer)
     for recursive in (False, True):
         found = _call_metis(
             pymetis.part_graph, n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
@@ -324,7 +324,7 @@ def check_vertex_weights(values: Any) -> np.ndarray:
     return whole
 
 
-def _limit_to_a_part(weights, n_parts):
+def limit_to_a_part(weights, n_parts):
     """Return weights limited to that of a part, where each heavier vertex fills a part of its own.
 
     With heavier vertices recursive bisection would run out of vertices before it runs out of parts.

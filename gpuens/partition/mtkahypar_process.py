@@ -1,0 +1,25 @@
+"""The process in which Mt-KaHyPar works, a program of its own: it imports nothing of gpuens.
+
+    python mtkahypar_process.py HYPERGRAPH PARTS n_parts imbalance objective seed threads
+
+HYPERGRAPH is a file in hMetis's format; PARTS gets the part of each vertex, one a line.
+"""
+
+import sys
+
+
+def main(hypergraph: str, parts: str, n_parts: str, imbalance: str, objective: str, seed: str, threads: str) -> None:
+    import mtkahypar
+
+    initializer = mtkahypar.initialize(int(threads), print_warnings=False)
+    mtkahypar.set_seed(int(seed))
+    context = initializer.context_from_preset(mtkahypar.PresetType.DETERMINISTIC)
+    context.set_partitioning_parameters(int(n_parts), float(imbalance), getattr(mtkahypar.Objective, objective))
+    context.logging = False
+    found = initializer.hypergraph_from_file(hypergraph, context, mtkahypar.FileFormat.HMETIS).partition(context)
+    with open(parts, "w") as file:
+        file.writelines(f"{part}\n" for part in found.get_partition())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
