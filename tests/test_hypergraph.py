@@ -1,4 +1,4 @@
-"""HGPA: the hypergraph that is written, the process that cuts it, and that nothing which ends it ends the interpreter."""
+"""HGPA: the hypergraph that is written, the process that cuts it, and whatever ends that process."""
 
 import itertools
 import os
@@ -50,11 +50,11 @@ def test_hyperedges_are_the_clusters_of_two_rows_or_more(tmp_path):
 
 @pytest.mark.parametrize("size", ["one", "size"])
 def test_what_reaches_the_process(tmp_path, program, size):
-    """All but the rows of the first cluster, of a sample, whose other rows follow by co-association."""
     kept = tmp_path / "kept"
     program(
-        f"import shutil, sys; shutil.copy(sys.argv[1], {str(kept)!r}); n = int(open(sys.argv[1]).readline().split()[1])\n"
-        "open(sys.argv[2], 'w').write('1 ' * (n - 5) + '0 ' * 5); open(sys.argv[1] + '.given', 'w')\n"
+        f"import shutil, sys; shutil.copy(sys.argv[1], {str(kept)!r})\n"
+        "n = int(open(sys.argv[1]).readline().split()[1])\n"
+        "open(sys.argv[2], 'w').write('1 ' * (n - 5) + '0 ' * 5)\n"
         f"open({str(kept) + '.given'!r}, 'w').write(' '.join(sys.argv[3:]))"
     )
     est = ge.HGPA(3, hyperedge_weight=size, objective="cut", imbalance=7.0, random_state=3)

@@ -8,9 +8,12 @@ import numpy as np
 import pymetis
 import pytest
 from conftest import refused, structured_labels
+from scipy.sparse import coo_array, csr_array
 from sklearn.metrics import adjusted_rand_score as ari
 
+import gpuens as ge
 from gpuens.partition import metis
+from gpuens.rows import by_first_row
 
 MODULE = sys.modules[metis.__module__]  # the package shows the function under the same name
 
@@ -304,3 +307,77 @@ def test_real_ensembles():
     labels, truth = structured_labels(300, 10, 4, noise=0.2, split=2, seed=1)
     similarities = (labels[:, None, :] == labels[None]).mean(axis=2)
     assert ari(truth, metis(similarities, ones(300), 4, imbalance=0.3)) > 0.85
+
+
+# --- sparse graphs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_sparse_graph_is_cut_as_the_dense_one():
+    similarities = random_graph(80, 0.2)
+    for form in (csr_array, coo_array):
+        np.testing.assert_array_equal(metis(form(similarities), ones(80), 4), metis(similarities, ones(80), 4))
+    with_diagonal = coo_array(similarities + np.eye(80))
+    np.testing.assert_array_equal(metis(with_diagonal, ones(80), 4), metis(similarities, ones(80), 4))
+    one_way, negative = csr_array(np.triu(similarities)), csr_array(-similarities)
+    refused(lambda: metis(one_way, ones(80), 4), ValueError, "must be symmetric")
+    refused(lambda: metis(negative, ones(80), 4), ValueError, "finite and at least 0")
+    refused(lambda: metis(coo_array(similarities), ones(81), 4), ValueError, "(81, 81)", "(80, 80)")
+
+
+def literal_graphs(rows, weights):
+    """Return the bipartite graph of rows and clusters, and the complete one of rows."""
+    incidence = rows_by_clusters(rows)
+    n, n_clusters = incidence.shape
+    bipartite = np.zeros((n + n_clusters, n + n_clusters))
+    bipartite[:n, n:] = rows.counts[:, None] * incidence * weights
+    bipartite += bipartite.T
+    similar = (incidence * weights) @ incidence.T / rows.n_clusterings
+    np.fill_diagonal(similar, 0)
+    return bipartite, similar * np.outer(rows.counts, rows.counts)
+
+
+def rows_by_clusters(rows):
+    labels = rows.ensemble.to_array()
+    return np.column_stack([labels[:, m] == c for m, k in enumerate(np.diff(rows.offsets)) for c in range(k)]) * 1.0
+
+
+def test_sparse_partitioners_cut_the_literal_graphs(monkeypatch, where):
+    labels = structured_labels(150, 7, 3, noise=0.3, missing=0.1, seed=4)[0]
+    rows = ge.CoreGroups().reduce(ge.Rows(labels, device=where)).rows
+    similarity = ge.similarity.LWCA()(rows)
+    bipartite, complete = literal_graphs(rows, similarity.weights)
+    seen = []
+    really = MODULE.metis
+    monkeypatch.setattr(MODULE, "metis", lambda *given, **settings: seen.append(given) or really(*given, **settings))
+    cut = ge.partition.BipartiteMETIS()(similarity, rows, 3)
+    np.testing.assert_allclose(seen[0][0].toarray(), bipartite, atol=1e-12, rtol=0)
+    assert seen[0][1].tolist() == [*rows.counts.tolist(), *[1] * rows.n_clusters]
+    np.testing.assert_array_equal(cut.labels, by_first_row(really(bipartite, seen[0][1], 3)[: len(rows)]))
+    ge.partition.NearestMETIS(neighbors=4)(similarity, rows, 3)
+    near = seen[1][0].toarray()
+    np.testing.assert_array_equal(near, near.T)
+    np.testing.assert_allclose(near[near > 0], complete[near > 0], atol=1e-12, rtol=0)
+    nearest, known = (-np.sort(-graph / rows.counts, axis=1)[:, :4] for graph in (complete, near))
+    np.testing.assert_allclose(known, nearest, atol=1e-12, rtol=0)
+    assert (near > 0).sum() < 0.3 * (complete > 0).sum()
+    assert seen[1][1].tolist() == rows.counts.tolist()
+
+
+@pytest.mark.parametrize("given", [{"method": "hbgf", "partition": "metis"}, {"method": "cspa", "neighbors": 8}])
+def test_methods_by_sparse_graphs(given, monkeypatch):
+    labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
+    found = ge.consensus(labels, 4, **given, imbalance=0.2)
+    assert ari(truth, found) > 0.85
+    some = ge.consensus(labels, 4, **given, imbalance=0.2, reduction=ge.Sample(150))
+    assert ari(truth, some) > 0.8
+    assert len(set(ge.consensus(labels[:12], len(np.unique(labels[:12], axis=0)), **given))) > 9
+    monkeypatch.setenv("GPUENS_MEMORY", "50kB")
+    refused(lambda: ge.consensus(labels, 4, **given), MemoryError, "edges of ", "Sample")
+
+
+def test_sparse_partitioners_refuse_what_they_cannot():
+    labels = structured_labels(30, 5, 3)[0]
+    refused(lambda: ge.CSPA(2, neighbors=17).fit(labels), ValueError, "neighbors must be from 1 to 16")
+    refused(lambda: ge.HBGF(2, partition="kway").fit(labels), ValueError, "'transfer-cut', 'metis', not 'kway'")
+    lists = ge.Consensus(2, similarity="coupled", partitioner=ge.partition.NearestMETIS())
+    refused(lambda: lists.fit(labels), ValueError, "NearestMETIS takes a weight of each cluster")

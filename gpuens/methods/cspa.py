@@ -3,14 +3,15 @@
 from typing import Any
 
 from gpuens.methods.base import Consensus
-from gpuens.partition import METIS, Partitioner
+from gpuens.partition import METIS, NearestMETIS, Partitioner
 from gpuens.similarity import Coassociation, Measure
 
 
 class CSPA(Consensus):
     """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
-    The graph holds all pairs of distinct rows, 28 bytes each: above ten thousand rows pass ``reduction=Sample(…)``.
+    The graph holds all pairs of distinct rows, 28 bytes each: above twenty thousand rows pass ``neighbors=16``, which
+    joins each row to the most similar ones only, an approximation, or ``reduction=Sample(…)``.
     Other parameters and the attributes are those of `gpuens.Consensus`.
 
     Parameters
@@ -19,6 +20,8 @@ class CSPA(Consensus):
         Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
+    neighbors : int from 1 to 16, optional
+        The most similar rows to which each row is joined; None is all.
     imbalance : float > 0
         How much heavier than the average a part may be: 0.03 is 3 %.
     random_state : int, None or numpy.random.Generator
@@ -36,11 +39,13 @@ class CSPA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, imbalance: float = 0.03, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
+        self, n_clusters: int | None = None, *, weights: Any = None, neighbors: int | None = None,
+        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
-        self.n_clusters, self.weights, self.imbalance = n_clusters, weights, imbalance
+        self.n_clusters, self.weights, self.neighbors, self.imbalance = n_clusters, weights, neighbors, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Coassociation(self.weights), METIS(self.imbalance, self.random_state)
+        settings = self.imbalance, self.random_state
+        cut = METIS(*settings) if self.neighbors is None else NearestMETIS(*settings, self.neighbors)
+        return Coassociation(self.weights), cut

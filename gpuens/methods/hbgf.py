@@ -1,14 +1,15 @@
-"""HBGF: transfer cut of the unweighted bipartite graph."""
+"""HBGF: a cut of the unweighted bipartite graph."""
 
 from typing import Any
 
+from gpuens import checks
 from gpuens.methods.base import Consensus
-from gpuens.partition import Partitioner, TransferCut
+from gpuens.partition import BipartiteMETIS, Partitioner, TransferCut
 from gpuens.similarity import Coassociation, Measure
 
 
 class HBGF(Consensus):
-    """Hybrid bipartite graph formulation: transfer cut of the graph of objects and clusters, all edges of weight 1.
+    """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, all edges of weight 1.
 
     Parameters
     ----------
@@ -16,10 +17,14 @@ class HBGF(Consensus):
         Number of clusters, at most the number of distinct label rows.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
+    partition : {"transfer-cut", "metis"}
+        Spectral, by eigenvectors of clusters and k-means, or METIS's, into parts of similar weight.
     n_init : int
-        Starts of the final k-means.
-    random_state : int or numpy.random.Generator
-        For the final k-means; the same seed gives the same labels.
+        Starts of the k-means of "transfer-cut".
+    imbalance : float > 0
+        How much heavier than the average a part of "metis" may be: 0.03 is 3 %.
+    random_state : int, None or numpy.random.Generator
+        For k-means or METIS; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -43,11 +48,15 @@ class HBGF(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 10, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
+        self, n_clusters: int | None = None, *, weights: Any = None, partition: str = "transfer-cut", n_init: int = 10,
+        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
-        self.n_clusters, self.weights, self.n_init, self.random_state = n_clusters, weights, n_init, random_state
-        self.reduction, self.device = reduction, device
+        self.n_clusters, self.weights, self.partition, self.n_init = n_clusters, weights, partition, n_init
+        self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Coassociation(self.weights), TransferCut(self.n_init, self.random_state)
+        cuts: dict[str, Partitioner] = {
+            "transfer-cut": TransferCut(self.n_init, self.random_state),
+            "metis": BipartiteMETIS(self.imbalance, self.random_state),
+        }
+        return Coassociation(self.weights), cuts[checks.check_choice(self.partition, "partition", cuts)]

@@ -12,7 +12,7 @@ from gpuens.partition.linkage.single import single_linkage
 from gpuens.partition.linkage.work import Work
 from gpuens.partition.medoids import Medoids
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
-from gpuens.partition.metis import METIS, metis
+from gpuens.partition.metis import METIS, BipartiteMETIS, NearestMETIS, metis
 from gpuens.partition.mirkin import MirkinSearch
 from gpuens.partition.mixture import Mixture
 from gpuens.partition.rock import ROCK, Rock, rock
@@ -42,6 +42,7 @@ __all__ = [
     "ROCK",
     "AverageLinkage",
     "BestBase",
+    "BipartiteMETIS",
     "CompleteLinkage",
     "Dendrogram",
     "Divergence",
@@ -54,6 +55,7 @@ __all__ = [
     "MetaClusters",
     "MirkinSearch",
     "Mixture",
+    "NearestMETIS",
     "Partition",
     "Partitioner",
     "Rock",

@@ -18,7 +18,9 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.partition.base import DIAGONAL, Partition, Partitioner
+from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 from gpuens.rows import Rows, by_first_row
 
 BLOCK = 512  # rows of the similarity computed at a time
@@ -26,11 +28,12 @@ BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10
 MANY_PARTS = 40  # vertices per part, below which METIS bisects the whole graph, for 43 bytes per pair
 LEVELS = 2**20  # of integer edge weights; from 10⁶ levels on the cut of graphs with edges in .55 … .8 is the same
 N_CUTS = 5  # attempts, the best of which is kept
+MOST_LISTED = 16  # neighbours of a row, as kernels/nearest.cu holds them
 SYMMETRIC_WITHIN = 1e-9  # relative difference by rounding
 
 
 def metis(
-    similarities: np.ndarray | Callable[[int, int], np.ndarray],
+    similarities: Any,
     weights: np.ndarray,
     n_parts: int,
     *,
@@ -47,7 +50,7 @@ def metis(
 
     Parameters
     ----------
-    similarities : ndarray (n, n), or callable
+    similarities : ndarray or SciPy sparse array (n, n), or callable
         Symmetric, finite and ≥ 0; 0 is no edge, and the diagonal is ignored. A callable
         ``similarities_of(start, stop)`` returns rows start … stop - 1, (stop - start, n), so that the whole matrix need
         not exist. If vertices stand for several objects, s_ij is the sum over pairs of their objects.
@@ -67,7 +70,7 @@ def metis(
     Raises
     ------
     MemoryError
-        Before work starts, if a complete graph of n vertices does not fit the memory budget.
+        Before work starts, if the graph does not fit the memory budget; unless it is sparse, that is a complete one.
     ValueError, TypeError
         For similarities or weights out of range.
 
@@ -94,17 +97,20 @@ def metis(
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
         return np.arange(n)
-    graph_fits(n, n_parts)
+    sparse = hasattr(similarities, "tocoo")
+    n_edges = similarities.nnz if sparse else n * n
+    graph_fits(n, n_parts, n_edges)
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
     weight, largest = sum(weights.tolist()), np.iinfo(integer).max
-    if n * n > largest // 4 or weight > largest // 4:
+    if max(n_edges, weight) > largest // 4:
         raise ValueError(
             f"a graph of {n} vertices that weigh {weight} is beyond METIS's {largest.bit_length() + 1}-bit integers; "
             "work on a sample or give smaller weights."
         )
-    starts, columns, edges = _edges(_rows_of(similarities, n), n)
+    starts, columns, edges = _sparse_edges(similarities, n) if sparse else _edges(_rows_of(similarities, n), n)
+    _refuse_asymmetry(starts, columns, edges)
     if not len(edges):
         checks.warn("similarities between different vertices are all 0: which of them share a part is arbitrary.")
     edges = _scaled(edges, integer)
@@ -153,19 +159,91 @@ class METIS(Partitioner):
         graph_fits(len(rows), n_clusters)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        settings = {"imbalance": self.imbalance, "random_state": self.random_state}
-        return Partition.of_labels(metis(similarity.pair_sums(rows), rows.counts, n_clusters, **settings))
+        return Partition.of_labels(self._cut(similarity.pair_sums(rows), rows.counts, n_clusters))
+
+    def _cut(self, graph: Any, weights: np.ndarray, n_parts: int) -> np.ndarray:
+        return metis(graph, weights, n_parts, imbalance=self.imbalance, random_state=self.random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestMETIS(METIS):
+    """METIS cuts the graph in which each row is joined to the rows most similar to it, an approximation of `METIS`.
+
+    Edges are sums over the rows' objects. Exact lists of the nearest rows are those of the linkages; the graph takes
+    at most 56 bytes per row and neighbour. Other parameters are those of `METIS`.
+
+    Parameters
+    ----------
+    neighbors : int from 1 to 16
+        The most similar rows to which a row is joined; others may join it beside.
+    """
+
+    neighbors: int = MOST_LISTED
+    takes = DIAGONAL
+    bytes_each_pair = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.check_integer(self.neighbors, "neighbors", minimum=1, maximum=MOST_LISTED)
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        graph_fits(len(rows), n_clusters, 2 * self.neighbors * len(rows))
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        from scipy.sparse import coo_array
+
+        n_rows, weights, counts = len(rows), similarity.weights, rows.counts
+        index = nearest_index(rows.codes, rows.offsets, weights, rows.xp.asarray(counts), device=rows.device)
+        lists = nearest_lists(index, min(int(self.neighbors), max(1, n_rows - 1)))
+        ids, values = devices.to_host(lists.ids), devices.to_host(lists.similarities)
+        i, place = np.nonzero(ids >= 0)
+        j = ids[i, place]
+        graph = coo_array((values[i, place] * counts[i] * counts[j], (i, j)), shape=(n_rows, n_rows)).tocsr()
+        return Partition.of_labels(self._cut(graph.maximum(graph.T), counts, n_clusters))
+
+
+@dataclass(frozen=True, eq=False)
+class BipartiteMETIS(METIS):
+    """METIS cuts the bipartite graph of rows and clusters, with the diagonal of S as edge weights (HBGF).
+
+    An edge counts for all objects of its row; a row weighs its objects, and a cluster 1. The graph takes 56 bytes per
+    row and clustering. Parameters are those of `METIS`.
+    """
+
+    takes = DIAGONAL
+    bytes_each_pair = 0
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        graph_fits(rows.n_rows + rows.n_clusters, n_clusters, 2 * rows.n_rows * rows.n_clusterings)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        from scipy.sparse import block_array
+
+        if n_clusters == len(rows):  # clusters would take parts for themselves
+            return Partition.of_labels(np.arange(n_clusters))
+        there = rows.cluster_sizes() > 0
+        edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, there]
+        weights = np.concatenate([rows.counts, np.ones(edges.shape[1], dtype=np.int64)])
+        parts = self._cut(block_array([[None, edges], [edges.T, None]]), weights, n_clusters)
+        found = Partition.of_labels(by_first_row(parts[: len(rows)]))
+        checks.warn_of_fewer(found.n_clusters, n_clusters)
+        return found
 
 
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def graph_fits(n: int, n_parts: int) -> None:
-    """Refuse a complete graph of n vertices that does not fit in memory; called before any edge is computed."""
+def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
+    """Refuse a graph of n vertices that does not fit in memory; called before any edge is computed.
+
+    ``n_edges`` counts each edge in both directions; None is a complete graph.
+    """
+    n_pairs = n * n if n_edges is None else n_edges
+    what = "all pairs" if n_pairs == n * n else f"{n_pairs // 2} edges"
     checks.check_memory(
-        (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n,
+        (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n_pairs,
         devices.memory_budget(),
-        f"METIS holds all pairs of {n} vertices, which",
+        f"METIS holds {what} of {n} vertices, which",
         "work on a sample, reduction=Sample(…)",
     )
 
@@ -194,21 +272,42 @@ def _edges(similarities_of, n):
         stop = min(start + BLOCK, n)
         rows = np.asarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
-        if not (rows.min() >= 0 and rows.max() < np.inf):
-            row, column = np.argwhere(~((rows >= 0) & (rows < np.inf)))[0]
-            raise ValueError(
-                f"similarities must be finite and at least 0, but that of {start + row} and {column} is "
-                f"{rows[row, column]}."
-            )
+        _refuse_negative(rows, lambda at, start=start: (start + at // n, at % n))
         _append(start, rows, starts, columns, edges)
-    columns, edges = columns[: starts[n]], edges[: starts[n]]
+    return starts, columns[: starts[n]], edges[: starts[n]]
+
+
+def _sparse_edges(similarities, n):
+    """Return the result of `_edges` from a SciPy sparse array."""
+    from scipy.sparse import coo_array
+
+    _check_shape(similarities.shape, (n, n))
+    given = coo_array(similarities)
+    row, column, values = given.row, given.col, given.data.astype(np.float64)
+    _refuse_negative(values, lambda at: (row[at], column[at]))
+    kept = (row != column) & (values > 0)
+    graph = coo_array((values[kept], (row[kept], column[kept])), shape=(n, n)).tocsr()
+    graph.sort_indices()
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
+
+
+def _refuse_negative(values, place):
+    """Refuse similarities below 0 and what is no number; ``place`` tells of which vertices the i-th value is."""
+    if values.size and not (values.min() >= 0 and values.max() < np.inf):
+        at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
+        i, j = place(at)
+        raise ValueError(
+            f"similarities must be finite and at least 0, but that of {i} and {j} is {values.ravel()[at]}."
+        )
+
+
+def _refuse_asymmetry(starts, columns, edges):
     i, j, there, back = _symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
             f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
             "(S + S.T) / 2."
         )
-    return starts, columns, edges
 
 
 @njit(cache=True, nogil=True)
