@@ -181,7 +181,7 @@ def _delegate(line, home):
 # --- element by element -----------------------------------------------------------------------------------------------
 
 UFUNCS = """
-    add subtract multiply true_divide floor_divide power negative absolute floor rint sqrt invert right_shift
+    add subtract multiply true_divide floor_divide power negative absolute ceil floor rint sqrt invert right_shift
     bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
     matmul
 """
@@ -525,6 +525,7 @@ FUNCTIONS = """
     concatenate(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
     cumsum(a, axis=None, dtype=None, out=None)
     flatnonzero(a)
+    searchsorted(a, v, side='left', sorter=None)
     stack(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
     take_along_axis(a, indices, axis)
     where(condition, x=None, y=None)

@@ -219,6 +219,21 @@ def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, monkeypatch):
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
 
 
+@pytest.mark.parametrize("est", [ge.CgC(5), ge.KCC(5), ge.SEC(5)], ids=str)
+def test_a_partition_by_k_means_in_label_space(est, asked):
+    """A step of all ten starts together is a wait, and only sums over the rows come to the host."""
+    import cupy as cp
+
+    labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
+    on_gpu = cp.asarray(labels)
+    found = asked(lambda: est.fit(on_gpu))
+    rows = est.reduction_.rows
+    steps = 5 + 2 * 20  # centroids, and iterations of the starts and of the best of them
+    assert found["synchronizations"] <= 30 + steps
+    assert found["to_host_bytes"] <= 8 * len(rows) + 8 * 10 * 5 * (rows.n_clusters + 1) * steps
+    np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
+
+
 # --- what a fit asks of it --------------------------------------------------------------------------------------------
 
 

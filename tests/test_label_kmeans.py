@@ -13,7 +13,7 @@ from gpuens import device as devices
 from gpuens import kernels
 from gpuens.incidence import label_histograms
 from gpuens.partition import label_kmeans, squared_euclidean
-from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, nearest_centroids
+from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, count_labels, nearest_centroids
 from gpuens.rows import Rows
 
 MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
@@ -51,6 +51,12 @@ def search_of(ens, tables, weights, where="cpu"):
 def centroids_at(search, places):
     """Return cost and const of some rows as centroids."""
     return search.divergence(search.shares_of(search.codes_at(places)))
+
+
+def step_of(search, cost, const, n_clusters):
+    """Return the clusters that one iteration leads to."""
+    (found,) = search.side_by_side([search.clusters(cost, const, n_clusters)])
+    return found
 
 
 def labels_of(search, found):
@@ -242,13 +248,13 @@ def test_squared_euclidean(kind):
     X = features(ens, tables)
     search = search_of(ens, tables, weights)
     given = Given(labels)
-    found = search.of(given, *search.count(given, 4))
+    found = search.of(given, *count_labels(search.rows, given, 4))
     expected = distances(X, means(X, weights, labels))
     for row, from_centers in zip(ens.to_array(), expected, strict=True):
         own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
         np.testing.assert_allclose(own, from_centers, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.objective, objective(X, weights, labels), rtol=1e-12)
-    to_some = search.distances_to(search.codes_at([5, 5, 20]))
+    to_some = search.distances_to(search.codes_at([[5, 5, 20]]))[:, 0]
     np.testing.assert_allclose(to_some, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
     assert (to_some[[5, 20], [0, 2]] == 0).all()
 
@@ -266,7 +272,7 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
     X = features(ens, tables)
     search = search_of(ens, tables, weights, where)
     start = np.random.default_rng(5).choice(len(labels), k, replace=False)
-    found, _, converged = _lloyd(search, *centroids_at(search, start), k, 100)
+    ((found, _, converged),) = search.side_by_side([_lloyd(search, *centroids_at(search, start), k, 100)])
     expected = lloyd(X, weights, X[start], k)
     np.testing.assert_array_equal(labels_of(search, found), expected)
     np.testing.assert_allclose(found.objective, objective(X, weights, expected), rtol=1e-10, atol=1e-10)
@@ -282,9 +288,9 @@ def test_the_objective_never_rises(kind, where):
     tables, weights = tables_of(ens, kind), counts_for(400)
     search = search_of(ens, tables, weights, where)
     X = features(ens, tables)
-    found = search.clusters(*centroids_at(search, np.arange(9)), 9)
+    found = step_of(search, *centroids_at(search, np.arange(9)), 9)
     for _ in range(20):
-        then = search.clusters(found.cost, found.const, 9)
+        then = step_of(search, found.cost, found.const, 9)
         assert then.objective <= found.objective * (1 + 1e-14)
         np.testing.assert_allclose(then.objective, objective(X, weights, labels_of(search, then)), rtol=1e-12)
         found = then
@@ -299,7 +305,7 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
     search = search_of(ens, tables, weights, where)
     cost, const = centroids_at(search, [3, 3, 40, 3, 40])
     const[4] += 1e6
-    found = search.clusters(cost, const, 5)
+    found = step_of(search, cost, const, 5)
     np.testing.assert_array_equal(labels_of(search, found), step(X, weights, X[[3, 3, 40]], 5))
     assert np.bincount(labels_of(search, found)).min() > 0
 
@@ -447,13 +453,24 @@ def test_threads_do_not_matter(monkeypatch):
 @pytest.mark.kernels
 @pytest.mark.parametrize("restarts_on", [100, 20_000])
 def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
-    """Distances and labels of rows come to the host, the label matrix does not."""
+    """Sums over rows come to the host, and in the end a label of each; distances and the label matrix do not."""
     monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
-    ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 200, (2, 4), missing=0.1, seed=12)))
+    ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 20, (2, 4), missing=0.1, seed=12)))
     fake_cupy.traffic.to_host.sizes.clear()
     found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
-    assert fake_cupy.traffic.to_host.largest <= 8 * 1000 * 3 < ens.n_objects * ens.n_clusterings
+    assert fake_cupy.traffic.to_host.largest <= 8 * 1000 < ens.n_objects * ens.n_clusterings
     same(found, run(ens, tables_of(ens), counts_for(1000), 4, n_init=2))
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_starts_do_not_know_of_each_other(at_once, monkeypatch):
+    """Whatever goes side by side, also where some starts lose clusters and others do not."""
+    ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
+    args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
+    expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]
+    monkeypatch.setattr(MODULE, "MOST_STARTS", at_once)
+    for seed, alone in enumerate(expected):
+        same(run(*args, seed=seed, n_init=7), alone)
 
 
 def test_centred_indicators_are_the_tables_that_are_not_built():

@@ -157,7 +157,7 @@ def test_a_new_cluster_does_not_swallow_another(kind):
     """A row is at no distance from another one that has its labels and more; a new cluster must not take it along."""
     rows = Rows(np.array([[0, 1, 1, 1], [0, -1, -1, -1], [1, 1, 1, 1], [1, 0, 0, 0]]), counts=[1, 1, 1, 4])
     search = _Search(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
-    found = search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)
+    (found,) = search.side_by_side([search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)])
     assert sorted(found.rule(rows)) == [0, 1, 2, 3]
 
 

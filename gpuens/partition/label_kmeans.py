@@ -11,12 +11,15 @@ squared distance of a row to it is a sum over the row's labels:
 So an iteration is an integer histogram (N_c, K), a *divergence* that computes cost and const from it on the host, and
 one pass over the labels. Another divergence is another method: tables of coupled similarities give CgC; the costs of
 KCC's utilities and of SEC, which no tables need, are in `gpuens.partition.utilities`.
+
+On a GPU all starts take their steps side by side, so that the host waits once for all of them. A start does not know
+of the others: its labels are those that it has alone.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +33,8 @@ from gpuens.rows import Rows, Rule, numbered
 RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
 BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
+MOST_STARTS = 32  # side by side
+STARTS_BYTES = 2**26  # of what they hold
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -156,11 +161,21 @@ def label_kmeans(
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
         search = _Search(some, divergence)
-        starts = (_lloyd(search, *search.plus_plus(n_clusters, rng), n_clusters, max_iter, tol) for _ in range(n_init))
+        uniform = rng.random((n_init, 1 + n_trials(n_clusters) * (n_clusters - 1)))
+        at_once = search.starts_at_once(n_clusters)
+        groups = (uniform[i : i + at_once] for i in range(0, n_init, at_once))
+        starts = (
+            start
+            for some in groups
+            for start in search.side_by_side(
+                [_lloyd(search, *seeds, n_clusters, max_iter, tol) for seeds in search.plus_plus(n_clusters, some)]
+            )
+        )
         best, n_iter, converged = min(starts, key=lambda found: found[0].objective)
         if not all_of_them:
             search = _Search(rows, divergence)
-            best, n_iter, converged = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
+            last = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
+            ((best, n_iter, converged),) = search.side_by_side([last])
     rule, labels = numbered(best.rule, len(best.const), rows)
     found = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
     return Partition(labels, rule.n_labels, rule, found)
@@ -233,13 +248,19 @@ class _Clusters(NamedTuple):
     objective: float
 
 
+# Iterations are generators: they yield a rule with its number of labels K, and are sent the number of objects of each
+# label in each cluster of the ensemble (N_c, K), and in total (K,).
+Counted: TypeAlias = tuple[np.ndarray, np.ndarray]
+Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
+
+
 def _lloyd(
     search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
-) -> tuple[_Clusters, int, bool]:
+) -> Iterating:
     """Return the clusters after iterations from given centroids, their number, and whether they converged."""
-    found = search.clusters(cost, const, n_clusters)
+    found = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
-        then = search.clusters(found.cost, found.const, n_clusters)
+        then = yield from search.clusters(found.cost, found.const, n_clusters)
         if not then.objective < found.objective:  # so it is when no label changes
             return found, n_iter, True
         enough = found.objective - then.objective <= tol * found.objective
@@ -247,6 +268,11 @@ def _lloyd(
         if enough:
             return found, n_iter, True
     return found, max_iter, False
+
+
+def n_trials(n_clusters: int) -> int:
+    """Return how many rows k-means++ draws for each centroid but the first, to keep the best of them."""
+    return 2 + int(np.log(n_clusters))
 
 
 @dataclass(frozen=True)
@@ -280,26 +306,62 @@ class _Search:
             unit = 2.0 ** (math.frexp(rows.n_objects * rows.n_clusterings)[1] - 62)
             self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
 
-    def plus_plus(self, n_clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return cost and const of k-means++ centroids (Arthur & Vassilvitskii 2007): rows drawn by distance, greedily.
+    def starts_at_once(self, n_clusters: int) -> int:
+        """Return how many starts go side by side: one on the CPU, which would wait for nobody."""
+        if self.rows.device == "cpu":
+            return 1
+        a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
+        return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
-        There are fewer centroids than ``n_clusters`` if there are fewer different rows.
+    def side_by_side(self, runs: Sequence[Iterating]) -> list:
+        """Return what iterations of several starts return; what they ask for at a time is counted together."""
+        found: list = [None] * len(runs)
+        answers: dict = dict.fromkeys(range(len(runs)))
+        while answers:
+            asked = {}
+            for start, answer in answers.items():
+                try:
+                    asked[start] = runs[start].send(answer)
+                except StopIteration as end:
+                    found[start] = end.value
+            answers = dict(zip(asked, count_all(self.rows, list(asked.values())), strict=True)) if asked else {}
+        return found
+
+    def plus_plus(self, n_clusters: int, uniform: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return cost and const of each start's k-means++ centroids (Arthur & Vassilvitskii 2007).
+
+        Rows are drawn by distance, greedily, with the numbers from 0 to 1 that each start (S, …) is given. There are
+        fewer centroids than ``n_clusters`` if there are fewer different rows. Draws are decided by whole numbers, which
+        every device adds up to the same sum.
         """
-        n_trials, counts = 2 + int(np.log(n_clusters)), self.rows.counts
-        chosen = [int(_drawn(counts, rng.random(1))[0])]
-        nearest = self.distances_to(self.codes_at(chosen))
-        while len(chosen) < n_clusters and nearest.any():
-            picks = _drawn(counts * nearest[:, 0], rng.random(n_trials))
-            then = np.minimum(nearest, self.distances_to(self.codes_at(picks)))
-            best = (counts[:, None] * then).sum(axis=0).argmin()
-            chosen.append(int(picks[best]))
-            nearest = then[:, best : best + 1]
-        return self.divergence(self.shares_of(self.codes_at(chosen)))
+        rows, xp, n_starts = self.rows, self.rows.xp, len(uniform)
+        counts, reached = xp.asarray(rows.counts)[:, None, None], np.cumsum(rows.counts)
+        first = np.searchsorted(reached, uniform[:, 0] * reached[-1], side="right")
+        steps = [_Step(self.codes_at(first)[:, None], np.ones(n_starts, dtype=bool), xp.zeros(n_starts, np.int64))]
+        nearest = self.distances_to(steps[0].codes)[:, :, 0]
+        # a start's masses add up to less than 2^57, those of all starts to less than 2^62
+        largest = devices.to_host((counts[:, 0] * nearest).max(axis=0))
+        scale = 2.0 ** np.minimum(56 - np.frexp(largest * rows.n_rows)[1], 1000)
+        scale = counts * xp.asarray(scale)[:, None]
+        masses = _whole(nearest[:, :, None] * scale)[:, :, 0]
+        for own in uniform[:, 1:].reshape(n_starts, -1, n_trials(n_clusters)).swapaxes(0, 1):
+            places, left = _drawn(masses, own, xp)
+            codes, left = _together(rows.codes[places], left)
+            if not left.any():
+                break
+            then = xp.minimum(nearest[:, :, None], self.distances_to(codes))
+            weighed = _whole(then * scale)
+            best = weighed.sum(axis=0).argmin(axis=1)
+            steps.append(_Step(codes, left, best))
+            nearest, masses = (xp.take_along_axis(of, best[None, :, None], axis=2)[:, :, 0] for of in (then, weighed))
+        left, best = np.array([step.left for step in steps]), devices.to_host(xp.stack([step.best for step in steps]))
+        kept = np.array([step.codes[np.arange(n_starts), of_step] for step, of_step in zip(steps, best, strict=True)])
+        return [self.divergence(self.shares_of(kept[left[:, s], s])) for s in range(n_starts)]
 
-    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> _Clusters:
+    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterating:
         """Return the clusters of the rows nearest to each centroid; empty clusters are replaced by new ones."""
         rule = Nearest(cost, const, np.arange(len(const)))
-        counted, n_objects = self.count(rule, len(const))
+        counted, n_objects = yield rule, len(const)
         held = np.flatnonzero(n_objects)
         if len(held) < len(const):
             rule = replace(rule, number=np.cumsum(n_objects > 0) - 1)
@@ -310,12 +372,12 @@ class _Search:
             if k == n_clusters:
                 return found
             row, distance = self.farthest(found.cost, found.const)
-            if distance <= self.rounding(found.cost, found.const):
+            if distance <= self.rounding(found.cost, found.const).max():
                 return found
             # no cluster loses all its rows to the new one: rows of equal features alone have distance 0 to their mean
             alone = self.divergence.of_row(self.shares_of(row[None]))
-            rule = replace(rule, apart=(*rule.apart, (*alone, self.rounding(*alone), k)))
-            counted, n_objects = self.count(rule, k + 1)
+            rule = replace(rule, apart=(*rule.apart, (*alone, float(self.rounding(*alone)[0]), k)))
+            counted, n_objects = yield rule, k + 1
 
     def of(self, rule: Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
         """Return the clusters of a rule with their centroids and the sum of the distances to them."""
@@ -323,25 +385,26 @@ class _Search:
         objective = float((n_objects * const).sum() + (counted * cost).sum() + self.fixed)
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
-    def count(self, rule: Nearest, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of objects of each label in each cluster of the ensemble (N_c, k), and in total (k,)."""
-        return count_labels(self.rows, rule, k)
-
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the row farthest from its nearest centroid (the first of equal ones) and its distance."""
         found = self.rows.each(_farthest, cost, const, self.divergence.own)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
-    def distances_to(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the distances (G, n) of all rows to others (n, M), host; exactly 0 between rows of equal features."""
-        cost, const = self.divergence(self.shares_of(chosen))
-        rows = self.rows
+    def distances_to(self, chosen: np.ndarray) -> Any:
+        """Return the distances (G, S, n) of all rows to others, n for each start (S, n, M), on the device.
+
+        They are exactly 0 between rows of equal features.
+        """
+        rows, xp = self.rows, self.rows.xp
+        found = [self.divergence(self.shares_of(of_start)) for of_start in chosen]
+        cost, const = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
         distances = row_lookups(rows.codes, rows.offsets, cost, device=rows.device)
         if self.divergence.own is not None:
             distances += self.divergence.own(rows)[:, None]
-        distances = devices.to_host(distances) + const
-        return np.where(distances > self.rounding(cost, const), distances, 0.0)
+        distances += xp.asarray(const)
+        apart = xp.where(distances > xp.asarray(self.rounding(cost, const)), distances, 0.0)
+        return apart.reshape(len(apart), *chosen.shape[:2])
 
     def codes_at(self, places: Any) -> np.ndarray:
         """Return the codes of some rows, in host memory."""
@@ -355,27 +418,37 @@ class _Search:
         shares[offsets[m] + codes[t, m], t] = 1.0
         return shares
 
-    def rounding(self, cost: np.ndarray, const: np.ndarray) -> float:
-        """Return the rounding tolerance of a distance."""
-        largest = np.maximum.reduceat(np.abs(cost).max(axis=1), self.rows.offsets[:-1]).sum() + np.abs(const).max()
-        return ROUNDING * float(largest)
+    def rounding(self, cost: np.ndarray, const: np.ndarray) -> np.ndarray:
+        """Return the rounding tolerances (K,) of distances."""
+        largest: np.ndarray = np.maximum.reduceat(np.abs(cost), self.rows.offsets[:-1], axis=0).sum(axis=0)
+        return ROUNDING * (largest + np.abs(const))
 
 
-def count_labels(rows: Rows, rule: Rule, k: int) -> tuple[np.ndarray, np.ndarray]:
+def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
     """Return the number of objects in each cluster of the ensemble that a rule gives each of k labels, and their sums.
 
     (N_c, k) int64 and (k,) float64; rows may be in pieces.
     """
-    counted = rows.sum(_count, rule, k)
-    return counted[:-1], counted[-1].astype(np.float64)
+    (counted,) = count_all(rows, [(rule, k)])
+    return counted
 
 
-def _count(rows: Rows, rule: Rule, k: int) -> np.ndarray:
-    labels = rule.on_device(rows) if isinstance(rule, Nearest) else rows.xp.asarray(rule(rows))
-    counts = rows.xp.asarray(rows.counts)
-    counted = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
-    n_objects = np.bincount(labels, weights=counts, minlength=k).astype(np.int64)
-    return devices.to_host(np.concatenate([counted, n_objects[None]]))
+def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
+    """Return what `count_labels` does, for several rules and their k."""
+    counted = rows.sum(_count, rules)
+    ends = np.cumsum([k for _, k in rules])
+    return [(of_rule[:-1], of_rule[-1].astype(np.float64)) for of_rule in np.split(counted, ends[:-1], axis=1)]
+
+
+def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
+    xp, counts, found = rows.xp, rows.xp.asarray(rows.counts), []
+    one_cluster = xp.zeros((len(rows), 1), dtype=np.uint8), np.array([0, 1])
+    for rule, k in rules:
+        labels = rule.on_device(rows) if isinstance(rule, Nearest) else xp.asarray(rule(rows))
+        for codes, offsets in ((rows.codes, rows.offsets), one_cluster):
+            found.append(label_histograms(codes, offsets, counts, labels, k, device=rows.device))
+    pairs = zip(found[::2], found[1::2], strict=True)
+    return devices.to_host(xp.concatenate([xp.concatenate(pair) for pair in pairs], axis=1))
 
 
 def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:
@@ -388,15 +461,45 @@ def _farthest(
     rows: Rows, cost: np.ndarray, const: np.ndarray, own: Callable[[Rows], Any] | None
 ) -> tuple[np.ndarray, float]:
     _, distances = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
-    distances = devices.to_host(distances if own is None else distances + own(rows))
+    if own is not None:
+        distances = distances + own(rows)
     farthest = int(distances.argmax())
     return devices.to_host(rows.codes[farthest]), float(distances[farthest])
 
 
-def _drawn(masses: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Return positions drawn in proportion to masses, by uniform numbers in [0, 1); never one without mass."""
-    reached = np.cumsum(masses)
-    return np.searchsorted(reached, uniform * reached[-1], side="right")
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """What starts of k-means++ drew at a step."""
+
+    codes: np.ndarray  # (S, n, M) of n rows each
+    left: np.ndarray  # (S,) whether there were different rows left to draw
+    best: Any  # (S,) which of the rows each start kept, on the device
+
+
+def _whole(masses: Any) -> Any:
+    """Return masses as int64; what is above 0 stays there."""
+    return np.ceil(masses).astype(np.int64)
+
+
+def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
+    """Return rows (S, n) drawn in proportion to each start's masses (G, S), and whether it has any mass (S,).
+
+    ``uniform`` (S, n) are numbers in [0, 1). A row without mass is drawn only where no row has any.
+    """
+    n_rows, n_starts = masses.shape
+    reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # one start after the other
+    wanted = np.floor(xp.asarray(uniform) * totals).astype(np.int64)
+    wanted = np.minimum(wanted, np.maximum(totals - 1, 0)) + np.cumsum(totals, axis=0) - totals
+    places = xp.searchsorted(reached, wanted.ravel(), side="right").reshape(uniform.shape)
+    return np.minimum(places - n_rows * xp.arange(n_starts)[:, None], n_rows - 1), totals[:, 0] > 0
+
+
+def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes (S, n, M) and booleans (S,) in host memory, for which the host waits once."""
+    both = devices.to_host(np.concatenate([codes.astype(np.int64).ravel(), left.astype(np.int64)]))
+    return both[: codes.size].astype(codes.dtype).reshape(codes.shape), both[codes.size :] > 0
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------
