@@ -262,15 +262,19 @@ TIMED = {
 def instruction_rate(kernel: str, case: str, device: common.Record) -> float:
     """Return the operations a second that a GPU's instructions allow at most, infinity where nobody counted them.
 
-    Counted are those of label comparisons, by instructions.py, of which the quickest way is taken.
+    instructions.py did; of the ways to compare labels in `nearest_rows` the quickest is taken.
     """
     counted = json.loads((common.RESULTS / "instructions.json").read_text())["parts"]
     architecture = f"sm_{device.get('compute_capability', '').replace('.', '')}"
-    of_weights = counted["ones" if case.endswith("w = 1") else "real"]["rows"].get(architecture)
-    if kernel != "nearest_rows" or of_weights is None:
+    if kernel == "nearest_rows":
+        of_weights = counted["ones" if case.endswith("w = 1") else "real"]["rows"]
+        ways = list(of_weights.get(architecture, {}).get("now", {}).values())
+    else:
+        ways = [found] if (found := counted["kernels"]["rows"].get(kernel, {}).get(architecture)) else []
+    if not ways:
         return np.inf
     gpu = instructions.Gpu(architecture, device["multiprocessors"], device["gigahertz"])
-    return 1e9 * max(instructions.bound(gpu, counts) for counts in of_weights["now"].values())
+    return 1e9 * max(instructions.bound(gpu, counts) for counts in ways)
 
 
 def time_kernels(case: str, device: str, quick: bool) -> common.Record:

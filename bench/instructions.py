@@ -1,9 +1,10 @@
-"""How many instructions the search for nearest rows takes a label comparison, and what GPUs can reach at most.
+"""How many instructions kernels take an operation, such as a label comparison, and what GPUs can reach at most.
 
 The kernels are compiled by NVRTC 13 as on a user's machine, and the innermost loops of the machine code are counted; no
 GPU is needed. Three loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles; with
 the rows of a tile; and with those of many tiles by the bits of their labels. A comparison costs a warp the instructions
-of its loop, over the comparisons of all lanes. --before names a commit whose kernels are counted too.
+of its loop, over the comparisons of all lanes. --before names a commit whose kernels are counted too. `OPERATIONS` says
+by which instruction an operation of another kernel is known, one of those that gpu_launches.py counts.
 """
 
 import argparse
@@ -39,26 +40,61 @@ class Gpu(NamedTuple):
     whole: float = 2.0  # whole numbers and bits
     memory: float = 1.0
 
+    @property
+    def double(self) -> float:
+        return {"sm_80": 1.0, "sm_90": 2.0, "sm_100": 2.0}.get(self.architecture, 1 / 16)
+
 
 GPUS = {"H100 SXM": Gpu("sm_90", 132, 1.98), "RTX 4090": Gpu("sm_89", 128, 2.52)}
 
 
+class Operation(NamedTuple):
+    """An operation of a kernel: ``times`` an instruction of its loop, the quickest one if several have it."""
+
+    instruction: str
+    times: int = 1
+
+
+OPERATIONS = {
+    "row_sums": Operation("LDG.E.U8"),
+    "row_lookups": Operation("LDG.E.U8"),
+    "cluster_sums": Operation("LDG.E.U8"),
+    "count_pairs": Operation("LDG.E.U8", 2),
+    "coassociation_tile": Operation("DADD"),
+    "coupled_tile": Operation("LDG.E.U8", 2),
+    "pack_rows": Operation("LDG.E.U8"),
+    "mark_present": Operation("LDG.E.U8"),
+    "neighborhood_bits": Operation("LDG.E.U8", 2),
+    "overlaps": Operation("POPC", 2),
+    "neighbor_counts": Operation("LDG.E.U8"),
+    "neighbor_sums": Operation("LDG.E.64", 2),
+    "nearest_centroids": Operation("LDG.E"),
+    "label_histograms": Operation("LDG.E.U8"),
+    "label_memberships": Operation("LDG.E.U8"),
+    "label_correspondences": Operation("LDG.E.U8"),
+    "soft_memberships": Operation("LDG.E.64", 2),
+    "soft_correspondences": Operation("LDG.E.64", 2),
+    "squared_distances": Operation("LDG.E.64", 2),
+}
+
+
 def main() -> None:
-    parser = parts.parser(__doc__, WEIGHTS, quick="one architecture")
+    parser = parts.parser(__doc__, PARTS, quick="one architecture")
     parser.add_argument("--before", metavar="COMMIT", default="01c900d", help="whose kernels are counted too")
     options = parser.parse_args()
-    architectures = nvrtc.ARCHITECTURES[:1] if options.quick else nvrtc.ARCHITECTURES
     page = report.Page("instructions", sys.modules[__name__])
     parts.run(
-        "instructions", options, {name: Part(partial(of_weights, WEIGHTS[name], architectures)) for name in WEIGHTS},
-        page.markdown, packages=["gpuens", "nvidia-cuda-nvrtc"], setting={"before": options.before},
+        "instructions", options, PARTS, page.markdown, packages=["gpuens", "nvidia-cuda-nvrtc"],
+        setting={"before": options.before},
     )  # fmt: skip
 
 
-def of_weights(
-    weight: str, architectures: tuple[str, ...], options: argparse.Namespace, rows: common.Record
-) -> Iterator[Job]:
-    for architecture in architectures:
+def architectures(options: argparse.Namespace) -> tuple[str, ...]:
+    return nvrtc.ARCHITECTURES[:1] if options.quick else nvrtc.ARCHITECTURES
+
+
+def of_weights(weight: str, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    for architecture in architectures(options):
         yield architecture, partial(of_architecture, architecture, weight, options.before)
 
 
@@ -80,14 +116,7 @@ def source(commit: str | None) -> str:
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons by the unit that takes them."""
-    from gpuens import kernels
-
-    options = (*kernels.options({"CODE": "u8", "WEIGHT": weight}), *kernels.APPENDED)
-    program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
-    if not program.cubin:
-        raise RuntimeError(program.log)
-    (code,) = nvrtc.instructions([program.cubin], architecture)
-    loops = loops_of(code["nearest_rows"])
+    loops = loops_of(compiled(text, {"CODE": "u8", "WEIGHT": weight}, architecture)["nearest_rows"])
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
     tiles, *others = reading
     rows = next(loop for loop in others if reads(loop) == {"LDG.E.U8"})
@@ -99,6 +128,43 @@ def counted(text: str, architecture: str, weight: str) -> common.Record:
     if by_bits:  # the shorter one is for fewer than 64 clusterings
         found["bits"] = per_comparison(min(by_bits, key=lambda counts: sum(counts.values())), 64 * LANES)
     return found
+
+
+def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, "Loop"]:
+    """Return the machine code of each kernel of a text."""
+    from gpuens import kernels
+
+    options = (*kernels.options(macros), *kernels.APPENDED)
+    program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
+    if not program.cubin:
+        raise RuntimeError(program.log)
+    return nvrtc.instructions([program.cubin], architecture)[0]
+
+
+def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    from gpuens import kernels
+
+    for kernel in OPERATIONS:
+        stem = kernels.functions()[kernel]
+        macros = next(found for found in kernels.variants(stem) if found.get("CODE", "u8") == "u8")
+        yield kernel, partial(of_kernel, kernel, kernels.sources()[stem], macros, architectures(options))
+
+
+def of_kernel(kernel: str, text: str, macros: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
+    """Return the warp instructions of 1,024 operations on each architecture."""
+    operation, found = OPERATIONS[kernel], {}
+    for architecture in wanted:
+        loops = innermost(loops_of(compiled(text, macros, architecture)[kernel]))
+        done = ((loop, LANES * loads(loop, operation.instruction) / operation.times) for loop in loops)
+        each = [per_comparison(units(loop), n) for loop, n in done if n]
+        found[architecture] = min(each, key=lambda counts: counts["all"])
+    return found
+
+
+PARTS = {
+    **{name: Part(partial(of_weights, weight)) for name, weight in WEIGHTS.items()},
+    "kernels": Part(of_kernels),
+}
 
 
 Loop: TypeAlias = list[nvrtc.Instruction]
@@ -151,10 +217,12 @@ def unit(opcode: str) -> str:
     name = opcode.split(".")[0]
     if name.startswith(("B", "U", "IMAD", "LDC")):
         return "other"
+    if name.startswith("D"):
+        return "double"
     return "memory" if name.startswith("LD") else "whole"
 
 
-def per_comparison(counts: dict[str, float], compared: int) -> common.Record:
+def per_comparison(counts: dict[str, float], compared: float) -> common.Record:
     return {name: 1024 * n / compared for name, n in counts.items()} | {"all": 1024 * sum(counts.values()) / compared}
 
 
@@ -171,11 +239,14 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
     return {"bounds": bounds}
 
 
+def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
+    return {"lists": {"architecture": list(next(iter(rows.values())))}}
+
+
 def bound(gpu: Gpu, counts: common.Record) -> float:
     """Return the 10⁹ comparisons a second that a GPU makes at most, were all data at hand."""
-    cycles = max(
-        counts["all"] / gpu.issued, counts.get("whole", 0.0) / gpu.whole, counts.get("memory", 0.0) / gpu.memory
-    )
+    of_units = (counts.get(unit, 0.0) / getattr(gpu, unit) for unit in ("whole", "memory", "double"))
+    cycles = max(counts["all"] / gpu.issued, *of_units)
     return 1024 / cycles * gpu.multiprocessors * gpu.gigahertz
 
 

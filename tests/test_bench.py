@@ -136,7 +136,13 @@ def test_instructions_are_counted(tmp_path, on_bench):
     if reason := on_bench("instructions").nvrtc.why_not():
         pytest.skip(reason)
     run("instructions.py", "--quick", "--output", tmp_path / "found.json")
-    for part in json.loads((tmp_path / "found.json").read_text())["parts"].values():
+    found = json.loads((tmp_path / "found.json").read_text())["parts"]
+    of_kernels = found.pop("kernels")["rows"]
+    assert of_kernels.keys() == on_bench("instructions").OPERATIONS.keys()
+    for of_architectures in of_kernels.values():
+        (counts,) = of_architectures.values()
+        assert counts["all"] > 32  # an operation is at least one instruction
+    for part in found.values():
         (counts,) = part["rows"].values()
         for step, before in counts["before"].items():
             assert 0 < counts["now"][step]["all"] < before["all"]
@@ -255,14 +261,15 @@ def gpu_bench(fake_cupy, on_bench, capsys):
 
 
 @pytest.mark.bench
-def test_gpu_bench_on_a_device(gpu_bench, tmp_path):
+def test_gpu_bench_on_a_device(gpu_bench, on_bench, tmp_path):
     """Events, memory and the description of the device, on the stand-in's."""
     assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json"), *MEASURED]) == 0
     record = json.loads((tmp_path / "found.json").read_text())
     assert all(row["device_peak"] > 0 for row in every_kernel_is_timed(record).values())
     assert record["parts"]["kernels"]["setting"]["device"]["cupy"] == "13.3.0"
     rows = [one for row in record["parts"]["kernels"]["rows"].values() for one in row["rows"]]
-    assert {one["kernel"] for one in rows if one["by_instructions"]} == {"nearest_rows"}
+    counted = {"nearest_rows", *on_bench("instructions").OPERATIONS}
+    assert {one["kernel"] for one in rows if one["by_instructions"]} == counted
     assert "stand-in for a GPU (" in (tmp_path / "found.md").read_text()
 
 
