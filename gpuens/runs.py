@@ -49,6 +49,7 @@ class Done(NamedTuple):
     ensemble: Any  # of the labels; in chunks that of their core groups
     sizes: list[int]  # objects of each cluster of the consensus
     n_unlabelled: int = 0  # objects left out
+    evidence: dict[str, float] | None = None
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Run:
     reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
     features: str | None = None
     chunks: Chunks | None = None
+    evidence: bool = False  # whether confidence and margin are written beside the labels
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read, fit and write; the clock gets the phases.
@@ -89,10 +91,16 @@ class Run:
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
+        summary, beside = None, {}
+        if self.evidence:
+            with clock.phase("evidence"):
+                summary, of_objects = _evidence(self.estimator)
+                beside = {name: _of_all(values, read.labelled, float("nan")) for name, values in of_objects.items()}
         with clock.phase("write"):
-            io.write_labels(self.output, _with_unlabelled(self.estimator.labels_, read.labelled), ids=read.ids)
+            labels = _of_all(self.estimator.labels_, read.labelled, -1)
+            io.write_labels(self.output, labels, ids=read.ids, beside=beside)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
-        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled)
+        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, summary)
 
     def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
@@ -128,6 +136,7 @@ class Run:
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
             "cluster_sizes": done.sizes,
+            **({"evidence": done.evidence} if done.evidence else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
 
@@ -141,15 +150,28 @@ class Run:
         return self.estimator.reduction in (None, "core-groups")
 
 
-def _with_unlabelled(labels: Any, labelled: Any) -> Any:
-    """Return the labels of all objects of a file, -1 for those that were left out as unlabelled."""
+def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
+    """Return the values of all objects of a file, ``nothing`` for those that were left out as unlabelled."""
     import numpy as np
 
     if labelled is None:
-        return labels
-    found = np.full(len(labelled), -1)
-    found[labelled] = labels
+        return values
+    found = np.full(len(labelled), nothing)
+    found[labelled] = values
     return found
+
+
+def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a record says of the evidence for a fit, and what is written beside the labels."""
+    import numpy as np
+
+    found = estimator.evidence()
+    means = {}
+    for name in ("confidence", "margin", "item_consensus", "silhouette"):
+        values = getattr(found.objects, name)
+        means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
+    beside = {"confidence": found.objects.confidence, "margin": found.objects.margin}
+    return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
 
 
 def _sizes(labels: Any) -> list[int]:

@@ -341,6 +341,65 @@ def test_warnings_are_one_line_each(folder, call):
     ]
 
 
+# --- evidence ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv.gz", "parquet", "npz"])
+def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
+    labels = pd.read_csv("labels.csv")
+    labels.iloc[3] = -1
+    labels.to_csv("labels.csv", index=False)
+    code, out, err = call(f"run labels.csv -k {K} --evidence --drop-unlabelled -o out.{suffix}")
+    assert (code, err) == (0, [])
+    kept = np.arange(len(labels)) != 3
+    est = LWEA(K).fit(labels.to_numpy()[kept])
+    np.testing.assert_array_equal(READ[suffix](f"out.{suffix}")[kept], est.labels_)
+    read = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}.get(suffix, pd.read_table)
+    found = read(f"out.{suffix}")
+    for name, expected in (("confidence", est.confidence_), ("margin", est.evidence().objects.margin)):
+        assert np.isnan(found[name][3])
+        np.testing.assert_allclose(np.asarray(found[name])[kept], expected)
+    record = json.loads(Path(f"out.{suffix}.json").read_text())["evidence"]
+    np.testing.assert_allclose(record["confidence"], est.confidence_.mean())
+    assert record["anmi"] == est.evidence().agreement.anmi
+    assert (
+        f"evidence: confidence {record['confidence']:.3f}, agreement with the clusterings {record['anmi']:.3f}" in out
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
+        ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
+    ],
+)
+def test_run_refuses_evidence_that_cannot_be(folder, call, options, sentence):
+    np.save("labels.npy", LABELS)
+    code, _, err = call(f"run labels.npy -k {K} {options}")
+    assert code == 2
+    assert sentence in err[0]
+
+
+def test_evidence_of_a_consensus_in_a_file(folder, call):
+    assert call(f"run labels.csv -k {K} --evidence -o out.csv")[0] == 0
+    code, _, err = call("evidence labels.csv out.csv")
+    assert code == 3
+    assert "has 3 columns where one is needed; choose one by --columns-consensus." in err[0]
+    command = "evidence labels.csv out.csv --columns-consensus label"
+    code, out, err = call(f"{command} -o each.csv")
+    assert (code, err) == (0, [])
+    assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item confidence silhouette nearest"
+    assert (len([line for line in out if re.match(r"\d ", line)]), out[-1]) == (K, "written: each.csv")
+    each, est = pd.read_csv("each.csv"), LWEA(K).fit(LABELS)
+    np.testing.assert_allclose(each["confidence"], est.confidence_)
+    np.testing.assert_allclose(each["ecc"], est.evidence().consistency.ecc)
+    record = json.loads("\n".join(call(f"{command} --ignore-missing --json")[1]))
+    found = est.evidence(missing="ignore")
+    np.testing.assert_allclose([row["consensus"] for row in record["clusters"]], found.clusters.consensus)
+    assert record["pairs"]["pac"] == found.pairs().pac()
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {

@@ -2,10 +2,12 @@
 
 import itertools
 
+import dask.array as da
 import numpy as np
 import oracles
 import pytest
 from conftest import refused, structured_labels
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import normalized_mutual_info_score, silhouette_samples
 
 import gpuens as ge
@@ -260,3 +262,108 @@ def test_what_pairs_cannot_do_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: ge.evidence.pairs(labels), MemoryError, "pass missing='zero'")
     assert ge.evidence.pairs(labels, missing="zero").exact
+
+
+# --- objects and clusters, missing labels ignored ---------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("missing", ["zero", "ignore"])
+def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
+    for seed in range(50):
+        n = 12 + seed % 9
+        labels, consensus = ensemble(seed, n=n, missing=(seed % 4) * 0.2)
+        consensus[: seed % 3] = 3  # a pair or a single member
+        consensus = np.unique(consensus, return_inverse=True)[1]
+        k = consensus.max() + 1
+        together, of, _ = oracles.pairs_together(labels, missing)
+        others = ~np.eye(n, dtype=bool)
+        found = ge.evidence.objects(labels, consensus, missing=missing)
+        sizes = np.bincount(consensus)
+        for x in range(n):
+            members = [(consensus == t) & others[x] for t in range(k)]
+            means = [together[x, some].sum() / max(of[x, some].sum(), 1) for some in members]
+            own, total = means[consensus[x]], sum(means)
+            shares = [mean / total for mean in means if mean > 0]
+            expected = own / total if total else 0.0, -sum(s * np.log(s) for s in shares) / np.log(k) if total else 1.0
+            if not members[consensus[x]].any():
+                own, expected = np.nan, (np.nan, np.nan)
+            np.testing.assert_allclose(found.item_consensus[x], own, atol=1e-12)
+            np.testing.assert_allclose((found.confidence[x], found.entropy[x]), expected, atol=1e-12)
+        found = ge.evidence.clusters(labels, consensus, missing=missing)
+        assert found.sizes.tolist() == sizes.tolist()
+        for s, t in itertools.product(range(k), repeat=2):
+            some = (consensus == s)[:, None] & (consensus == t) & others
+            mean = together[some].sum() / max(of[some].sum(), 1) if some.any() else np.nan
+            np.testing.assert_allclose(found.between[s, t], mean, atol=1e-12)
+        np.testing.assert_array_equal(found.consensus, found.between.diagonal())
+        for t in range(k):
+            best = []
+            for column in labels.T:
+                own = (consensus == t) & (column >= 0)
+                alike = [(own & (column == c)).sum() / (own | (column == c)).sum() for c in set(column[column >= 0])]
+                best += [max(alike)] if own.any() else []
+            np.testing.assert_allclose(found.stability[t], np.mean(best) if best else 0.0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("dense_cells", [2**22, 0])
+def test_consistency_is_that_of_all_pairs_of_clusterings(dense_cells, monkeypatch):
+    monkeypatch.setattr(ge.contingency, "DENSE_CELLS", dense_cells)
+    for seed in range(10):
+        labels, _ = ensemble(seed, n=14 if dense_cells else 9, k=5 if dense_cells else 9, missing=(seed % 3) * 0.3)
+        n, m = labels.shape
+        found = ge.evidence.consistency(labels)
+        shares = np.full((n, m, m), np.nan)
+        for i, j in itertools.permutations(range(m), 2):
+            both = (labels[:, i] >= 0) & (labels[:, j] >= 0)
+            for x in np.flatnonzero(both):
+                a, b = (both & (labels[:, one] == labels[x, one]) for one in (i, j))
+                shares[x, i, j] = (a & b).sum() / max(a.sum(), b.sum())
+            expected = np.mean(shares[both, i, j]) if both.any() else np.nan
+            np.testing.assert_allclose(found.ecs[i, j], expected, atol=1e-12)
+        known = ~np.isnan(shares).all(axis=(1, 2))
+        np.testing.assert_allclose(found.ecc[known], np.nanmean(shares[known], axis=(1, 2)), atol=1e-12)
+        assert np.isnan(found.ecc[~known]).all()
+        np.testing.assert_array_equal(found.nmi, ge.contingency.agreement(labels))
+        np.testing.assert_array_equal(found.ari, ge.contingency.agreement(labels, "ari"))
+
+
+def test_inconsistency_is_that_of_distinct_clusterings():
+    rng = np.random.default_rng(0)
+    some = rng.integers(0, 3, (40, 3))
+    labels = some[:, [0, 1, 0, 2, 1, 0]]
+    ecs = ge.evidence.consistency(some).ecs
+    p = np.array([3, 2, 1]) / 6
+    np.testing.assert_allclose(ge.evidence.consistency(labels).inconsistency, 1 / (p @ ecs @ p))
+
+
+# --- evidence of a fit ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:60", "catree:tau=0.5"])
+def test_evidence_of_a_fit_is_that_of_its_labels(reduction):
+    labels, _ = structured_labels(200, 6, 3, missing=0.1, seed=1)
+    est = ge.LWEA(3, reduction=reduction).fit(labels)
+    for missing in ("zero", "ignore"):
+        found, expected = est.evidence(missing=missing), ge.evidence.Evidence(labels, est.labels_, missing=missing)
+        for part in ("objects", "clusters", "agreement"):
+            for one, other in zip(getattr(found, part), getattr(expected, part), strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-12)
+        np.testing.assert_allclose(found.consistency.ecc, expected.consistency.ecc)
+        assert found.pairs().counts.tolist() == ge.evidence.pairs(labels, missing=missing).counts.tolist()
+        assert est.evidence(missing=missing) is found
+    np.testing.assert_array_equal(est.confidence_, est.evidence().objects.confidence)
+    est.fit(labels[:, :4])
+    assert len(est.evidence().agreement.nmi) == 4
+
+
+def test_what_has_no_evidence_is_refused():
+    labels, _ = structured_labels(60, 4, 3, seed=1)
+    with pytest.raises(NotFittedError):
+        _ = ge.LWEA(3).confidence_
+    chunked = ge.LWGP(3).fit(da.from_array(labels, chunks=(20, 4)))
+    refused(chunked.evidence, TypeError, "those of this fit are in chunks")
+    soft = ge.SCEC(2).fit([np.eye(2)[labels[:, 0] % 2], np.eye(2)[labels[:, 1] % 2]])
+    refused(soft.evidence, TypeError, "fit was given soft clusterings")
+    refused(lambda: ge.LWEA(3).fit(labels).evidence(missing="omit"), ValueError, "missing must be")

@@ -43,7 +43,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy)",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy, .npz with "
+        "--evidence)",
+    )
+    parser.add_argument(
+        "--evidence",
+        action="store_true",
+        help="write how sure each object is beside its label, confidence and margin (csv, tsv, parquet or npz)",
     )
     parser.add_argument(
         "--report",
@@ -80,13 +86,15 @@ def run(args: argparse.Namespace) -> None:
     by_default = args.method is None
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
-    output = _default_output(args.labels, args.method, kinds) if args.output is None else args.output
+    output = _default_output(args, kinds) if args.output is None else args.output
+    if args.evidence:
+        _check_evidence(args.scheduler, output)
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, estimator)
     chosen = {name: value for name, value in reading(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
-    one = Run(args.labels, args.method, estimator, output, chosen, args.features, _chunks(args))
+    one = Run(args.labels, args.method, estimator, output, chosen, args.features, _chunks(args), args.evidence)
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
@@ -142,6 +150,9 @@ def _print_summary(one: Run, done: Done) -> None:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
     largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
     print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+    if done.evidence:
+        shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
+        print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
 
 
 def _estimator(args: argparse.Namespace) -> Any:
@@ -196,12 +207,25 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     return {own[flag].name: value for flag, value in given.items()}
 
 
-def _default_output(labels: str, method: str, kinds: tuple[str, ...]) -> str:
+def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
     """Return the default output: s.csv → s.csv.lwea.npy, which differs from that of s.tsv."""
     from gpuens.checks import file_kind
 
-    file_kind(labels, kinds)
-    return f"{labels.rstrip(os.sep)}.{method}.npy"
+    file_kind(args.labels, kinds)
+    return f"{args.labels.rstrip(os.sep)}.{args.method}.{'npz' if args.evidence else 'npy'}"
+
+
+def _check_evidence(scheduler: str | None, output: str) -> None:
+    """Refuse evidence that cannot be found or written, before the work."""
+    from gpuens.io.kinds import WITH_NUMBERS
+
+    if scheduler is not None:
+        raise ValueError("--evidence is for files that are read in one piece; leave it or --scheduler out.")
+    if not output.lower().endswith(WITH_NUMBERS):
+        raise ValueError(
+            f"--evidence is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
+            "file."
+        )
 
 
 def _check_report(output: str, method: str, estimator: Any) -> None:

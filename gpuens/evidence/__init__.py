@@ -1,10 +1,25 @@
-"""Evidence for a consensus: how well it agrees with the base clusterings, and how sure each object is.
+"""Evidence for a consensus: how well it agrees with the base clusterings, how sure objects, clusters and pairs are.
 
-Everything follows from label rows and the sizes of what clusters share; no pair of objects is visited.
+Everything follows from label rows and the sizes of what clusters share; only `pairs` compares distinct rows.
 """
 
 from gpuens.evidence.agreement import Agreement, agreement
+from gpuens.evidence.clusters import Clusters, clusters
+from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.objects import Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
+from gpuens.evidence.whole import Evidence
 
-__all__ = ["Agreement", "Objects", "Pairs", "agreement", "objects", "pairs"]
+__all__ = [
+    "Agreement",
+    "Clusters",
+    "Consistency",
+    "Evidence",
+    "Objects",
+    "Pairs",
+    "agreement",
+    "clusters",
+    "consistency",
+    "objects",
+    "pairs",
+]

@@ -4,10 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.contingency import nmi_of
-from gpuens.evidence.given import given
-from gpuens.incidence import label_histograms
+from gpuens.contingency import cells, nmi_of
+from gpuens.evidence.given import given, members_of_clusters
 from gpuens.rows import Rows
 
 
@@ -68,16 +66,31 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     """Return the agreement for rows and the labels of a consensus (G,), 0 … k - 1."""
-    codes, counts = rows.codes, rows.xp.asarray(rows.counts)
-    n_labels = int(consensus.max()) + 1
-    shared = label_histograms(codes, rows.offsets, counts, rows.xp.asarray(consensus), n_labels, device=rows.device)
-    tables = np.split(devices.to_host(shared), rows.offsets[1:-1])
+    tables = np.split(members_of_clusters(rows, consensus), rows.offsets[1:-1])
     labelled = np.array([int(table.sum()) for table in tables])
     return Agreement(
-        np.array([nmi_of(table) for table in tables]), np.array([_ecs(table) for table in tables]), labelled
+        np.array([nmi_of(table) for table in tables]),
+        np.array([ecs_of(shares_of(table)) for table in tables]),
+        labelled,
     )
 
 
-def _ecs(table: np.ndarray) -> float:
-    larger = np.maximum(table.sum(axis=1)[:, None], table.sum(axis=0))
-    return float((table.astype(np.float64) ** 2 / np.maximum(larger, 1)).sum() / max(int(table.sum()), 1))
+class Shares(NamedTuple):
+    """The cells of a contingency table, and |A ∩ B| / max(|A|, |B|) of each: what its objects add to the ECS."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    counts: np.ndarray
+    shares: np.ndarray
+
+
+def shares_of(table: Any) -> Shares:
+    """Return the cells of a contingency table (dense or sparse) and their shares."""
+    rows, cols, counts = cells(table)
+    larger = np.maximum(np.bincount(rows, weights=counts)[rows], np.bincount(cols, weights=counts)[cols])
+    return Shares(rows, cols, counts, counts / larger)
+
+
+def ecs_of(found: Shares) -> float:
+    """Return the element-centric similarity of two clusterings; NaN without a common object."""
+    return float((found.counts * found.shares).sum() / found.counts.sum()) if found.counts.size else float("nan")

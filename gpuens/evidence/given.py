@@ -4,8 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import device as devices
 from gpuens.encoding import encode_vector
+from gpuens.incidence import label_histograms
 from gpuens.rows import Rows, as_rows
+
+CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
 
 
 def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
@@ -18,3 +22,17 @@ def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
             "and of the base clusterings."
         )
     return rows, found
+
+
+def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:
+    """Return the objects that each cluster shares with each label of the consensus (N_c, k), float64, host."""
+    counts, labels = rows.xp.asarray(rows.counts), rows.xp.asarray(consensus)
+    shared = label_histograms(rows.codes, rows.offsets, counts, labels, int(consensus.max()) + 1, device=rows.device)
+    return devices.to_host(shared).astype(np.float64)
+
+
+def labelled_by(rows: Rows, consensus: np.ndarray, missing: str) -> np.ndarray:
+    """Return the objects of each label of the consensus for which each clustering counts (M, k), float64, host."""
+    if missing == "ignore":
+        return np.add.reduceat(members_of_clusters(rows, consensus), rows.offsets[:-1], axis=0)
+    return np.tile(np.bincount(consensus, weights=rows.counts), (rows.n_clusterings, 1))

@@ -1,39 +1,48 @@
 """How sure each object is of its cluster: mean similarities to the members of clusters, by look-up.
 
-With C(x, y) the share of the clusterings in which x and y are together (a missing label is together with none), the sum
-of C(x, y) over the members y of a cluster is a sum over the labels of x. No pair of objects is visited.
+With C(x, y) the share of the clusterings in which x and y are together, the matches of x with all members y of a
+cluster are a sum over the labels of x. No pair of objects is visited.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
-from gpuens.evidence.given import given
+from gpuens.evidence.given import CONVENTIONS, given, labelled_by
 from gpuens.rows import Rows
 from gpuens.similarity import Coassociation
 
 
 class Objects(NamedTuple):
-    """Evidence for each object, three arrays (n_objects,), float64.
+    """Evidence for each object, arrays (n_objects,), float64. All but the silhouette are NaN for an only member.
 
     Attributes
     ----------
     item_consensus
-        The mean of C over the other members of the object's cluster, from 0 to 1; NaN for the only member.
+        The mean of C over the other members of the object's cluster, from 0 to 1.
     margin
-        By how much the item consensus exceeds the largest mean of C over the members of another cluster; NaN for the
-        only member of a cluster, and without another cluster.
+        By how much the item consensus exceeds the largest mean of C over the members of another cluster; NaN without
+        another cluster.
     silhouette
         That of the distance 1 - C, from -1 to 1; 0 for the only member; NaN without another cluster.
+    confidence
+        The item consensus as a share of the sum of the means of C over the members of each cluster: 1 where the object
+        is together with members of its cluster alone, 1 / k where it is equally close to all k, 0 where it is together
+        with no member of its own.
+    entropy
+        That of these shares of all clusters, from 0 (one cluster has everything) to 1 (all have the same).
     """
 
     item_consensus: np.ndarray
     margin: np.ndarray
     silhouette: np.ndarray
+    confidence: np.ndarray
+    entropy: np.ndarray
 
 
-def objects(labels: Any, consensus: Any, *, device: str = "auto") -> Objects:
+def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> Objects:
     """Return the evidence that the base clusterings give for each object's label in a consensus.
 
     Parameters
@@ -42,6 +51,10 @@ def objects(labels: Any, consensus: Any, *, device: str = "auto") -> Objects:
         The base clusterings (n_objects, n_clusterings).
     consensus : array (n_objects,)
         A label for every object.
+    missing : {"zero", "ignore"}
+        "zero": C is a share of all clusterings; an object without a label is together with none. "ignore": only
+        clusterings that label both objects count; the mean of C over the members of a cluster is then Σ matches /
+        Σ such clusterings, 0 if there are none.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
@@ -57,39 +70,49 @@ def objects(labels: Any, consensus: Any, *, device: str = "auto") -> Objects:
     [0.75, 0.75, 0.5, 1.0, 1.0]
     >>> found.silhouette.tolist()
     [0.75, 0.75, 0.5, 1.0, 1.0]
+    >>> ge.evidence.objects([[0, 0, 1, 1], [0, 1, 1, 1]], [0, 0, 1, 1]).confidence.round(3).tolist()
+    [1.0, 0.5, 0.8, 0.8]
     """
-    return of_rows(*given(labels, consensus, device))
+    checks.check_choice(missing, "missing", CONVENTIONS)
+    return of_rows(*given(labels, consensus, device), missing)
 
 
-def of_rows(rows: Rows, consensus: np.ndarray) -> Objects:
+def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
     """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1; an entry for each row."""
-    members = np.bincount(consensus, weights=rows.counts)
-    similarity = Coassociation()(rows)
-    sums = similarity.sums(rows, consensus)
-    step = max(256, devices.scratch(rows.device) // (32 * len(members)))
-    found = np.empty((3, rows.n_rows))
+    members = labelled_by(rows, consensus, missing)
+    sizes = np.bincount(consensus, weights=rows.counts)
+    sums = Coassociation()(rows).sums(rows, consensus)
+    step = max(256, devices.scratch(rows.device) // (64 * (len(sizes) + rows.n_clusterings)))
+    found = np.empty((len(Objects._fields), rows.n_rows))
     for start in range(0, rows.n_rows, step):
         some = slice(start, start + step)
-        piece = rows.take(some)
-        totals = sums(piece) / similarity.scale
-        found[:, some] = _evidence(totals, similarity.of_equal_rows(piece), consensus[some], members)
+        piece, labels = rows.take(some), consensus[some]
+        labelled = devices.to_host(piece.codes) != piece.ensemble.missing_code
+        counted = labelled if missing == "ignore" else np.ones_like(labelled)
+        matches, clusterings = sums(piece), counted.astype(np.float64) @ members
+        each = np.arange(len(labels))
+        matches[each, labels] -= labelled.sum(axis=1)  # those of an object with itself
+        clusterings[each, labels] -= counted.sum(axis=1)
+        means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
+        found[:, some] = _evidence(means, labels, sizes[labels] == 1)
     return Objects(*found)
 
 
-def _evidence(totals: np.ndarray, own: np.ndarray, labels: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the evidence from the sums of C to each cluster (G, k), and C of each object with itself (G,)."""
-    each = np.arange(len(labels))
-    others = members[labels] - 1
-    alone = others == 0
-    inside = np.where(alone, np.nan, (totals[each, labels] - own) / np.maximum(others, 1))
-    means = totals / members
+def _evidence(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the evidence from the mean of C over the other members of each cluster (G, k)."""
+    each, n_labels = np.arange(len(labels)), means.shape[1]
+    total = means.sum(axis=1)
+    shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)
+    inside, confidence = means[each, labels], shares[each, labels]
+    entropy = -np.sum(shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0), axis=1)
+    entropy = np.where(total > 0, entropy / np.log(max(n_labels, 2)), float(n_labels > 1))
+    for one in (inside, confidence, entropy):
+        one[alone] = np.nan
     means[each, labels] = -1.0
-    best = means.max(axis=1)
-    if len(members) == 1:
-        best[:] = np.nan
+    best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)
     within, between = 1.0 - inside, 1.0 - best
     larger = np.maximum(within, between)
     silhouette = np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
     silhouette[np.isnan(best)] = np.nan
     silhouette[alone & ~np.isnan(best)] = 0.0
-    return inside, inside - best, silhouette
+    return inside, inside - best, silhouette, confidence, entropy

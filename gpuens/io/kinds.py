@@ -10,6 +10,7 @@ TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
+WITH_NUMBERS = (".npz", *TABLES)  # outputs that hold real numbers beside labels
 INPUTS = (*ARRAYS, *TABLES, *ANNOTATED)
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
 OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)

@@ -10,10 +10,12 @@ from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.atomic import replacing, replacing_folder
-from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, Path_, packages_for
+from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
 
 
-def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids: Any = None) -> None:
+def write_labels(
+    path: Path_, labels: Any, *, names: Sequence | None = None, ids: Any = None, beside: Any = None
+) -> None:
     """Write one labelling, or the base clusterings of an ensemble, to a file.
 
     Parameters
@@ -31,6 +33,9 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     ids : sequence or pandas Index (n_objects,), optional
         The names of the objects: the first column of a table, titled by the Index (row names if it has no name), or the
         cell names. Other kinds of files do not hold them.
+    beside : dict of str to array (n_objects,), optional
+        Real numbers for each object, by name: further columns of a table, or arrays of an npz file. Other kinds of
+        files are refused.
 
     Raises
     ------
@@ -66,6 +71,9 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
     ids = to_host(ids) if kind_of(ids) == "cuda" else ids
     if ids is not None and len(ids) != len(matrix):
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
+    beside = {str(name): to_host(values) for name, values in (beside or {}).items()}
+    if beside:
+        checks.file_kind(path, WITH_NUMBERS)
     packages_for(suffix)
     if suffix in FOLDERS:
         with replacing_folder(path) as folder:
@@ -77,17 +85,19 @@ def write_labels(path: Path_, labels: Any, *, names: Sequence | None = None, ids
         if suffix == ".npy":
             np.save(file, labels, allow_pickle=False)
         elif suffix == ".npz":
-            np.savez(file, labels=labels)
+            np.savez(file, labels=labels, **beside)
         else:
-            _write_table(file, suffix, matrix, names, ids)
+            _write_table(file, suffix, matrix, names, ids, beside)
 
 
-def _write_table(file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str], ids: Any) -> None:
+def _write_table(
+    file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str], ids: Any, beside: dict[str, np.ndarray]
+) -> None:
     import gzip
 
     import pandas as pd
 
-    frame = pd.DataFrame(matrix, columns=pd.Index(names))
+    frame = pd.DataFrame(matrix, columns=pd.Index(names)).assign(**beside)
     if suffix in ANNOTATED:
         annotated.write_obs(file, frame, ids)
         return

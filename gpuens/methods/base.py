@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
+from gpuens.evidence import Evidence
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import Partition, Partitioner
@@ -77,6 +78,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     membership_ : array (n_objects, n_clusters), float64
         Only of partitioners with soft results: the shares of each object in the clusters, rows sum to 1. In the memory
         of `labels_`.
+    confidence_ : array (n_objects,), float64
+        How sure the clusterings are of each label, from 0 to 1; ``evidence().objects.confidence`` in the memory of
+        `labels_`, see `gpuens.evidence.objects`. Computed on first access.
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
         Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
@@ -117,6 +121,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     _row_labels: Any  # (G,), or None of rows in pieces
     _objects: Dendrogram | None
     _most_similar: Rule | None
+    _evidence: Evidence | None
 
     def __init__(
         self,
@@ -275,7 +280,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         found |= self._partition.found
         self._found = tuple(f"{name}_" for name in found)
         self.__dict__ |= dict(zip(self._found, found.values(), strict=True))
-        self._row_labels, self._objects, self._most_similar = self._partition.labels, None, None
+        self._row_labels = self._partition.labels
+        self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
         return self._partition
 
@@ -326,6 +332,37 @@ class Consensus(ClusterMixin, BaseEstimator):
     def chooses_n_clusters(self) -> bool:
         """Whether the number of clusters can be left open."""
         return self._parts()[1].chooses_n_clusters
+
+    # --- evidence ---------------------------------------------------------------------------------------------------
+
+    def evidence(self, *, missing: str = "zero") -> Evidence:
+        """Return the evidence that the base clusterings give for the labels, see `gpuens.evidence.Evidence`.
+
+        Its parts are computed when they are first asked for, and kept until the next fit.
+
+        Raises
+        ------
+        TypeError
+            For labels in chunks, and for soft clusterings.
+        """
+        check_is_fitted(self, "labels_")
+        if not isinstance(self.reduction_.ensemble, Ensemble):
+            raise TypeError("evidence takes labels, but fit was given soft clusterings; membership_ says how sure.")
+        if devices.chunked(self.labels_):
+            raise TypeError(
+                "evidence takes labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
+                "the labels of some objects and their consensus."
+            )
+        if self._evidence is None or self._evidence.missing != missing:
+            groups = self.reduction_.groups()
+            row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
+            labels[row_of] = devices.to_host(self.labels_)
+            self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
+        return self._evidence
+
+    @property
+    def confidence_(self) -> Any:
+        return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
 
     # --- attributes of some partitions --------------------------------------------------------------------------------
 

@@ -63,6 +63,14 @@ class Reduction:
         """The number of representatives and others together."""
         return len(self.rows) + (0 if self.others is None else len(self.others))
 
+    def groups(self) -> "Reduction":
+        """Return the core groups of the objects: their distinct rows with counts, and the row of each object."""
+        if self.distinct is None or self.row_of_distinct is None:
+            return self
+        # rows and others together are the distinct rows, in another order
+        row_of = np.argsort(self.row_of_distinct)[devices.to_host(self.row_of)]
+        return Reduction(Rows.of(self.distinct, np.bincount(row_of), self.rows.device), row_of)
+
     def expand(self, labels: Any, rule: Rule | None = None) -> Any:
         """Return the label of each object, in the memory of `row_of`.
 

@@ -214,6 +214,9 @@ class NodesOfTree(Reduction):
 
     cut_tree: tuple[Tree, float, float] | None = None
 
+    def groups(self) -> Reduction:
+        return super().groups() if self.cut_tree is None else self.cut_tree[0]._groups
+
 
 def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
     """Return the CA-tree of rows: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""

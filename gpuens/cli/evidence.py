@@ -1,0 +1,141 @@
+"""``gpuens evidence``: how sure base clusterings are of a consensus that is in a file."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuens import failures
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import aligned, check_inputs, one_column, print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "evidence",
+        evidence,
+        "Say how sure base clusterings are of a consensus: of its clusters, its objects, and of themselves.",
+        epilog="consensus: mean share of the clusterings that put two members together; stability: Jaccard index with "
+        "the most similar cluster of a clustering; item, confidence and silhouette: means over the members; nearest: "
+        "the largest mean share with another cluster. PAC: the share of pairs together in more than a tenth of the "
+        "clusterings, but in no more than nine tenths.",
+    )
+    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    parser.add_argument("consensus", metavar="CONSENSUS", help="label file with one column: the consensus")
+    add_selection(parser)
+    add_selection(parser, "-consensus")
+    add_reading(parser)
+    parser.add_argument(
+        "--ignore-missing",
+        action="store_true",
+        help="count only clusterings that label both objects of a pair (a missing label is together with none)",
+    )
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the evidence for each object: csv, tsv, parquet or npz"
+    )
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def evidence(args: argparse.Namespace) -> None:
+    from gpuens import io
+    from gpuens.io import atomic
+    from gpuens.io.kinds import WITH_NUMBERS
+
+    check_inputs(args.labels, args.consensus, kinds=io.INPUTS)
+    if args.output is not None:
+        io.packages_for(atomic.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
+    import numpy as np
+
+    from gpuens.evidence import Evidence
+
+    with failures.stage("read"):
+        read = io.read_label_file(args.labels, **reading(args))
+        consensus = np.asarray(
+            one_column(args.consensus, "choose one by --columns-consensus", **reading(args, "_consensus"))
+        )
+    with failures.stage("evidence"):
+        missing = "ignore" if args.ignore_missing else "zero"
+        found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
+        summary, rows = _summary(found), _rows(found, np.unique(consensus).tolist())
+    if args.output is not None:
+        beside = {**found.objects._asdict(), "ecc": found.consistency.ecc}
+        with failures.stage("write"):
+            io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
+    if args.json:
+        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
+        return
+    print(
+        f"{args.labels}: {read.ensemble.n_objects:,} objects, {read.ensemble.n_clusterings} clusterings; "
+        f"{args.consensus}: {len(rows)} clusters"
+    )
+    print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in rows)]))
+    print(f"agreement with the clusterings: anmi {_text(summary['anmi'])}, ecs {_text(summary['ecs'])}")
+    print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}")
+    pairs = summary["pairs"]
+    error = f" ± {pairs['standard_error']:.1g}" if pairs["standard_error"] else ""
+    print(
+        f"pairs: PAC {_text(pairs['pac'])}{error}, {_text(pairs['corrected_pac'])} times that of independent "
+        f"clusterings; area {_text(pairs['area'])}"
+        + (f"; {pairs['unseen']:,} pairs that no clustering labels" if pairs["unseen"] else "")
+    )
+    if args.output is not None:
+        print(f"written: {args.output}")
+
+
+def _summary(found: Any) -> dict[str, Any]:
+    pairs = found.pairs()
+    return {
+        "anmi": found.agreement.anmi,
+        "ecs": found.agreement.mean_ecs,
+        "inconsistency": found.consistency.inconsistency,
+        "pairs": {
+            "pac": pairs.pac(),
+            "rpac": _number(pairs.rpac()),
+            "corrected_pac": _number(pairs.corrected_pac()),
+            "area": pairs.area(),
+            "entropy": pairs.entropy(),
+            "unseen": pairs.unseen,
+            "standard_error": pairs.standard_error,
+        },
+    }
+
+
+def _rows(found: Any, names: list) -> list[dict[str, Any]]:
+    """Return a row for each cluster."""
+    import numpy as np
+
+    clusters, objects, labels = found.clusters, found.objects, found.labels
+    between = clusters.between.copy()
+    np.fill_diagonal(between, -1.0)
+
+    def means(values: np.ndarray) -> list[float | None]:
+        known = ~np.isnan(values)
+        sums = np.bincount(labels[known], weights=values[known], minlength=len(names))
+        counts = np.bincount(labels[known], minlength=len(names))
+        return [float(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
+
+    columns = {
+        "cluster": names,
+        "objects": clusters.sizes.tolist(),
+        "consensus": list(map(_number, clusters.consensus)),
+        "stability": clusters.stability.tolist(),
+        "item": means(objects.item_consensus),
+        "confidence": means(objects.confidence),
+        "silhouette": means(objects.silhouette),
+        "nearest": between.max(axis=0).tolist() if len(names) > 1 else [None],
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _number(value: Any) -> float | None:
+    """Return a number for JSON, which has no NaN."""
+    return None if value != value else float(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,99 @@
+"""All evidence for one consensus, each part computed when it is first asked for."""
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.evidence.agreement import Agreement
+from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.clusters import Clusters
+from gpuens.evidence.clusters import of_rows as clusters_of_rows
+from gpuens.evidence.consistency import Consistency, consistency
+from gpuens.evidence.given import CONVENTIONS, given
+from gpuens.evidence.objects import Objects
+from gpuens.evidence.objects import of_rows as objects_of_rows
+from gpuens.evidence.pairs import Pairs, pairs
+from gpuens.rows import Rows
+
+
+class Evidence:
+    """All evidence that base clusterings give for a consensus; estimators return it from ``evidence()``.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        The base clusterings (n_objects, n_clusterings).
+    consensus : array (n_objects,)
+        A label for every object.
+    missing : {"zero", "ignore"}
+        What `objects`, `clusters` and `pairs` make of missing labels, see there.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    objects : Objects
+        Of all objects, see `gpuens.evidence.objects`.
+    clusters : Clusters
+    agreement : Agreement
+    consistency : Consistency
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a consensus of another length, or one that leaves objects without a label.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> found = ge.EAC(2).fit(labels).evidence()
+    >>> found.objects.confidence.round(2).tolist()
+    [0.88, 0.88, 0.86, 0.67, 1.0, 1.0]
+    >>> found.clusters.consensus.round(2).tolist(), round(found.agreement.anmi, 2), round(found.pairs().area(), 2)
+    ([0.78, 0.78], 0.77, 0.62)
+    """
+
+    def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
+        checks.check_choice(missing, "missing", CONVENTIONS)
+        self._rows, self._labels = given(labels, consensus, device)
+        self._row_of: np.ndarray | None = None
+        self.missing = missing
+
+    @classmethod
+    def of_groups(cls, rows: Rows, labels: np.ndarray, row_of: Any, missing: str = "zero") -> "Evidence":
+        """Return the evidence for rows and their labels (G,), 0 … k - 1, of objects whose rows are ``row_of`` (N,)."""
+        found = object.__new__(cls)
+        found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
+        found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
+        return found
+
+    @cached_property
+    def objects(self) -> Objects:
+        found = objects_of_rows(self._rows, self._labels, self.missing)
+        return found if self._row_of is None else Objects(*(values[self._row_of] for values in found))
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        return clusters_of_rows(self._rows, self._labels, self.missing)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        return agreement_of_rows(self._rows, self._labels)
+
+    @cached_property
+    def consistency(self) -> Consistency:
+        found = consistency(self._rows)
+        return found if self._row_of is None else replace(found, ecc=found.ecc[self._row_of])
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The consensus of each object (n_objects,), int64, numbered 0 … k - 1."""
+        return self._labels if self._row_of is None else self._labels[self._row_of]
+
+    def pairs(self, **choices: Any) -> Pairs:
+        """Return `gpuens.evidence.pairs` of the base clusterings; parameters are those."""
+        return pairs(self._rows, **({"missing": self.missing} | choices))
