@@ -96,7 +96,7 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 def _fit(estimator: Any, labels: Any) -> str:
     """Fit, and return how that ended."""
     features = {}
-    if type(estimator).__name__ == "ECRMC":
+    if estimator.needs_features:
         features["features"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
     try:
         with warnings.catch_warnings():

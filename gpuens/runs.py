@@ -31,12 +31,12 @@ def check(
         )
     if estimator.needs_features and features is None:
         raise ValueError(
-            f"{spelled('features')} is needed: method {method!r} finds the neighbours of objects in them; name a file."
+            f"{spelled('features')} is needed: method {method!r} compares the objects by them; name a file."
         )
     if estimator.needs_features and scheduler is not None:
         raise ValueError(
-            f"{spelled('scheduler')}={scheduler} is for labels in chunks, but method {method!r} finds neighbours among "
-            "all objects; leave it out."
+            f"{spelled('scheduler')}={scheduler} is for labels in chunks, but method {method!r} compares each "
+            "object with all others; leave it out."
         )
     if estimator.n_clusters is None and not estimator.chooses_n_clusters:
         raise ValueError(f"n_clusters is needed: method {method!r} has no rule to choose it; say how many.")

@@ -106,8 +106,8 @@ def table_one():
 # --- methods ----------------------------------------------------------------------------------------------------------
 
 
-class ECRMC(ge.ECRMC):
-    """ECRMC for tests of all methods: it goes by features that are made of the labels.
+class _OfLabels:
+    """A method for tests of all methods: it goes by features that are made of the labels.
 
     Equal label rows have equal features, no others do, and rows that share labels are near each other.
     """
@@ -123,8 +123,19 @@ class ECRMC(ge.ECRMC):
         return self.fit(labels).labels_
 
 
+class ECRMC(_OfLabels, ge.ECRMC):
+    pass
+
+
+class TOME(_OfLabels, ge.TOME):
+    pass
+
+
+BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
+
+
 NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # a package of an extra is not installed
-METHODS = {name: kind for name, kind in {**ge.methods(), "ecrmc": ECRMC}.items() if name not in NOT_HERE}
+METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # in much of it every cluster reaches all parts, whatever the partition
 del METHODS["auto"]  # several of the others, see tests/test_comparison.py
 del METHODS["best-of-k"]  # which has as many clusters as one of the clusterings, see tests/test_voting.py

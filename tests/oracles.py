@@ -779,3 +779,64 @@ def bipartite_transfer_cut(x, k):
     values, vectors = np.linalg.eigh(scale[:, None] * (x.T @ (x / left[:, None])) * scale)
     points = (x / left[:, None]) @ (scale[:, None] * vectors[:, : -k - 1 : -1])
     return points / np.linalg.norm(points, axis=1, keepdims=True), values[: -k - 1 : -1]
+
+
+# --- TOME (Zhong et al. 2015) and DREC (Zhou, Zheng, Pan 2019) --------------------------------------------------------
+
+
+def tome_refined(labels, x):
+    """Return I'' (N, N): co-association by distances, each cluster weighed by its scaled stability."""
+    labels, x, found = np.asarray(labels), np.asarray(x, dtype=float), clusters(labels)
+    n, n_clusterings = labels.shape
+    distance = [[math.dist(x[i], x[j]) for j in range(n)] for i in range(n)]
+
+    def near(i, j, members):
+        largest = max(distance[a][b] for a in members for b in members)
+        return 1 - distance[i][j] / largest if largest > 0 else 1.0
+
+    def matrix(weights):
+        total = np.zeros((n, n))
+        for weight, (_, _, members) in zip(weights, found, strict=True):
+            for i in members:
+                for j in members:
+                    total[i, j] += weight * near(i, j, members) / n_clusterings
+        return total
+
+    first = matrix([1] * len(found))
+    stable = [np.mean([first[i, j] for i in members for j in members]) for _, _, members in found]
+    least, most = min(stable), max(stable)
+    return matrix([1.0 if most - least < 1e-12 else (s - least) / (most - least) for s in stable])
+
+
+def strongest_paths(similar):
+    """Return the weakest link of the path whose weakest link is strongest, for all pairs; the diagonal stays."""
+    paths, n = np.array(similar), len(similar)
+    own = paths.diagonal().copy()
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                paths[i, j] = max(paths[i, j], min(paths[i, k], paths[k, j]))
+    np.fill_diagonal(paths, own)
+    return paths
+
+
+def dense_representation(rows, strength=100.0, n_iter=5):
+    """Return DREC's similarity of different rows, step by step as the authors' program."""
+    x = incidence(rows).T
+    gram, d = x.T @ x, np.ones(x.shape[1])
+    for _ in range(n_iter):
+        z = scipy.linalg.solve_sylvester(gram, strength * np.diag(1 / d), gram)
+        d = 1 / (2 * np.sqrt(((x @ z - x) ** 2).sum(axis=0)))
+    u, s, _ = np.linalg.svd(z)
+    r = int((s > 1e-4 * s[0]).sum())
+    u = u[:, :r] * np.sqrt(s[:r])
+    u = u / np.sqrt((u**2).sum(axis=1, keepdims=True))
+    return (u @ u.T) ** 4
+
+
+def normalized_cut_embedding(similar, k):
+    """Return the k leading eigenvectors of D^-½ S D^-½, rows scaled to length 1 (Ng, Jordan & Weiss)."""
+    degrees = similar.sum(axis=1)
+    _, vectors = np.linalg.eigh(similar / np.sqrt(np.outer(degrees, degrees)))
+    vectors = vectors[:, -k:]
+    return vectors / np.sqrt((vectors**2).sum(axis=1, keepdims=True))

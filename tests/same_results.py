@@ -84,7 +84,7 @@ def settings(method: str) -> list[dict[str, Any]]:
 
 
 def given_features(est: Any, features: np.ndarray) -> dict[str, np.ndarray]:
-    if type(est).__name__ != "ECRMC":
+    if type(est).__name__ not in ("ECRMC", "TOME"):
         return {}
     has = inspect.signature(est.fit).parameters
     return {"features" if "features" in has else "X": features}

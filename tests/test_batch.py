@@ -185,7 +185,7 @@ BAD = {
     "no k": ([job(method="lwgp", n_clusters="auto")], "jobs[0]: n_clusters is needed: method 'lwgp' has no rule"),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
     "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has a similarity and a partitioner of its"),
-    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' finds the neighbours "),
+    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' compares the objects "),
     "features": (
         [job(features="iris")],
         "jobs[0]: features is no option of method 'lwea', which uses the labels alone; leave it out.",

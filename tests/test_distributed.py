@@ -26,8 +26,8 @@ from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
 
-# ECRMC finds neighbours among all objects, BestOfK has as many clusters as a clustering
-METHODS = sorted(conftest.METHODS.keys() - {"ecrmc"})
+# what goes by features needs all objects, BestOfK has as many clusters as a clustering
+METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it

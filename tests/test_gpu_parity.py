@@ -488,7 +488,7 @@ def estimators(case: Case) -> None:
     if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
         return  # they bring weights of their own
     k = min(4, len(case.groups()[1]))
-    of_pairs = ("cspa", "oc-h", "oc-ia", "pta", "ptgp", "rock", "limbo")
+    of_pairs = ("cspa", "oc-h", "oc-ia", "pta", "ptgp", "drec", "tome", "rock", "limbo")
     wanted = {name: (kind, {}) for name, kind in METHODS.items() if name not in (*of_pairs, "ecrmc")}
     wanted["eac, single"] = METHODS["eac"], {"linkage": "single"}
     if case.n_objects <= ALL_PAIRS_UP_TO:

@@ -19,7 +19,7 @@ from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
 
-METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "mcla", "rock", "limbo"]
+METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "drec", "mcla", "rock", "limbo"]
 
 
 @pytest.fixture(params=shapes(["few clusterings", "missing, repeated rows", "structured, no noise", "one row"]))

@@ -60,7 +60,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--features",
         metavar="FILE",
-        help="features of the objects, which ecrmc needs: a file or data set as for `generate`",
+        help="features of the objects, which ecrmc and tome need: a file or data set as for `generate`",
     )
     parser.add_argument(
         "--scheduler",

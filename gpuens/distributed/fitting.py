@@ -55,7 +55,7 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     parts = estimator._checked()
     if parts.needs_features:
         raise TypeError(
-            f"labels are in chunks, but {type(estimator).__name__} finds the neighbours of objects among all others: "
+            f"labels are in chunks, but {type(estimator).__name__} compares each object with all others: "
             "pass labels.compute(), or take a method that uses the labels alone."
         )
     chunks = Chunks(labels, client)

@@ -20,6 +20,7 @@ _METHODS = {
     "crc-c": "CrCC",
     "crc-ia": "CrCIa",
     "cspa": "CSPA",
+    "drec": "DREC",
     "eac": "EAC",
     "ecc": "ECC",
     "ecpcs-hc": "ECPCSHC",
@@ -45,6 +46,7 @@ _METHODS = {
     "s-cce": "SCCE",
     "scec": "SCEC",
     "sec": "SEC",
+    "tome": "TOME",
     "voting": "Voting",
     "weac": "WEAC",
 }

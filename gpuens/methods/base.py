@@ -449,8 +449,7 @@ def refuse_features(parts: Parts, features: Any, name: str) -> None:
     """Refuse missing features where the similarity needs them, and given ones where it does not."""
     if parts.needs_features and features is None:
         raise TypeError(
-            f"features are not given, and {name} finds the neighbours of objects in them: pass fit(labels, "
-            "features=features)."
+            f"features are not given, and {name} compares the objects by them: pass fit(labels, features=features)."
         )
     if features is not None and not parts.needs_features:
         raise TypeError(f"features were given, but {name} uses the labels alone; leave them out.")

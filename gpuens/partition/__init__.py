@@ -17,7 +17,7 @@ from gpuens.partition.mirkin import MirkinSearch
 from gpuens.partition.mixture import Mixture
 from gpuens.partition.rock import ROCK, Rock, rock
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
-from gpuens.partition.spectral import Spectral
+from gpuens.partition.spectral import NormalizedCut, Spectral
 from gpuens.partition.transfer_cut import MeanTransferCut, TransferCut, embedding, transfer_cut
 from gpuens.partition.utilities import SpectralKMeans, UtilityKMeans
 from gpuens.partition.voting import BestBase, Votes
@@ -56,6 +56,7 @@ __all__ = [
     "MirkinSearch",
     "Mixture",
     "NearestMETIS",
+    "NormalizedCut",
     "Partition",
     "Partitioner",
     "Rock",

@@ -7,14 +7,14 @@ A row is weighted by its objects. Embedded rows are scaled to length 1 and clust
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import row_sums
-from gpuens.partition.base import CLUSTERS, Partition, Partitioner
+from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
 from gpuens.partition.embeddings import (
     eigenvectors,
     leading_eigenvectors,
@@ -55,7 +55,7 @@ class Spectral(Partitioner):
 
     n_init: int = 10
     random_state: Any = 0
-    takes = CLUSTERS
+    takes: ClassVar[tuple[str, ...]] = CLUSTERS
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init)
@@ -73,6 +73,36 @@ class Spectral(Partitioner):
         points, values = embedding(similarity, rows, n_clusters)
         rng = checks.make_generator(self.random_state)
         return kmeans(points, rows.counts, n_clusters, self.n_init, rng, rows.device, eigenvalues=values)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalizedCut(Spectral):
+    """Spectral clustering of the matrix of all pairs of rows, for similarities that no matrix of clusters gives.
+
+    Other parameters are those of `Spectral`.
+
+    Parameters
+    ----------
+    even : bool
+        Count each row once, whatever its objects.
+    """
+
+    even: bool = False
+    takes = ANY
+    bytes_each_pair = 32
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
+        eigenvectors_fit(len(rows), n_clusters, "distinct label rows", instead)
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
+        matrix, counts = similarity.tile(rows, 0, len(rows)), np.ones(len(rows), dtype=np.int64)
+        if not self.even:  # after scaling to length 1, points of rows are those of their objects
+            counts = rows.counts
+            matrix *= counts[:, None]
+            matrix *= counts
+        rng = checks.make_generator(self.random_state)
+        return kmeans(_points(matrix, n_clusters), counts, n_clusters, self.n_init, rng, "cpu")
 
 
 def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
@@ -119,20 +149,32 @@ def normalized_cut(
     """
     matrix = similarities(0, len(weights)) if callable(similarities) else similarities
     eigenvectors_fit(len(matrix), n_parts)
-    degrees = matrix.sum(axis=1)
-    scale = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
-    _, points = leading_eigenvectors(matrix * scale[:, None] * scale, min(n_parts, len(matrix)))
-    points, _ = unit_length(points)
-    rng, ones = checks.make_generator(random_state), np.ones(len(points), dtype=np.int64)
-    labels: np.ndarray = kmeans(points, ones, n_parts, n_init, rng, "cpu").labels
+    rng, ones = checks.make_generator(random_state), np.ones(len(matrix), dtype=np.int64)
+    labels: np.ndarray = kmeans(_points(matrix.copy(), n_parts), ones, n_parts, n_init, rng, "cpu").labels
     return labels
 
 
-def eigenvectors_fit(n_vertices: int, n_parts: int) -> None:
+def _points(matrix: np.ndarray, n_dimensions: int) -> np.ndarray:
+    """Return the leading eigenvectors of D^-½ S D^-½ as points (n, d) of length 1; the matrix S is overwritten."""
+    degrees = matrix.sum(axis=1)
+    scale = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    matrix *= scale[:, None]
+    matrix *= scale
+    _, vectors = leading_eigenvectors(matrix, min(n_dimensions, len(matrix)))
+    points: np.ndarray = unit_length(vectors)[0]
+    return points
+
+
+def eigenvectors_fit(
+    n_vertices: int,
+    n_parts: int,
+    what: str = "clusters",
+    instead: str = "take fewer clusterings, or clusterings of fewer clusters",
+) -> None:
     """Refuse a matrix of vertices whose leading eigenvectors do not fit in memory."""
     checks.check_memory(
         32 * n_vertices**2 + 8 * n_vertices * n_parts,
         devices.memory_budget(),
-        f"the eigenvectors of {n_vertices} clusters",
-        "take fewer clusterings, or clusterings of fewer clusters",
+        f"the eigenvectors of {n_vertices} {what}",
+        instead,
     )

@@ -13,6 +13,8 @@ from gpuens.similarity.mapping import Mapping, mapping_coefficients
 from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors, common_neighbors
 from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
+from gpuens.similarity.refined import RefinedPaths
+from gpuens.similarity.represented import DenseRepresentation
 from gpuens.similarity.revised import revised_coassociation, revised_operator
 from gpuens.similarity.trajectories import Trajectories, trajectories
 
@@ -39,6 +41,7 @@ __all__ = [
     "Coassociation",
     "CommonNeighbors",
     "Coupled",
+    "DenseRepresentation",
     "Diagonal",
     "Full",
     "Jaccard",
@@ -47,6 +50,7 @@ __all__ = [
     "Mapping",
     "Measure",
     "Propagated",
+    "RefinedPaths",
     "Similarity",
     "Trajectories",
     "coassociation",

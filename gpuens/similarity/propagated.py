@@ -17,12 +17,11 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
 from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows, as_rows
-from gpuens.similarity.base import Features, Measure, Similarity, Sums
+from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.coassociation import Coassociation
-from gpuens.similarity.links import symmetric
+from gpuens.similarity.held import HeldPairs
 from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
 MOST = 20  # neighbours and steps by default, as in the authors' program
@@ -73,49 +72,21 @@ class Propagated(Measure):
         return int(self.n_steps or default), int(self.n_neighbors or default)
 
 
-class PropagatedRows(Similarity):
-    """PTS of given rows, which holds all pairs of them; other rows are compared by co-association."""
-
-    kind = "pairs"
-    scale = 1.0
+class PropagatedRows(HeldPairs):
+    """PTS of given rows, which holds all pairs of them."""
 
     def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:
-        self.found: dict[str, Any] = {}
-        self.rows, self.n_steps, self.n_neighbors = rows, n_steps, n_neighbors
-        self._matrix: np.ndarray | None = None
+        super().__init__(rows)
+        self.n_steps, self.n_neighbors = n_steps, n_neighbors
 
-    @property
-    def matrix(self) -> np.ndarray:
-        """PTS (G, G), host; computed again after `free_memory`."""
-        if self._matrix is None:
-            links = strongest_links(self.rows, self.n_neighbors)
-            _walks_fit(len(self.rows), links.nnz)  # ties add links to those foreseen
-            links.data *= self.rows.counts[links.indices]
-            self._matrix = cosines_of_walks(links, self.n_steps)
-        return self._matrix
-
-    def free_memory(self) -> None:
-        self._matrix = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_matrix": None}
-
-    def most(self) -> float:
-        return 1.0
-
-    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        return self.matrix[start:stop, first:].copy()
+    def compute(self) -> np.ndarray:
+        links = strongest_links(self.rows, self.n_neighbors)
+        _walks_fit(len(self.rows), links.nnz)  # ties add links to those foreseen
+        links.data *= self.rows.counts[links.indices]
+        return cosines_of_walks(links, self.n_steps)
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
         return np.ones(len(rows))
-
-    def between_clusters(self, rows: Rows) -> np.ndarray:
-        shares = scaled_columns(sparse_incidence(rows), 1.0 / np.maximum(rows.cluster_sizes(), 1))
-        shares = scaled_rows(shares, rows.counts)
-        return symmetric(shares.T @ (self.matrix @ shares))
-
-    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        return Coassociation()(rows).sums(rows, labels)
 
 
 def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None, device: str = "auto") -> np.ndarray:

@@ -1,0 +1,58 @@
+"""TOME: normalised cut along paths through stable clusters of near objects."""
+
+from typing import Any
+
+from gpuens.methods.base import Consensus
+from gpuens.partition import NormalizedCut, Partitioner
+from gpuens.similarity import Measure, RefinedPaths
+
+
+class TOME(Consensus):
+    """Two-level-refined co-association with path-based transformation, which follows clusters of any shape.
+
+    Two objects of a cluster are as similar as they are near each other in the features; unstable clusters count less;
+    and what a path of similar objects joins is similar. All pairs of distinct rows are held, and the distances of all
+    objects computed: for thousands of objects, or ``reduction=Sample(…)``. A missing label is in no cluster.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most the number of distinct label rows.
+    n_init : int
+        Starts of the final k-means.
+    random_state : int, None or numpy.random.Generator
+        For the final k-means; the same seed gives the same labels.
+    reduction : optional
+        An object with ``reduce(rows)``; None is core groups. Objects with equal rows stay together: distances between
+        rows are means over their objects.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        For the reduction; the rest is the processor's.
+
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_
+        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+
+    References
+    ----------
+    Zhong, Yue, Zhang & Lei, "A clustering ensemble: two-level-refined co-association matrix with path-based
+    transformation", Pattern Recognition 48 (2015) 2699-2709.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> X = [[0.0], [0.1], [0.3], [0.9], [1.0], [1.2]]
+    >>> ge.TOME(n_clusters=2).fit(labels, features=X).labels_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self, n_clusters: int | None = None, *, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        device: str = "auto",
+    ) -> None:  # fmt: skip
+        self.n_clusters, self.n_init, self.random_state = n_clusters, n_init, random_state
+        self.reduction, self.device = reduction, device
+
+    def _parts(self) -> tuple[Measure, Partitioner]:
+        return RefinedPaths(), NormalizedCut(self.n_init, self.random_state)

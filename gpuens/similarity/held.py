@@ -1,0 +1,60 @@
+"""Similarities that are defined for all pairs of given rows, and held for as long as a partitioner needs them."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.rows import Rows
+from gpuens.similarity.base import Similarity, Sums
+from gpuens.similarity.coassociation import Coassociation
+from gpuens.similarity.links import symmetric
+
+
+class HeldPairs(Similarity):
+    """A matrix of the similarities, from 0 to 1, of given rows; other rows are compared by co-association.
+
+    A subclass gives `compute`.
+    """
+
+    kind = "pairs"
+    scale = 1.0
+
+    def __init__(self, rows: Rows) -> None:
+        self.found: dict[str, Any] = {}
+        self.rows = rows
+        self._matrix: np.ndarray | None = None
+
+    def compute(self) -> np.ndarray:
+        """Return the similarities (G, G), float64, host."""
+        raise NotImplementedError
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The similarities (G, G), host; computed again after `free_memory`."""
+        if self._matrix is None:
+            self._matrix = self.compute()
+        return self._matrix
+
+    def free_memory(self) -> None:
+        self._matrix = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_matrix": None}
+
+    def most(self) -> float:
+        return 1.0
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        return self.matrix[start:stop, first:].copy()
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        return self.matrix.diagonal().copy()
+
+    def between_clusters(self, rows: Rows) -> np.ndarray:
+        shares = scaled_columns(sparse_incidence(rows), 1.0 / np.maximum(rows.cluster_sizes(), 1))
+        shares = scaled_rows(shares, rows.counts)
+        return symmetric(shares.T @ (self.matrix @ shares))
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        return Coassociation()(rows).sums(rows, labels)

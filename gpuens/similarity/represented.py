@@ -1,0 +1,92 @@
+"""Dense representation of rows: how far each helps to write the others as sums of rows (DREC).
+
+With the rows as the columns of X (N_c, G), their representation Z minimises Σ_j |x_j - X z_j| + λ |Z|²: lengths, not
+their squares, so that odd rows count less. It is found by reweighting: z_j solves (XᵀX + λ / d_j I) z = Xᵀ x_j with
+d_j = 1 / (2 |x_j - X z_j|) of the iteration before, and 1 at first. For X = P diag(s) Qᵀ,
+
+    Z = Q W,   W[i, j] = s_i² / (s_i² + λ / d_j) Q[j, i]
+
+so that no system is solved. With U S Vᵀ = Z, the similarity of two rows is the fourth power of the cosine of their rows
+of U S^½.
+
+Zhou, Zheng & Pan, "Ensemble clustering based on dense representation", Neurocomputing 357 (2019) 66-76.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.incidence import sparse_incidence
+from gpuens.rows import Rows
+from gpuens.similarity.base import Features, Measure
+from gpuens.similarity.held import HeldPairs
+
+N_ITER = 5  # of the reweighting, as in the authors' program
+LEAST = 1e-4  # singular values of Z, as a share of the largest, that count
+NOISE = 1e-10  # those of X, alike
+
+
+@dataclass(frozen=True)
+class DenseRepresentation(Measure):
+    """Rows are similar as far as the same rows represent them.
+
+    It holds all pairs of distinct rows, which count once, whatever their objects.
+
+    Parameters
+    ----------
+    strength : float > 0
+        λ: the larger, the more rows share in the representation of each.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 0, 1, 1], [0, 0, 1, 2, 2], [0, 1, 0, 1, 0]])
+    >>> ge.similarity.DenseRepresentation()(rows).tile(rows, 0, 1).round(2).tolist()
+    [[1.0, 0.19, 0.19, 0.0, 0.01]]
+    """
+
+    strength: float = 100.0
+    kind = "pairs"
+
+    def __post_init__(self) -> None:
+        checks.check_real(self.strength, "strength", above=0.0, at_most=1e9)
+
+    def refuse_too_many(self, rows: Rows) -> None:
+        rank = min(rows.n_rows, rows.n_clusters)
+        checks.check_memory(
+            8 * rows.n_rows * (rows.n_rows + rows.n_clusters + 5 * rank),
+            devices.memory_budget(),
+            f"the representation of {rows.n_rows} distinct label rows",
+            "reduce the rows first, reduction=CATree(…) or Sample(…)",
+        )
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> "RepresentedRows":
+        self.refuse_too_many(rows)
+        return RepresentedRows(rows, float(self.strength))
+
+
+class RepresentedRows(HeldPairs):
+    """The similarity of given rows by their dense representation."""
+
+    def __init__(self, rows: Rows, strength: float) -> None:
+        super().__init__(rows)
+        self.strength = strength
+
+    def compute(self) -> np.ndarray:
+        q, s, _ = np.linalg.svd(sparse_incidence(self.rows).toarray(), full_matrices=False)
+        kept = s > NOISE * s[0]
+        q, squares = q[:, kept], s[kept] ** 2
+        penalty = np.full(len(q), self.strength)  # λ / d
+        for _ in range(N_ITER):
+            w = squares[:, None] / (squares[:, None] + penalty) * q.T
+            penalty = self.strength * 2 * np.sqrt((squares[:, None] * (q.T - w) ** 2).sum(axis=0))
+        u, s, _ = np.linalg.svd(w, full_matrices=False)
+        kept = s > LEAST * s[0]
+        points = (q @ u[:, kept]) * np.sqrt(s[kept])
+        points /= np.maximum(np.sqrt((points * points).sum(axis=1, keepdims=True)), 1e-300)
+        similar = points @ points.T
+        similar *= similar
+        similar *= similar
+        return similar
