@@ -239,11 +239,6 @@ def test_the_version_is_written_once_and_types_are_shipped():
 # --- what is read about it --------------------------------------------------------------------------------------------
 
 
-def test_readme_has_a_row_for_each_method():
-    rows = re.findall(r"^\| `([a-z-]+)` \| `(\w+)` \|", (ROOT.parent / "README.md").read_text(), re.MULTILINE)
-    assert dict(rows) == {name: kind.__name__ for name, kind in gpuens.methods().items()}
-
-
 def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
     """What a package index shows of README has neither pictures nor links by paths, which it could not follow."""
     checkout = ROOT.parent
