@@ -1,6 +1,7 @@
 """Progress bars for long work: shown on a terminal or on request."""
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -40,9 +41,18 @@ def bar(
         over, total = None, over
     if not _shown(show):
         return _Nothing(over)
+    return _bar()(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
+
+
+@functools.cache
+def _bar() -> type:
     from tqdm import tqdm
 
-    return tqdm(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
+    class Bar(tqdm):
+        # a signal can end its making; the bar is closed all the same, which reads these
+        disable, pos, start_t, last_print_t = True, 0, 0.0, 0.0
+
+    return Bar
 
 
 @contextlib.contextmanager

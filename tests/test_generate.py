@@ -1,5 +1,8 @@
 """Base clusterings: what was asked for comes out, and the seed alone decides what it is."""
 
+import contextlib
+import gc
+import sys
 import warnings
 
 import numpy as np
@@ -682,6 +685,23 @@ def test_bar_is_shown_where_it_should_be(setting, terminal, show, shown, monkeyp
         bar.update(2)
     err = capsys.readouterr().err
     assert ("letters" in err) == ("units" in err) == shown
+
+
+@pytest.mark.parametrize("step", ["status_printer", "refresh"])
+def test_a_bar_whose_making_a_signal_ends_is_closed_in_silence(step, monkeypatch):
+    """It is collected half made: an error then is one that Python ignores, and shows below the last sentence."""
+
+    def stopped(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"tqdm.std.tqdm.{step}", stopped)
+        with contextlib.suppress(KeyboardInterrupt):
+            progress.bar(3, "letters", show=True)
+    gc.collect()
+    assert ignored == []
 
 
 def test_bar_refuses_nonsense(monkeypatch):
