@@ -12,6 +12,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
 from gpuens.io.atomic import replacing
 from gpuens.methods import methods
+from gpuens.plotting.drawing import LONGEST_TITLE, short
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
 PICTURED = "lwea"
@@ -92,7 +93,7 @@ def demo(
     except (ImportError, OSError) as error:  # no Matplotlib, or no place that it could keep its fonts in
         say(str(error))
         return None
-    name = plotting._short(dataset.name, plotting.LONGEST_TITLE)
+    name = short(dataset.name, LONGEST_TITLE)
     ax.set_title(f"{name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
     with replacing(picture) as file:
         ax.figure.savefig(file, format="png")

@@ -10,6 +10,7 @@ from conftest import refused, structured_labels
 
 from gpuens import Ensemble, plotting
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
+from gpuens.plotting import drawing
 from gpuens.reduction import CATree
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -438,9 +439,9 @@ def test_each_cluster_of_a_dendrogram_has_a_colour_and_its_neighbours_have_other
     ax = plotting.dendrogram(EST, p=40)
     cut = ax.lines[0].get_ydata()[0]
     by_height = [(way[1, 1], to_hex(lines.get_colors()[0])) for lines in ax.collections for way in lines.get_segments()]
-    assert {color for height, color in by_height if height > cut} == {plotting.INK}
+    assert {color for height, color in by_height if height > cut} == {drawing.INK}
     below = {color for height, color in by_height if height < cut}
-    assert below <= set(plotting.CLUSTERS)
+    assert below <= set(drawing.CLUSTERS)
     assert len(below) > 1
 
 
@@ -468,10 +469,10 @@ def lab(color, who):
 
 @pytest.mark.parametrize("who", SEEN_BY)
 def test_colours_are_told_apart(who):
-    clusters = plotting.CLUSTERS
+    clusters = drawing.CLUSTERS
     pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
-    pairs += [(color, other) for color in clusters for other in (plotting.INK, "white")]
-    pairs += [(plotting.MARK, plotting.SHADE), (plotting.MARK, plotting.INK), (plotting.MARK, "white")]
+    pairs += [(color, other) for color in clusters for other in (drawing.INK, "white")]
+    pairs += [(drawing.MARK, drawing.SHADE), (drawing.MARK, drawing.INK), (drawing.MARK, "white")]
     distances = {pair: float(np.linalg.norm(lab(pair[0], who) - lab(pair[1], who))) for pair in pairs}
     assert {pair: distance for pair, distance in distances.items() if distance < 10} == {}
 

@@ -133,7 +133,7 @@ def plot(record: common.Record, path: Path) -> None:
     """Draw our means beside the paper's, and the NMI of each alpha."""
     from matplotlib.figure import Figure
 
-    from gpuens.plotting import INK, MARK, SHADE
+    from gpuens.plotting.drawing import INK, MARK, SHADE
 
     figure = Figure(figsize=(10, 4.2), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -1,0 +1,152 @@
+"""Pictures of soft correspondences: where the clusters of base clusterings go."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.plotting.drawing import (
+    CELLS_WRITTEN,
+    INK,
+    LONGEST_NAME,
+    LONGEST_TITLE,
+    SHARES,
+    WIDEST,
+    axes,
+    entitle,
+    kind,
+    short,
+    write_names,
+)
+
+
+def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) -> Any:
+    """Draw the correspondence of the clusters of a base clustering to those of the consensus.
+
+    A single clustering has two panels: on the left its correspondence matrix S, the table of memberships, and on the
+    right the share of each own cluster's objects with each label. They differ: S explains all clusterings together and
+    prefers few large entries. A given Axes, and the picture of all clusterings, shows only S.
+
+    Rows are own clusters, ordered by the consensus cluster that each corresponds to most: a clustering that agrees with
+    the consensus is a staircase.
+
+    Parameters
+    ----------
+    estimator : a fitted `gpuens.SCEC`
+    clustering : int or str, optional
+        The base clustering, by position or name; None draws all of them in one figure.
+    ax : matplotlib Axes, optional
+        Where to draw S of a single clustering.
+
+    Returns
+    -------
+    matplotlib Axes, that of S, or an ndarray of M of them if all are drawn
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted SCEC.
+    ValueError
+        For an unknown clustering, and for one Axes for several clusterings.
+    ImportError
+        Without matplotlib.
+
+    References
+    ----------
+    Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005, §3.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.SCEC(n_clusters=2).fit([["a", "a", "b", "b", "c"], [1, 1, 0, 0, 0]])
+    >>> ax = ge.plotting.correspondence(est, 0)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['a', 'c', 'b']
+    >>> ax.images[0].get_array().round().tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> [panel.get_title() for panel in ax.figure.axes[:2]]
+    ['correspondence S', 'where the objects went']
+    >>> len(ge.plotting.correspondence(est))
+    2
+    """
+    if not hasattr(estimator, "correspondence_"):
+        raise TypeError(
+            f"estimator must have soft correspondences, as SCEC(…).fit(labels) has, not be {kind(estimator)}."
+        )
+    matrices, ensemble = estimator.correspondence_, estimator.reduction_.ensemble
+    categories, names = ensemble.categories, ensemble.names
+    chosen = list(range(len(names))) if clustering is None else [_position(clustering, names)]
+    if ax is not None and len(chosen) > 1:
+        raise ValueError(f"ax takes one picture, but there are {len(chosen)}; choose a clustering, or leave ax out.")
+    orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in chosen]
+    if len(chosen) > 1:
+        n_cols = math.ceil(math.sqrt(len(chosen)))
+        panels = _panels(math.ceil(len(chosen) / n_cols), n_cols, len(chosen))
+        for h, order, panel in zip(chosen, orders, panels, strict=True):
+            _draw_shares(panel, matrices[h][order], categories[h][order], small=True)
+            panel.set_title(f"clustering {short(names[h], 14)}", fontsize=9, parse_math=False)
+        return np.array(panels, dtype=object)
+    (h,), (order,) = chosen, orders
+    title = f"Correspondence of clustering {short(names[h], LONGEST_TITLE)}"
+    if ax is not None:
+        panels = [axes(ax, (0, 0))]
+        entitle(ax, title)
+    else:
+        n_own, k = matrices[h].shape
+        column = 0.42 if n_own * k <= CELLS_WRITTEN else 0.2
+        size = min(2.2 + 2 * max(1.6, column * k), WIDEST), max(3.0, 1.8 + 0.22 * min(n_own, 60))
+        figure = axes(None, size).figure
+        figure.clear()
+        panels = figure.subplots(1, 2, sharey=True).tolist()
+        entitle(figure, title)
+        entitle(panels[0], "correspondence S")
+        entitle(panels[1], "where the objects went")
+    for panel, matrix in zip(panels, (matrices[h], estimator.shares_[h]), strict=False):
+        image = _draw_shares(panel, matrix[order], categories[h][order])
+        panel.set_xlabel("cluster of the consensus")
+    panels[0].set_ylabel("own cluster")
+    bar = panels[0].figure.colorbar(image, ax=panels, shrink=0.9, pad=0.03)
+    bar.set_label("S: rows sum to 1" if ax is not None else "rows sum to 1")
+    bar.outline.set_visible(False)
+    return panels[0] if clustering is not None or ax is not None else np.array(panels[:1], dtype=object)
+
+
+def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
+    """Draw a matrix of numbers from 0 to 1 with names at the axes, and the numbers if they fit."""
+    most, longest = (12, 8) if small else (60, LONGEST_NAME)
+    image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
+        step = -(-len(texts) // most)
+        write_names(axis, np.arange(0, len(texts), step), texts[::step], longest)
+        if small or len(texts) > 20:
+            axis.set_tick_params(labelsize=7)
+    if not small and matrix.size <= CELLS_WRITTEN:
+        for (c, d), value in np.ndenumerate(matrix):
+            if value >= 0.005:
+                color = "white" if value > 0.55 else INK
+                ax.text(d, c, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
+    return image
+
+
+def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:
+    """Return the Axes of a new Figure."""
+    figure = axes(None, (2.4 * n_cols, 2.2 * n_rows)).figure
+    figure.clear()
+    panels = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
+    for empty in panels[n_panels:]:
+        empty.remove()
+    figure.supxlabel("cluster of the consensus")
+    figure.supylabel("own cluster")
+    return panels[:n_panels]
+
+
+def _position(clustering: Any, names: list) -> int:
+    """Return the position of a base clustering given by name or position, or refuse it."""
+    for place, name in enumerate(names):
+        if type(name) is type(clustering) and name == clustering:
+            return place
+    if isinstance(clustering, str):
+        some = ", ".join(map(str, names[:5])) + " …" * (len(names) > 5)
+        raise ValueError(f"clustering {checks.shown(clustering)} is none of {some}.")
+    return checks.check_integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)

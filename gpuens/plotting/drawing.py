@@ -1,0 +1,81 @@
+"""What all pictures share: a palette, axes, names and titles."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.device import to_host
+
+# one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
+INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
+SHARES = "Blues"  # from 0 to 1
+CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe & Ito; neighbours alternate
+
+LONGEST_NAME = 20  # letters of a name at an axis
+LONGEST_TITLE = 60  # letters of a name in a title
+LETTERS_ABREAST = 60  # names that fit at an x axis
+SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
+CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
+
+
+def axes(ax: Any, size: tuple[float, float]) -> Any:
+    if ax is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise no_matplotlib() from error
+        return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+    if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
+        raise TypeError(
+            f"ax must be one of matplotlib's Axes, such as Figure().subplots() returns, not {checks.shown(ax)}."
+        )
+    return ax
+
+
+def no_matplotlib() -> ImportError:
+    """Return the refusal of pictures without matplotlib."""
+    return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
+
+
+def entitle(place: Any, text: str) -> None:
+    """Write a title over an Axes or a Figure, wrapped, with "$" taken literally."""
+    write = place.set_title if hasattr(place, "set_title") else place.suptitle
+    write(text, wrap=True, parse_math=False)
+
+
+def short(name: Any, most: int) -> str:
+    """Return a name on one line, its middle cut if it is long."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
+
+
+def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGEST_NAME) -> None:
+    """Write names at an axis, long ones rotated."""
+    texts = [short(name, longest) for name in names]
+    axis.set_ticks(places, texts, parse_math=False)
+    axis.set_tick_params(length=0)
+    if axis.axis_name == "x" and max(map(len, texts), default=0) * len(texts) > LETTERS_ABREAST:
+        axis.set_tick_params(rotation=90)
+
+
+def plain(ax: Any) -> Any:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def label_vector(labels: Any) -> np.ndarray:
+    labels = to_host(labels)
+    checks.check_label_vector(labels.shape, type(labels).__name__, "labels")
+    return labels
+
+
+def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
+    """Return at most ``size`` objects, the same share of every cluster."""
+    by_cluster = np.argsort(clusters, kind="stable")
+    n = min(size, len(clusters))
+    return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
+
+
+def kind(thing: Any) -> str:
+    return thing.__name__ if isinstance(thing, type) else type(thing).__name__

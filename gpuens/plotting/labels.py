@@ -1,0 +1,184 @@
+"""Pictures of labels: co-association in the order of a consensus, sizes, answers of several methods."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.device import to_host
+from gpuens.ensemble import Ensemble
+from gpuens.plotting.drawing import (
+    CELLS_WRITTEN,
+    INK,
+    MARK,
+    SHADE,
+    SHARES,
+    WIDEST,
+    axes,
+    entitle,
+    evenly,
+    label_vector,
+    plain,
+    write_names,
+)
+
+
+def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
+    """Draw the co-association matrix in the order of a consensus, with frames around its clusters.
+
+    Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of one average-linkage
+    tree of the objects drawn, with the clusters kept together.
+
+    Parameters
+    ----------
+    ensemble : Ensemble, or anything that Ensemble takes
+    labels : array (n_objects,)
+        The consensus.
+    max_objects : int
+        Of more objects a sample with the same share of every cluster is drawn: no N × N matrix is made.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels of another length, and for max_objects below 1.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 0, 1, 2]])
+    >>> ax = ge.plotting.coassociation_heatmap(ens, [0, 0, 1, 1])
+    >>> ax.images[0].get_array().tolist()
+    [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.5, 1.0]]
+    """
+    from gpuens.similarity import coassociation
+
+    ensemble = Ensemble(ensemble)
+    max_objects = checks.check_integer(max_objects, "max_objects", minimum=1)
+    labels = label_vector(labels)
+    checks.check_one_per_row(labels, ensemble.n_objects, "labels")
+    names, clusters = np.unique(labels, return_inverse=True)
+    drawn = evenly(clusters, max_objects)
+    similarity = to_host(coassociation(ensemble, drawn, drawn))
+    order = _seriated(similarity, clusters[drawn])
+    clusters = clusters[drawn][order]
+
+    ax = axes(ax, (7.2, 6.2))
+    # smoothing only where there are more objects than pixels
+    image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
+    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
+    widths = np.diff(np.append(starts, len(clusters)))
+    _frames(ax, starts, widths)
+    readable = widths >= 0.025 * len(clusters)  # names of thin clusters would overlap
+    ticks = (starts + (widths - 1) / 2)[readable]
+    for axis in (ax.xaxis, ax.yaxis):
+        write_names(axis, ticks, names[clusters[starts][readable]])
+    count = f"{ensemble.n_objects:,} objects"
+    shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
+    ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
+    entitle(ax, f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar.set_label("share of the clusterings that put two objects together")
+    bar.outline.set_visible(False)
+    return ax
+
+
+def sizes(labels: Any, *, ax: Any = None) -> Any:
+    """Draw the number of objects of each cluster, the largest first.
+
+    Parameters
+    ----------
+    labels : array (n_objects,)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ax = ge.plotting.sizes([0, 1, 1, 1, 2, 2])
+    >>> [int(bar.get_height()) for bar in ax.patches]
+    [3, 2, 1]
+    """
+    labels = label_vector(labels)
+    names, counts = np.unique(labels, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    ax = axes(ax, (7.2, 3.6 if len(counts) > 30 or max(len(str(name)) for name in names) <= 4 else 4.4))
+    ax.bar(np.arange(len(counts)), counts[order], color=SHADE, width=0.85 if len(counts) <= 60 else 1.0)
+    if len(counts) <= 30:
+        write_names(ax.xaxis, np.arange(len(counts)), names[order])
+    ax.set_xlim(-0.6, len(counts) - 0.4)
+    ax.set(xlabel="cluster" if len(counts) <= 30 else "clusters, the largest first", ylabel="objects")
+    if counts.max() > 100 * counts.min():
+        ax.set_yscale("log")
+        ax.set(ylim=(0.5, None), ylabel="objects (logarithmic)")
+    entitle(ax, f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
+    return plain(ax)
+
+
+def answers(comparison: Any, *, ax: Any = None) -> Any:
+    """Draw how the answers of several methods agree with each other: the NMI of any two, the best method first.
+
+    Parameters
+    ----------
+    comparison : gpuens.comparison.Comparison
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ax = ge.plotting.answers(ge.compare(labels, 2, methods=["eac", "lwgp"]))
+    >>> ax.images[0].get_array().tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    agreement = comparison.agreement
+    names, values = list(agreement.columns), agreement.to_numpy()
+    side = min(WIDEST, max(3.6, 1.6 + 0.34 * len(names)))
+    ax = axes(ax, (side + 1.0, side))
+    image = ax.imshow(values, cmap=SHARES, vmin=0.0, vmax=1.0)
+    places = np.arange(len(names))
+    write_names(ax.xaxis, places, names)
+    write_names(ax.yaxis, places, names)
+    if values.size <= CELLS_WRITTEN:
+        for i, j in np.ndindex(values.shape):
+            text = f"{values[i, j]:.2f}".replace("0.", ".")
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if values[i, j] > 0.6 else INK)
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05)
+    bar.set_label("NMI of two answers")
+    bar.outline.set_visible(False)
+    entitle(ax, f"Agreement between the answers of {len(names)} methods")
+    return ax
+
+
+def _seriated(similarity: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Return an order that keeps clusters together and similar objects close."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(clusters) < 2:
+        return np.arange(len(clusters))
+    # farther than any two objects of one cluster, so that the tree completes clusters first
+    distances = (1.0 - similarity) + 2.0 * (clusters[:, None] != clusters)
+    return leaves_list(linkage(squareform(distances, checks=False), "average"))
+
+
+def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:
+    """Draw a square around each cluster on the diagonal."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    squares = [Rectangle((at - 0.5, at - 0.5), n, n) for at, n in zip(starts, widths, strict=True)]
+    ax.add_collection(PatchCollection(squares, facecolor="none", edgecolor=MARK, linewidth=0.9))

@@ -1,0 +1,301 @@
+"""Pictures of trees: the top of a dendrogram, the lifetimes of its cuts, a CA-tree."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
+
+NODES_DRAWN = 300  # of a CA-tree, by default
+
+
+def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+    """Draw the top of a linkage method's tree: its last merges, whose heights decide where to cut.
+
+    Parameters
+    ----------
+    estimator : a fitted linkage method, such as EAC or LWEA
+    p : int
+        Branches shown, each with its number of objects. The line is the cut of ``estimator.labels_``: each branch
+        below it is a cluster.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted linkage method.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(n_clusters=2).fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
+    >>> [tick.get_text() for tick in ge.plotting.dendrogram(est).get_xticklabels()]
+    ['2', '3', '1']
+    """
+    from scipy.cluster import hierarchy
+
+    tree = _dendrogram_of(estimator)
+    p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
+    ax = axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
+    ax.set(ylabel="distance (1 - similarity)")
+    if tree.n_leaves == 1:
+        entitle(ax, "One distinct label row: there is nothing to merge")
+        return plain(ax)
+    branch = tree.cut(p)
+    top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
+    objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
+    Z = top.linkage_matrix()
+    lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, as of similarities above 1
+    Z[:, 2] += lifted
+    cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
+    colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
+    room = 72 * ax.get_position().width * ax.figure.get_size_inches()[0] / p  # width of a branch in points
+    hierarchy.dendrogram(
+        Z,
+        ax=ax,
+        link_color_func=colors.__getitem__,
+        leaf_label_func=lambda leaf: f"{objects[leaf]:,}",
+        leaf_rotation=0 if p <= 12 else 90,
+        leaf_font_size=min(9.0, room),
+    )
+    crowded = room < SMALLEST_TYPE
+    if crowded:
+        ax.set_xticks([])
+    low, high = Z[0, 2], Z[-1, 2]
+    margin = 0.08 * (high - low) or 0.05
+    if lifted:
+        from matplotlib.ticker import MaxNLocator
+
+        shown = MaxNLocator(8).tick_values(low - lifted, high - lifted)
+        ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
+    ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
+    if 1 < estimator.n_clusters_ <= p:
+        ax.axhline(cut, color=MARK, linewidth=1, linestyle="--")
+        ax.annotate(
+            f"{estimator.n_clusters_} clusters",
+            (1, cut),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            color=MARK,
+            va="center",
+        )
+    ax.set(
+        xlabel=f"{p:,} branches, too many to write how many objects each has" if crowded else "objects in the branch"
+    )
+    entitle(ax, f"{type(estimator).__name__}: the last {p - 1:,} of {tree.n_leaves - 1:,} merges")
+    return plain(ax)
+
+
+def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+    """Draw the lifetime of each number of clusters: the range of heights that gives it. Choose the longest.
+
+    Parameters
+    ----------
+    estimator : a fitted linkage method, such as EAC or LWEA
+    p : int
+        The largest number of clusters shown.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but a fitted linkage method.
+
+    References
+    ----------
+    Fred & Jain, "Combining multiple clusterings using evidence accumulation", IEEE TPAMI 27 (2005) 835-850.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC().fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
+    >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # of 2 and of 3 clusters
+    [0.5, 0.5]
+    """
+    _dendrogram_of(estimator)
+    p = checks.check_integer(p, "p", minimum=2)
+    lasting = estimator.lifetimes_[: p - 1]
+    k = np.arange(2, len(lasting) + 2)
+    ax = axes(ax, (7.2, 3.6))
+    ax.bar(k, lasting, color=SHADE, width=0.85)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlim(1.3, len(k) + 1.7)
+    if estimator.n_clusters_ in k:  # a line, as the bar may be too short to see
+        ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
+    ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
+    name = type(estimator).__name__
+    entitle(ax, f"{name}: the lifetime of each number of clusters, {estimator.n_clusters_:,} chosen")
+    return plain(ax)
+
+
+def ca_tree(
+    tree: Any, tau: float | None = None, gamma: float | None = None, *, min_objects: int | None = None, ax: Any = None
+) -> Any:
+    """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
+
+    The height of a node is its radius, the size of its marker its share of the objects. Nodes of the cut are red:
+    filled if kept, hollow if left out.
+
+    Parameters
+    ----------
+    tree : gpuens.reduction.ca_tree.Tree, Reduction or estimator
+        The result of ``CATree().grow(labels)`` or ``CATree(…).reduce(labels)``, or an estimator fitted with
+        ``reduction=CATree(…)``.
+    tau : float in [0, 1], optional
+        Where to cut, as a share of the clusterings; None is the cut of the reduction or estimator, and no cut for a
+        tree.
+    gamma : float in (0, 1], optional
+        The share of the objects in the kept nodes; None is that of the reduction, and 1 for a tree.
+    min_objects : int, optional
+        Draw only nodes with at least so many objects; by default the 300 largest.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        For tau, gamma and min_objects out of range.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> tree = ge.CATree().grow([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5, [0] * 4 + [1] * 3 + [2]])
+    >>> ge.plotting.ca_tree(tree, tau=0.4).get_title()
+    'CA-tree of 8 objects: 2 nodes at τ = 0.4'
+    >>> est = ge.LWEA(n_clusters=2, reduction=ge.CATree(tau=0.4)).fit([[0] * 4 + [1] * 4, [0] * 3 + [1] * 5])
+    >>> ge.plotting.ca_tree(est).get_title()
+    'CA-tree of 8 objects: 3 nodes at τ = 0.4'
+    """
+    tree, made_at, made_with = _grown_tree(tree)
+    if tau is None:
+        tau = made_at
+    if gamma is None:
+        gamma = made_with
+    from matplotlib.collections import LineCollection
+
+    n_clusterings = len(tree.clusterings)
+    taken, kept = np.zeros((2, len(tree)), dtype=bool)
+    if tau is not None:
+        tau = checks.check_between(tau, "tau", 0.0, 1.0)
+        taken[tree.cut(tau)] = True
+        kept[tree.kept(tau, gamma)] = True
+    if min_objects is None:
+        min_objects = (
+            1 if len(tree) <= NODES_DRAWN else 1 + int(np.partition(tree.counts, -NODES_DRAWN - 1)[-NODES_DRAWN - 1])
+        )
+    else:
+        min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
+    n_objects = int(tree.counts[-1])
+    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node also its ancestors
+    x = _abreast(tree, drawn)
+
+    ax = axes(ax, (7.2, 4.6))
+    below = drawn[tree.parents[drawn] >= 0]
+    above = tree.parents[below]
+    elbows = np.stack(
+        [
+            np.stack([x[below], tree.radii[below]], axis=1),
+            np.stack([x[below], tree.radii[above]], axis=1),
+            np.stack([x[above], tree.radii[above]], axis=1),
+        ],
+        axis=1,
+    )
+    ax.add_collection(LineCollection(list(elbows), colors=INK, linewidths=0.6, alpha=0.6, zorder=1))
+    area = 8 + 250 * tree.counts / n_objects
+    for nodes, face, edge, label in (
+        (drawn[~taken[drawn]], SHADE, "none", None),
+        (drawn[(taken & ~kept)[drawn]], "white", MARK, "left out"),
+        (drawn[kept[drawn]], MARK, "none", "taken" if kept.sum() == taken.sum() else "kept"),
+    ):
+        if len(nodes):
+            ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
+    if tau is not None:  # radii are integers: the line runs between accepted and refused ones
+        height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
+        ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
+    ax.set_xticks([])
+    ax.set_ylim(-0.03 * n_clusterings - 0.2, 1.05 * n_clusterings + 0.2)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    which = "nodes" if len(drawn) == len(tree) else f"the {len(drawn):,} nodes of {min_objects:,} objects or more"
+    ax.set(xlabel=f"{which}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
+    found = "" if tau is None else f": {taken.sum():,} nodes at τ = {tau:g}"
+    found += "" if kept.sum() == taken.sum() else f", {kept.sum():,} kept"
+    entitle(ax, f"CA-tree of {n_objects:,} objects{found}")
+    return plain(ax)
+
+
+def _dendrogram_of(estimator: Any) -> Any:
+    """Return the dendrogram of a fitted linkage method, or refuse other things."""
+    if not hasattr(estimator, "dendrogram_"):
+        raise TypeError(
+            f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {kind(estimator)}."
+        )
+    return estimator.dendrogram_
+
+
+def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
+    """Return the CA-tree of a tree, reduction or fitted estimator and the τ and γ of its cut; refuse other things."""
+    if hasattr(tree, "radii"):
+        return tree, None, 1.0
+    cut = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
+    if cut is None:
+        raise TypeError(
+            "tree must be what CATree().grow(labels) returns, a reduction by CATree(…) or an estimator fitted with "
+            f"reduction=CATree(…) to labels in one piece, not {kind(tree)}."
+        )
+    return cut
+
+
+def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
+    """Return the x of nodes of a CA-tree: leaves of the drawing side by side, others amid their children."""
+    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # of the children: the first, the last
+    reached[0] = np.inf
+    reached[1] = -np.inf
+    tips = np.setdiff1d(drawn, tree.parents[drawn])
+    x[tips[np.argsort(tree.first[tips])]] = np.arange(len(tips))
+    for node in drawn.tolist():  # children come before their parents
+        if np.isfinite(reached[0, node]):
+            x[node] = reached[:, node].mean()
+        parent = tree.parents[node]
+        if parent >= 0:
+            reached[0, parent] = min(reached[0, parent], x[node])
+            reached[1, parent] = max(reached[1, parent], x[node])
+    return x
+
+
+def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
+    """Return the colour of each node of a linkage matrix: one per cluster, different from its neighbours'.
+
+    ``labels`` (p,) are the clusters of the leaves. Nodes above clusters are ink.
+    """
+    from scipy.cluster.hierarchy import leaves_list
+
+    _, first = np.unique(labels[leaves_list(Z)], return_index=True)
+    turn = np.argsort(np.argsort(first))  # of each cluster from the left
+    of_node = labels.tolist()
+    for a, b in Z[:, :2].astype(np.int64).tolist():
+        of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)
+    return [INK if cluster < 0 else CLUSTERS[turn[cluster] % len(CLUSTERS)] for cluster in of_node]
+
+
+def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
+    """Return the height of the cut into k clusters, between two of the last p - 1 merges."""
+    made = max(0, p - k)
+    below = heights[made - 1] if made else heights[0]
+    above = heights[made] if made < len(heights) else heights[-1]
+    return float((below + above) / 2)
