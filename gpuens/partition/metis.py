@@ -187,7 +187,7 @@ class NearestMETIS(METIS):
         checks.check_integer(self.neighbors, "neighbors", minimum=1, maximum=MOST_LISTED)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(len(rows), n_clusters, 2 * self.neighbors * len(rows))
+        graph_fits(len(rows), n_clusters, 2 * int(self.neighbors) * len(rows))
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import coo_array
