@@ -7,6 +7,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import refused, structured_labels
+from scipy.cluster.hierarchy import cophenet
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import normalized_mutual_info_score, silhouette_samples
 
@@ -367,3 +368,28 @@ def test_what_has_no_evidence_is_refused():
     soft = ge.SCEC(2).fit([np.eye(2)[labels[:, 0] % 2], np.eye(2)[labels[:, 1] % 2]])
     refused(soft.evidence, TypeError, "fit was given soft clusterings")
     refused(lambda: ge.LWEA(3).fit(labels).evidence(missing="omit"), ValueError, "missing must be")
+
+
+# --- the dendrogram ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("estimator", [ge.EAC(), ge.LWEA(theta=0.1), ge.ECPCSHC(2), ge.LCE(2)])
+def test_cophenetic_correlation_is_that_of_all_pairs(estimator):
+    for seed in range(5):
+        labels, _ = structured_labels(40, 4, 3, missing=(seed % 3) * 0.1, seed=seed)
+        labels = labels[np.arange(60) % 40]  # equal rows
+        est = estimator.fit(labels)
+        S = est.similarity_.tile(ge.Rows(labels), 0, len(labels))
+        similarities = S[np.triu_indices(len(labels), 1)]
+        expected = np.corrcoef(1 - cophenet(est.linkage_matrix()), similarities)[0, 1]
+        np.testing.assert_allclose(est.cophenetic_correlation(), expected, atol=1e-10)
+
+
+def test_cophenetic_correlation_is_refused_where_it_is_not_that_of_all_objects():
+    labels, _ = structured_labels(60, 4, 3, seed=1)
+    sentence = "this EAC has no cophenetic_correlation(), as no average linkage was fitted."
+    refused(ge.EAC(2, linkage="single").fit(labels).cophenetic_correlation, AttributeError, sentence)
+    refused(ge.EAC(2, reduction="sample:20").fit(labels).cophenetic_correlation, AttributeError, "of fewer rows")
+    apart = ge.EAC(2).fit([[0, 1, 2, 3], [3, 2, 1, 0]])  # all similarities are 0
+    assert np.isnan(apart.cophenetic_correlation())

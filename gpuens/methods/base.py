@@ -15,15 +15,16 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
+from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.partitioners import CutTree
+from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.reduction import CoreGroups, Reduction, check_reduced, core_groups, reducer
 from gpuens.rows import Rows, Rule
 from gpuens.similarity import SIMILARITIES
-from gpuens.similarity.base import Features, Measure, Similarity, Sums
+from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similarity, Sums
 
 
 class Parts(NamedTuple):
@@ -403,6 +404,22 @@ class Consensus(ClusterMixin, BaseEstimator):
         together.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
+
+    def cophenetic_correlation(self) -> float:
+        """Return how well the dendrogram of average linkage keeps the similarities: a correlation, 1 for perfectly.
+
+        That of the cophenetic similarities with those of `similarity_` over all pairs of objects, in closed form: no
+        pair is visited. NaN where all are the same.
+        """
+        name = "cophenetic_correlation()"
+        tree = getattr(self, "_partition", None)
+        if not isinstance(tree, CutTree) or not isinstance(self._parts()[1], AverageLinkage):
+            raise AttributeError(f"this {type(self).__name__} has no {name}, as no average linkage was fitted.")
+        if self.reduction_.groups() is not self.reduction_:
+            raise AttributeError(f"{name} is that of all objects, and this dendrogram is that of fewer rows.")
+        similarity = self.similarity_
+        assert isinstance(similarity, ClusterSimilarity)
+        return of_average_linkage(self.reduction_.rows, similarity, tree.dendrogram, tree.self_similarities)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

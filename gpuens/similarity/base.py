@@ -211,6 +211,15 @@ class ClusterSimilarity(Similarity):
         total = float(sizes @ self.times(sizes[:, None])[:, 0] - sizes @ self.diagonal())
         return total / self.n_clusterings / n_objects / (n_objects - 1)
 
+    def sum_of_squares(self, rows: Rows) -> float:
+        """Return Σ s(x, y)² over all ordered pairs of objects, each with itself included: tr (S N S N) / M².
+
+        N (N_c, N_c) are the intersections of clusters: no pair of objects is visited.
+        """
+        all_clusters_fit(rows.n_clusters)
+        product = self.times(intersections_of(rows, layout="dense").astype(np.float64))
+        return float(np.sum(product * product.T)) / self.n_clusterings**2
+
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters: no pair of objects is visited."""
         all_clusters_fit(rows.n_clusters)

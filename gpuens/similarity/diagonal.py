@@ -7,6 +7,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.contingency import cells, intersections_of
 from gpuens.rows import Rows
 from gpuens.similarity.base import ClusterSimilarity
 
@@ -32,6 +33,11 @@ class Diagonal(ClusterSimilarity):
     def times(self, table: np.ndarray) -> np.ndarray:
         found: np.ndarray = devices.move(self.weights, devices.kind_of(table))[:, None] * table
         return found
+
+    def sum_of_squares(self, rows: Rows) -> float:
+        clusters, others, counts = cells(intersections_of(rows))
+        weights, squares = self.weights.astype(np.float64), counts.astype(np.float64) ** 2
+        return float((weights[clusters] * weights[others]) @ squares) / self.n_clusterings**2
 
     def across(self, rows: Rows, cols: Rows) -> Any:
         weights = self.weights.astype(np.float64, copy=False)

@@ -93,14 +93,19 @@ class Dendrogram:
         groups = membership[by_group]
         first = np.concatenate([[True], groups[1:] != groups[:-1]])
         representative = by_group[first]
-        within = self_similarities.copy()
-        for side in (self.kept, self.absorbed):  # rounding must not place a merge before its parts
-            np.maximum.at(within, side, self.similarities)
+        within = self.within(self_similarities)
         kept = np.concatenate([representative[groups[~first]], representative[self.kept]])
         absorbed = np.concatenate([by_group[~first], representative[self.absorbed]])
         similarities = np.concatenate([within[groups[~first]], self.similarities])
         order = np.argsort(-similarities, kind="stable")
         return Dendrogram(kept[order], absorbed[order], similarities[order])
+
+    def within(self, self_similarities: np.ndarray) -> np.ndarray:
+        """Return at which similarity the objects of each leaf merge: their own, or that of the leaf's first merge."""
+        within = self_similarities.copy()
+        for side in (self.kept, self.absorbed):  # rounding must not place a merge before its parts
+            np.maximum.at(within, side, self.similarities)
+        return within
 
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """Return scikit-learn's ``children_`` (n - 1, 2), int64, and each merge's number of leaves (n - 1,), int64."""
