@@ -272,7 +272,8 @@ def in_pieces(monkeypatch):
 
 
 IN_PIECES = [
-    "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "qmi", "sec", "voting",
+    "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "pd", "qmi", "sec",
+    "voting",
 ]  # fmt: skip
 
 
@@ -333,6 +334,22 @@ def test_the_objective_in_pieces_is_that_of_the_labels(labels, size, in_pieces):
         assert est.converged_
         assert (distances[np.arange(len(X)), found] <= distances.min(axis=1) + 1e-9).all()
         assert est.objective_ <= 1.02 * ge.CgC(k).fit(given).objective_
+
+
+def test_the_mirkin_distance_in_pieces_is_that_of_the_labels(labels, in_pieces):
+    noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
+    for given, k in ((labels, 4), (noise, 9)):
+        est, found = fitted("pd", chunks_of(given), k)
+        assert est.objective_ == pytest.approx(mirkin(given, found))
+        assert est.converged_
+        assert est.objective_ <= mirkin(given, ge.QMI(k).fit_predict(given))
+        if given is labels:
+            assert est.objective_ == ge.PD(k).fit(given).objective_
+
+
+def mirkin(labels, found):
+    held = [(labels[found == r] == c).sum(axis=0) for r in set(found) for c in range(labels.max() + 1)]
+    return float((np.bincount(found) ** 2).sum() - 2 / labels.shape[1] * (np.array(held) ** 2).sum())
 
 
 def columns(ensemble):

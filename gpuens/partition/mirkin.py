@@ -9,7 +9,7 @@ cluster c of the ensemble. It falls when a row of n objects moves from r to s if
 where a missing label adds nothing to the sum. (k-means on one-hot labels with equal weights would be QMI again.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,41 +18,75 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.label_kmeans import Nearest, count_labels
+from gpuens.partition.label_kmeans import RESTARTS_ON, Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
-from gpuens.rows import Rows, by_first_row
+from gpuens.rows import Rows, by_first_row, numbered
 
 
 @dataclass(frozen=True, eq=False)
 class MirkinSearch(Partitioner):
-    """Local search from the result of k-means in label space; the parameters are those of `gpuens.PD`."""
+    """Local search from the result of k-means in label space; the parameters are those of `gpuens.PD`.
+
+    Of rows in pieces some objects are drawn for the search. Then all rows move at once, by sums over the pieces, as
+    long as that lowers the objective.
+    """
 
     n_init: int = 5
     max_iter: int = 100
     random_state: Any = 0
     takes = ("labels",)
+    learns_by_sums = True
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init, self.max_iter)
         checks.make_generator(self.random_state)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        start = category_kmeans(rows, n_clusters, checks.make_generator(self.random_state), self.n_init)
+        rng = checks.make_generator(self.random_state)
+        if not rows.here:
+            return self._in_pieces(rows, n_clusters, rng)
+        start = category_kmeans(rows, n_clusters, rng, self.n_init)
         assert start.rule is not None
         held, objects = count_labels(rows, start.rule, start.n_clusters)
         labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
         codes = devices.to_host(rows.ensemble.codes)  # rows move one after the other, so on the host
         n_iter = _descend(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
         order = np.argsort(np.unique(labels, return_index=True)[1])
-        held, objects = held[:, order].astype(np.float64), objects[order].astype(np.float64)
-        rule = Nearest(-2 * held, rows.n_clusterings * objects, np.arange(len(order)))
+        held, objects = held[:, order], objects[order]
         checks.warn_of_fewer(len(order), n_clusters)
         found = {
-            "objective": float((objects**2).sum() - 2 / rows.n_clusterings * (held**2).sum()),
+            "objective": _objective(held, objects, rows.n_clusterings),
             "n_iter": abs(n_iter),
             "converged": n_iter > 0,
         }
-        return Partition(by_first_row(labels), len(order), rule, found)
+        return Partition(by_first_row(labels), len(order), _least_change(held, objects, rows.n_clusterings), found)
+
+    def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
+        drawn = rows.draw(RESTARTS_ON, rng)
+        with checks.recorded():  # what is said of all rows is said below
+            rule = replace(self, random_state=rng)(None, drawn, min(n_clusters, len(drawn))).rule
+        assert isinstance(rule, Nearest)
+        best, converged, n_iter = np.inf, False, 0
+        while n_iter < self.max_iter and not converged:
+            n_iter += 1
+            held, objects = count_labels(rows, rule, len(rule.const))
+            objective = _objective(held, objects, rows.n_clusterings)
+            converged = not objective < best
+            if not converged:
+                best, kept = objective, rule
+                rule = _least_change(held, objects, rows.n_clusterings)
+        known, labels = numbered(kept, len(kept.const), rows)
+        checks.warn_of_fewer(known.n_labels, n_clusters)
+        return Partition.of_rule(known, labels, objective=best, n_iter=n_iter, converged=converged)
+
+
+def _objective(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> float:
+    return float((objects.astype(np.float64) ** 2).sum() - 2 / n_clusterings * (held.astype(np.float64) ** 2).sum())
+
+
+def _least_change(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
+    """Return the rule by which a further row goes to the cluster that raises the objective least."""
+    return Nearest(-2.0 * held, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))
 
 
 @njit(cache=True, nogil=True)
