@@ -17,6 +17,7 @@ from gpuens.compiled import extending, intrinsic, njit, types
 
 LANES = 64
 FLOAT_LANES = 16
+LINE = 64  # bytes
 
 
 class Vector(types.Type):
@@ -51,6 +52,14 @@ def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
     unknown = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(unknown, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, unknown, ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None))
+
+
+@njit(cache=True, nogil=True)
+def aligned_zeros(n, lanes, dtype):
+    """Return zeros (n, lanes), aligned: it takes longer to load a row from more cache lines than it needs."""
+    zeros = np.zeros(n * lanes + LINE, dtype=dtype)
+    first = -zeros.ctypes.data % LINE // zeros.itemsize
+    return zeros[first : first + n * lanes].reshape(n, lanes)
 
 
 @intrinsic

@@ -6,7 +6,19 @@ from conftest import structured_labels
 
 from gpuens.compiled import njit
 from gpuens.ensemble import Ensemble
-from gpuens.lanes import FLOAT_LANES, LANES, lowest, nothing, plus, plus_times, reaching, scaled_sum, store, widened
+from gpuens.lanes import (
+    FLOAT_LANES,
+    LANES,
+    aligned_zeros,
+    lowest,
+    nothing,
+    plus,
+    plus_times,
+    reaching,
+    scaled_sum,
+    store,
+    widened,
+)
 from gpuens.partition.linkage import comparisons
 from gpuens.partition.linkage.comparisons import chunks_of, histogram_scores, label_scores, mark_wanted
 from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
@@ -36,6 +48,13 @@ def lanes_reaching(sums, limits):
         found.append(lowest(hits))
         hits &= hits - np.uint64(1)
     return found
+
+
+@pytest.mark.parametrize(("lanes", "dtype"), [(LANES, np.uint8), (LANES, np.uint16), (FLOAT_LANES, np.float32)])
+def test_rows_of_a_table_begin_where_cache_lines_do(lanes, dtype):
+    tables = [aligned_zeros(n, lanes, dtype) for n in (1, 3, 500)]
+    assert [table.shape for table in tables] == [(1, lanes), (3, lanes), (500, lanes)]
+    assert not any(table.any() or table.ctypes.data % 64 for table in tables)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])

@@ -113,6 +113,7 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
         upper, lower = units_of_one()
         assert lower <= upper
         assert upper > 30_000
+        assert upper >= table.unit * (1.0 - 1e-12)
         assert (weights == "ones") == (table.slack == 0.0)
         kept, absorbed = (np.sort(active[: len(active) // 2 * 2].reshape(-1, 2), axis=1)[::3, i] for i in (0, 1))
         regions = pair_up(regions, kept, absorbed)

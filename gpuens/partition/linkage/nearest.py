@@ -22,7 +22,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, lowest, reaching
+from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
@@ -268,7 +268,7 @@ def _search(
     widest = 0
     for c in range(n_tables):
         widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
-    table = np.zeros((widest, LANES), dtype=units.dtype)
+    table = aligned_zeros(widest, LANES, units.dtype)
     mine = np.zeros((LANES, n_clusterings), dtype=rows.dtype)
     reach = np.empty((n_segments, LANES, SEGMENT), dtype=np.uint16)
     floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly

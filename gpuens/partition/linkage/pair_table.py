@@ -10,7 +10,8 @@ the n regions at first: a search of a region adds those of each other region.
 
 Units bound a similarity from both sides, within ``slack`` and the rounding of sums. Each region lists its nearest by
 them, and a bound of all others; where that leaves more than one nearest, histograms decide exactly, so that no bit of
-a result depends on the table.
+a result depends on the table. What has been scored exactly, in units of which a similarity of 1 has ``unit`` at least,
+spares the others that cannot reach it.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import LANES
+from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
@@ -55,12 +56,12 @@ class Table(NamedTuple):
 
     ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
     ``units`` that hold the sums of a union, -1 where a region has its own row. ``place`` (G,): of each region, and
-    ``ids`` (n,) the region at each place. ``worth`` (n,): the objects of the regions at first. ``follows``, ``last``,
-    ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED), ``reach``
-    (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to each, and of
-    that to all others, in units. ``merged`` (n,): whether the region at a place has merged since these were brought up
-    to date. ``laid`` (some, N_c): whole histograms of long unions, which many others are near; ``laid_at`` (n,) says
-    where, -1 for nowhere, and ``free`` which of them are all zeros, as many as ``n_free`` (1,).
+    ``ids`` (n,) the region at each place. ``worth`` (columns,): the objects of the regions at first. ``follows``,
+    ``last``, ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED),
+    ``reach`` (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to
+    each, and of that to all others, in units. ``merged`` (n,): whether the region at a place has merged since these
+    were brought up to date. ``laid`` (some, N_c): whole histograms of long unions, which many others are near;
+    ``laid_at`` (n,) says where, -1 for nowhere, and ``free`` which of them are all zeros, as many as ``n_free`` (1,).
     """
 
     units: Any
@@ -92,14 +93,15 @@ class PairTable:
         n = len(active)
         place = np.full(len(into), -1)
         place[active] = np.arange(n)
-        units, self.slack = _units_of(active, place, into, index, regions, weights)
+        units, self.slack, self.unit = _units_of(active, place, into, index, regions, weights)
         self.weights = weights
         self.n_clusterings = index.rows.shape[1]
         self.comparisons = len(index.rows) ** 2 // 2 * self.n_clusterings
+        worth = np.pad(regions.size[active].astype(np.float32), (0, units.shape[1] - n))
         n_laid = min(n, LAID // len(weights))
         self.table = Table(
             units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
-            regions.size[active].astype(np.float32), np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
+            worth, np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
             np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
             np.zeros(n, dtype=bool), np.zeros((n_laid, len(weights)), dtype=regions.counts.dtype), np.full(n, -1),
             np.arange(n_laid), np.array([n_laid]),
@@ -111,7 +113,7 @@ class PairTable:
         Similarities are those of reciprocal pairs only.
         """
         unknown = np.zeros(len(active), dtype=bool)
-        given = state.into, regions, self.table, self.weights, self.n_clusterings, self.slack
+        given = state.into, regions, self.table, self.weights, self.n_clusterings, self.slack, self.unit
 
         def look_up(start: int, stop: int) -> None:
             _look_up(active[start:stop], *given, state.nearest, unknown[start:stop])
@@ -119,14 +121,17 @@ class PairTable:
         devices.over_ranges(look_up, len(active), grain=1024)
         queries = active[unknown]
         places = self.table.place[active]
-        columns, ends = np.empty(len(self.table.ids), dtype=np.uint32), np.empty(len(active), dtype=np.int64)
-        _columns_of(places, self.table.follows, columns, ends)
-        per_object = (1.0 + EPS * self.table.members[places]) / regions.size[active]
+        members = self.table.members[places]
+        unions = places[members > 1]
+        columns, ends = np.empty(len(self.table.ids), dtype=np.uint32), np.empty(len(unions), dtype=np.int64)
+        _columns_of(unions, self.table.follows, columns, ends)
+        per_object = np.zeros(len(self.table.worth), dtype=np.float32)
+        per_object[places] = (1.0 + EPS * members) / regions.size[active]
 
         def search(start: int, stop: int) -> None:
             _search(
-                queries[start:stop], active, columns, ends, per_object, regions, self.table, self.weights,
-                self.n_clusterings, self.slack, state.nearest,
+                queries[start:stop], active, unions, columns, ends, per_object, regions, self.table, self.weights,
+                self.n_clusterings, self.slack, self.unit, state.nearest,
             )  # fmt: skip
 
         devices.over_ranges(search, len(queries), grain=8)
@@ -160,8 +165,11 @@ class PairTable:
 
 def _units_of(
     active: np.ndarray, place: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions, weights: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return the similarity of all pairs of active regions in units (n, columns), and by how much it is too large."""
+) -> tuple[np.ndarray, float, float]:
+    """Return the similarity of all pairs of active regions in units (n, columns).
+
+    Also by how many units it is too large at most, and how many a similarity of 1 is at least.
+    """
     n = len(active)
     members, ends = members_of(into, place, index.order, n)
     most_rows = int(np.diff(ends, prepend=0).max())
@@ -192,7 +200,7 @@ def _units_of(
     n_blocks = -(-n // LANES)
     devices.over_ranges(fill, n_blocks)
     devices.over_ranges(lambda start, stop: _mirror(start, stop, units), n_blocks)
-    return units, slack
+    return units, slack, to_units * scale * n_clusterings * (1.0 - 1e-9)
 
 
 @njit(cache=True, nogil=True)
@@ -205,10 +213,10 @@ def _fill_units(
     widest = 0
     for t in range(n_tables):
         widest = max(widest, starts[chunks[tables[t + 1]]] - starts[chunks[tables[t]]])
-    table = np.zeros((widest, LANES), dtype=kind.dtype)
+    table = aligned_zeros(widest, LANES, kind.dtype)
     scales = np.full(LANES, scale)
-    n_batch = 4 * TILE if n_tables == 1 else len(members)  # a table is filled once
-    sums = np.empty((n_batch, LANES), dtype=np.uint32)
+    n_batch = TILE if n_tables == 1 else len(members)  # a table is filled once
+    sums = aligned_zeros(n_batch, LANES, np.uint32)
     total = np.zeros(LANES, dtype=np.float32)
     for block in range(start, stop):
         at_region = block * LANES
@@ -317,7 +325,7 @@ def _similarity(a, r, held, regions, table, weights, n_clusterings):
 
 
 @njit(cache=True, nogil=True)
-def _decide(a, regions, table, weights, n_clusterings, slack, held):
+def _decide(a, regions, table, weights, n_clusterings, slack, unit, held):
     """Return the nearest of a region if its list can tell, else UNKNOWN."""
     p = table.place[a]
     near, reach = table.near[p], table.reach[p]
@@ -348,58 +356,60 @@ def _decide(a, regions, table, weights, n_clusterings, slack, held):
             similarity, tie = _similarity(a, r, held, regions, table, weights, n_clusterings), pair_hash(a, r)
             if comes_before(similarity, tie, best, best_tie):
                 found, best, best_tie = r, similarity, tie
+                least = max(least, similarity * unit)
     if lay:
         clear(regions, a, held)
     return found
 
 
 @njit(cache=True, nogil=True)
-def _look_up(active, into, regions, table, weights, n_clusterings, slack, nearest, unknown):
+def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, nearest, unknown):
     """Bring lists up to date with the merges of the round before, and find the nearest in them."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
+    place, ids, merged = table.place, table.ids, table.merged  # once: each look takes a reference
+    near, reach, size, n_listed = table.near, table.reach, regions.size, table.near.shape[1]
     for i in range(len(active)):
         a = active[i]
-        p = table.place[a]
-        if nearest[a] == UNKNOWN or table.merged[p]:
+        p = place[a]
+        if nearest[a] == UNKNOWN or merged[p]:
             nearest[a], unknown[i] = UNKNOWN, True
             continue
-        near, reach = table.near[p], table.reach[p]
-        gone, changed = table.merged[table.place[nearest[a]]], False
-        for s in range(len(near)):
-            changed |= near[s] >= 0 and table.merged[near[s]]
+        gone, changed = merged[place[nearest[a]]], False
+        for s in range(n_listed):
+            changed |= near[p, s] >= 0 and merged[near[p, s]]
         if not (gone or changed):
             continue
         kept = 0
-        for s in range(len(near)):
-            if near[s] < 0:
+        for s in range(n_listed):
+            q, upper = np.int64(near[p, s]), reach[p, s]
+            if q < 0:
                 break
-            q, upper = near[s], reach[s]
-            if table.merged[q]:
-                r = into[table.ids[q]]
-                q = table.place[r]
+            if merged[q]:
+                r = into[ids[q]]
+                q = place[r]
                 seen = False
                 for earlier in range(kept):
-                    seen = seen or near[earlier] == q
+                    seen = seen or near[p, earlier] == q
                 if seen:
                     continue
-                upper = _upper(p, q, regions.size[a], regions.size[r], table)
-            near[kept], reach[kept] = q, upper
+                upper = _upper(p, q, size[a], size[r], table)
+            near[p, kept], reach[p, kept] = q, upper
             kept += 1
-        for s in range(kept, len(near)):
-            near[s] = -1
+        for s in range(kept, n_listed):
+            near[p, s] = -1
         if gone:
             nearest[a] = UNKNOWN
             if kept > 0:
-                nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, held)
+                nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, unit, held)
             unknown[i] = nearest[a] == UNKNOWN
 
 
 @njit(cache=True, nogil=True)
-def _columns_of(places, follows, columns, ends):
-    """Write the columns of the regions at ``places``, region by region, and where those of each end."""
+def _columns_of(unions, follows, columns, ends):
+    """Write the columns of the regions at the places ``unions``, region by region, and where those of each end."""
     n = 0
-    for i in range(len(places)):
-        column = places[i]
+    for i in range(len(unions)):
+        column = unions[i]
         while column >= 0:
             columns[n] = column
             n += 1
@@ -408,79 +418,90 @@ def _columns_of(places, follows, columns, ends):
 
 
 @njit(cache=True, nogil=True)
-def _search(queries, active, columns, ends, per_object, regions, table, weights, n_clusterings, slack, nearest):
+def _search(
+    queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest
+):  # fmt: skip
     """List anew the nearest of all active regions for each of ``queries``, and find the nearest."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    uppers = np.empty(len(active))
-    units, wide, half = table.units.reshape(-1), table.wide.reshape(-1), table.wide.shape[1]
+    in_lanes = aligned_zeros(len(per_object) // FLOAT_LANES, FLOAT_LANES, np.float32)
+    uppers = in_lanes.reshape(-1)  # by place
+    n_listed = table.near.shape[1]
+    near, reach = np.empty(n_listed + 1, dtype=np.int32), np.empty(n_listed + 1, dtype=np.float32)
+    limits = np.empty((1, FLOAT_LANES), dtype=np.float32)
     for a in queries:
         p = table.place[a]
-        factor = 1.0 + EPS * (table.members[p] + OTHERS)
-        first, second = table.first[p], table.second[p]
-        if first < 0:
-            row = p * table.units.shape[1]
-            _bound_all(units, row, row, half, columns, ends, table.worth, per_object, factor, uppers)
-        else:
-            factor /= regions.size[a]
-            low, high = first * half, (second - 1) * half
-            _bound_all(wide, low, high, half, columns, ends, table.worth, per_object, factor, uppers)
-        near, reach = table.near[p], table.reach[p]
-        listed, bound = 0, 0.0
-        for i in range(len(active)):
-            upper = uppers[i]
-            if upper <= bound or active[i] == a:
-                continue
-            if listed < len(near):
-                s = listed
-                listed += 1
-            else:
-                s = len(near) - 1
-                if upper <= reach[s]:
-                    bound = upper
+        _bound_all(a, unions, columns, ends, per_object, regions, table, uppers)
+        listed = 0
+        limits[:] = np.finfo(np.float32).tiny
+        for i in range(len(in_lanes)):
+            hits = reaching(in_lanes, i, limits)
+            while hits:
+                q = i * FLOAT_LANES + lowest(hits)
+                hits &= hits - np.uint64(1)
+                if listed <= n_listed:
+                    listed += 1
+                elif uppers[q] <= reach[n_listed]:
                     continue
-                bound = reach[s]
-            while s > 0 and reach[s - 1] < upper:
-                near[s], reach[s] = near[s - 1], reach[s - 1]
-                s -= 1
-            near[s], reach[s] = table.place[active[i]], upper
-        for s in range(listed, len(near)):
-            near[s] = -1
-        table.bound[p] = bound
-        nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, held)
+                s = listed - 1
+                while s > 0 and reach[s - 1] < uppers[q]:
+                    near[s], reach[s] = near[s - 1], reach[s - 1]
+                    s -= 1
+                near[s], reach[s] = q, uppers[q]
+                if listed > n_listed:
+                    limits[:] = reach[n_listed]
+        table.bound[p] = reach[n_listed] if listed > n_listed else 0.0
+        for s in range(n_listed):
+            table.near[p, s], table.reach[p, s] = near[s] if s < listed else -1, reach[s]
+        nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, unit, held)
         if nearest[a] == UNKNOWN:  # more than the list holds are as near
             least = 0.0
-            for s in range(listed):
+            for s in range(min(listed, n_listed)):
                 least = max(least, _lower(reach[s], p, near[s], table, slack))
             best, best_tie = 0.0, NO_HASH
             lay_out(regions, a, held)
-            for i in range(len(active)):
-                r = active[i]
-                if r != a and uppers[i] > 0.0 and uppers[i] >= least:
+            for r in active:
+                upper = uppers[table.place[r]]
+                if upper > 0.0 and upper >= least:
                     similarity = _similarity(a, r, held, regions, table, weights, n_clusterings)
                     tie = pair_hash(a, r)
                     if comes_before(similarity, tie, best, best_tie):
                         nearest[a], best, best_tie = r, similarity, tie
+                        least = max(least, similarity * unit)
             clear(regions, a, held)
 
 
 @njit(cache=True, nogil=True)
-def _bound_all(sums, low, high, half, columns, ends, worth, per_object, factor, uppers):
-    """Write upper bounds of the similarity of a region to all; its sums are from ``low`` and ``high`` on."""
+def _bound_all(a, unions, columns, ends, per_object, regions, table, uppers):
+    """Write upper bounds of the similarity of region a to all others, by place; 0 where there is none."""
+    p, half = table.place[a], table.wide.shape[1]
+    factor = 1.0 + EPS * (table.members[p] + OTHERS)
+    if table.first[p] < 0:
+        _weigh(table.units[p], table.worth, uppers)
+    else:
+        factor /= regions.size[a]
+        _weigh(table.wide[table.first[p]], table.worth[:half], uppers[:half])
+        _weigh(table.wide[table.second[p]], table.worth[half:], uppers[half:])
     begin = 0
     for i in range(len(ends)):
         end = ends[i]
         total, other = np.float32(0.0), np.float32(0.0)
         while begin + 1 < end:  # two sums, so that consecutive additions are independent
-            q, r = columns[begin], columns[begin + 1]
-            at_q, at_r = np.uint64((low if q < half else high) + q), np.uint64((low if r < half else high) + r)
-            total += worth[q] * np.float32(sums[at_q])
-            other += worth[r] * np.float32(sums[at_r])
+            total += uppers[columns[begin]]
+            other += uppers[columns[begin + 1]]
             begin += 2
         if begin < end:
-            q = columns[begin]
-            total += worth[q] * np.float32(sums[np.uint64((low if q < half else high) + q)])
+            total += uppers[columns[begin]]
             begin += 1
-        uppers[i] = (total + other) * per_object[i] * factor
+        uppers[unions[i]] = total + other
+    for q in range(len(uppers)):
+        uppers[q] *= per_object[q] * np.float32(factor)
+    uppers[p] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _weigh(sums, worth, uppers):
+    for q in range(len(sums)):
+        uppers[q] = worth[q] * np.float32(sums[q])
 
 
 @njit(cache=True, nogil=True)

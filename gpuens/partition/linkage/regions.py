@@ -15,7 +15,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, lowest, reaching
+from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
@@ -64,8 +64,9 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
         sizes.copy(),
         xp.full(1, total, dtype=np.int64),
     )
-    regions.clusters[:total] = (codes.astype(np.int32) + xp.asarray(offsets[:-1], dtype=np.int32))[known]
-    regions.counts[:total] = xp.broadcast_to(sizes[:, None], known.shape)[known]
+    regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[known]
+    counts = sizes.astype(regions.counts.dtype)
+    regions.counts[:total] = xp.broadcast_to(counts[:, None], known.shape)[known]
     return regions
 
 
@@ -86,21 +87,20 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 @kernels.primitive
 def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
-    _move(regions, roomy, live)
+    roomy.length[live] = length = regions.length[live]
+    roomy.start[live] = roomy.used[0] + np.cumsum(length) - length
+    roomy.used[0] += length.sum()
+    devices.over_ranges(lambda start, stop: _move(regions, roomy, live[start:stop]), len(live), grain=256)
 
 
 @njit(cache=True, nogil=True)
 def _move(regions, roomy, live):
     cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
-    used = roomy.used[0]
     for r in live:
-        begin, length = regions.start[r], regions.length[r]
-        roomy.start[r], roomy.length[r] = used, length
-        for e in range(begin, begin + length):  # slices would take Numba seconds to compile
-            new_cluster[used] = cluster[e]
-            new_count[used] = count[e]
-            used += 1
-    roomy.used[0] = used
+        begin, new_begin = np.uint64(regions.start[r]), np.uint64(roomy.start[r])
+        for e in range(np.uint64(regions.length[r])):  # slices would take Numba seconds to compile
+            new_cluster[new_begin + e] = cluster[begin + e]
+            new_count[new_begin + e] = count[begin + e]
 
 
 @kernels.primitive
@@ -109,34 +109,38 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
 
     Absorbed regions have no entries afterwards.
     """
-    _merge(regions, kept[: n_pairs[0]], absorbed)
+    kept, absorbed = kept[: n_pairs[0]], absorbed[: n_pairs[0]]
+    room = regions.length[kept] + regions.length[absorbed]
+    begins = regions.used[0] + np.cumsum(room) - room
+
+    def merge(start: int, stop: int) -> None:
+        _merge(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
+
+    devices.over_ranges(merge, len(kept), grain=4)
+    for last in kept[-1:]:  # what the other unions leave of their room stays empty
+        regions.used[0] = regions.start[last] + regions.length[last]
 
 
 @njit(cache=True, nogil=True)
-def _merge(regions, kept, absorbed):
-    cluster, count = regions.clusters, regions.counts
+def _merge(regions, kept, absorbed, begins):
+    cluster, count, one = regions.clusters, regions.counts, np.uint64(1)
     for p in range(len(kept)):
         a, b = kept[p], absorbed[p]
-        i, j = regions.start[a], regions.start[b]
-        end_a, end_b = i + regions.length[a], j + regions.length[b]
-        begin = regions.used[0]
-        at = begin
-        while i < end_a or j < end_b:
-            if j == end_b or (i < end_a and cluster[i] < cluster[j]):
-                cluster[at], count[at] = cluster[i], count[i]
-                i += 1
-            elif i == end_a or cluster[j] < cluster[i]:
-                cluster[at], count[at] = cluster[j], count[j]
-                j += 1
-            else:
-                cluster[at], count[at] = cluster[i], count[i] + count[j]
-                i += 1
-                j += 1
-            at += 1
-        regions.start[a], regions.length[a] = begin, at - begin
+        i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
+        end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
+        while i < end_a and j < end_b:  # without branches, which could not be foreseen
+            of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
+            cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
+            i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
+        while i < end_a:
+            cluster[at], count[at] = cluster[i], count[i]
+            i, at = i + one, at + one
+        while j < end_b:
+            cluster[at], count[at] = cluster[j], count[j]
+            j, at = j + one, at + one
+        regions.start[a], regions.length[a] = begins[p], np.int64(at) - begins[p]
         regions.size[a] += regions.size[b]
         regions.length[b] = 0
-        regions.used[0] = at
 
 
 @njit(cache=True, nogil=True)
@@ -308,7 +312,7 @@ def _search(
     clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
     start, length, size = regions.start, regions.length, regions.size
     dtype = ceilings.dtype.type
-    table = np.zeros((n_clusters, FLOAT_LANES), dtype=ceilings.dtype)
+    table = aligned_zeros(n_clusters, FLOAT_LANES, ceilings.dtype)
     held = np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype)
     reach = np.empty((FLOAT_LANES, n_tiles), dtype=ceilings.dtype)
     floor = np.empty((1, FLOAT_LANES), dtype=ceilings.dtype)  # the score or reach that is worth scoring exactly

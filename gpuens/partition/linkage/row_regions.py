@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, LANES, lowest, reaching
+from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
@@ -100,7 +100,7 @@ def _search(
     widest = 0
     for c in range(n_tables):
         widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
-    table = np.zeros((widest, LANES), dtype=np.uint16)
+    table = aligned_zeros(widest, LANES, np.uint16)
     held = np.zeros(len(weights), dtype=counts.dtype)
     floor = np.full((1, LANES), NEVER, dtype=np.uint32)  # the score that is worth scoring exactly
     best = np.zeros((LANES, n_listed), dtype=np.uint32)  # scores
@@ -110,8 +110,8 @@ def _search(
     listed = np.empty(LANES, dtype=np.int64)
     ties = np.empty((LANES, n_listed), dtype=np.uint64)
     n_members = len(members)
-    n_batch = 4 * TILE if n_tables == 1 else max(1, n_members)  # a table is filled once
-    sums = np.empty((n_batch, LANES), dtype=np.uint32)
+    n_batch = TILE if n_tables == 1 else max(1, n_members)  # a table is filled once
+    sums = aligned_zeros(n_batch, LANES, np.uint32)
     total = np.zeros(LANES, dtype=np.float32)
     mean = np.zeros((1, LANES), dtype=np.uint32)
     compared = 0
