@@ -10,6 +10,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
+from scipy.sparse import csr_array
 
 import gpuens as ge
 from gpuens import checks
@@ -18,6 +19,7 @@ from gpuens.partition import embedding as transfer_cut_embedding
 from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
+from gpuens.similarity.trajectories import cosines_of_walks
 
 METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "drec", "mcla", "rock", "limbo"]
 
@@ -388,6 +390,13 @@ def test_measures_refuse_before_work_what_does_not_fit(name, monkeypatch):
 
 class _Anything(ge.partition.Partitioner):
     """A partitioner that refuses nothing."""
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 20])
+def test_walks_of_dense_steps_double(n_steps):
+    similar = np.random.default_rng(0).random((30, 30)) ** 4
+    found, expected = (cosines_of_walks(form(similar), n_steps) for form in (np.array, csr_array))
+    np.testing.assert_allclose(found, expected, atol=1e-14, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 300, 1000])
