@@ -34,6 +34,7 @@ _PUBLIC: dict[str, str | None] = {
     "Sample": "reduction",
     **dict.fromkeys(ESTIMATORS, "methods"),
     "batch": None,
+    "choose_k": "choosing",
     "compare": "comparison",
     "contingency": None,
     "datasets": None,

@@ -23,7 +23,7 @@ ROOT = Path(gpuens.__file__).parent
 
 # from the top down: a module may import from its own layer and from those below it
 LAYERS = [
-    {"__main__", "cli", "batch", "runs", "demo", "report", "plotting", "comparison", "description"},
+    {"__main__", "cli", "batch", "runs", "demo", "report", "plotting", "comparison", "choosing", "description"},
     {"methods", "generate", "distributed", "datasets", "io"},
     {"evidence", "forecast"},
     {"partition", "reduction", "similarity", "metrics", "kmeans"},

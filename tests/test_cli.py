@@ -400,6 +400,24 @@ def test_evidence_of_a_consensus_in_a_file(folder, call):
     assert record["pairs"]["pac"] == found.pairs().pac()
 
 
+# --- choose -----------------------------------------------------------------------------------------------------------
+
+
+def test_choose_suggests_a_number_of_clusters(folder, call):
+    code, out, err = call("choose labels.csv --ks 2:6")
+    assert (code, err) == (0, [])
+    assert [line.split()[0] for line in out[:6]] == ["k", "2", "3", "4", "5", "6"]
+    found = gpuens.choose_k(LABELS, ks=range(2, 7))
+    assert out[6] == f"suggested: {found.suggested} clusters ({found.reasons[found.suggested]})"
+    record = json.loads("\n".join(call("choose labels.csv --ks 2:6 --json")[1]))
+    assert (record["suggested"], [row["k"] for row in record["ks"]]) == (K, [2, 3, 4, 5, 6])
+    few = "choose --features features.npy --ks 3:4 --n-clusterings 5"
+    assert json.loads("\n".join(call(f"{few} --json")[1]))["ks"][1]["pac"] >= 0
+    assert call("choose labels.csv --features features.npy")[0] == 2
+    code, _, err = call("choose labels.csv --ks 2-6")
+    assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuens import __version__, failures, progress
-from gpuens.cli import batch, compare, demo, describe, evidence, generate, info, methods, run, score, warm
+from gpuens.cli import batch, choose, compare, demo, describe, evidence, generate, info, methods, run, score, warm
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, one_line_warnings, print_error
 
@@ -71,6 +71,6 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    for module in (run, batch, compare, describe, evidence, generate, score, methods, info, demo, warm):
+    for module in (run, batch, choose, compare, describe, evidence, generate, score, methods, info, demo, warm):
         module.add(command)
     return parser

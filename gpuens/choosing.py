@@ -1,0 +1,310 @@
+"""How many clusters: criteria for each number, a suggestion and the numbers that come close, with reasons.
+
+Clusterings of k clusters each, of samples of the objects, tell how sure k clusters are; the smallest PAC alone does
+not, as it falls with k where there is nothing to find. From clusterings of any numbers of clusters one tree follows,
+whose cuts are compared by their lifetimes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks, generate, progress
+from gpuens import device as devices
+from gpuens.comparison import made
+from gpuens.ensemble import Ensemble
+from gpuens.evidence import Evidence, pairs
+from gpuens.evidence.given import CONVENTIONS
+from gpuens.features import as_features
+from gpuens.reduction import core_groups
+from gpuens.rows import Rows
+
+BOOTSTRAPS = 1000
+LARGEST = 20  # number of clusters by default
+LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
+LEVEL, LEAST_NULL = 0.05, 19
+
+
+@dataclass
+class Choice:
+    """What `choose_k` found.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
+        silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
+        "mean_silhouette" and "confidence": means over the objects; "cluster_consensus": the mean over the clusters;
+        "anmi"; "smallest": objects of the smallest cluster. From a tree "lifetime"; from clusterings for each k "pac",
+        "rpac", "corrected_pac", "area", "delta_area" (relative to the area of the k before, at the first k the area)
+        and "inconsistency"; from reference data "rcsi" and "p" (M3C). None where a number is not defined.
+    labels : dict of int to ndarray (n_objects,)
+        The consensus for each number of clusters.
+    suggested : int
+    reasons : dict of int to str
+        Why it is suggested, and why the others come close.
+    structure : bool or None
+        Whether the PAC of the suggestion is smaller than that of reference data; None without them.
+    """
+
+    rows: list[dict[str, Any]]
+    labels: dict[int, np.ndarray]
+    suggested: int
+    reasons: dict[int, str]
+    structure: bool | None
+
+    @property
+    def runners_up(self) -> list[int]:
+        return [k for k in self.reasons if k != self.suggested]
+
+    @property
+    def table(self) -> Any:
+        """The rows as a DataFrame indexed by k."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows).set_index("k")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the labels, for JSON."""
+        reasons = {str(k): why for k, why in self.reasons.items()}
+        return {"suggested": self.suggested, "reasons": reasons, "structure": self.structure, "ks": self.rows}
+
+
+def choose_k(
+    labels: Any = None,
+    *,
+    features: Any = None,
+    ks: Iterable[int] | None = None,
+    method: str = "eac",
+    n_clusterings: int = 50,
+    objects: float = 0.8,
+    null: int = 0,
+    missing: str = "ignore",
+    random_state: Any = 0,
+    device: str = "auto",
+) -> Choice:
+    """Compare numbers of clusters and suggest one.
+
+    With features, or clusterings for each k, the suggestion is chooseR's: the most clusters whose median silhouette
+    reaches the best lower limit of its bootstrap intervals. In one ensemble for all k, where that rule finds too many,
+    it is the number of clusters with the longest lifetime, or for methods without a tree the largest mean silhouette.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes, or a dict of int to such, optional
+        The base clusterings, the same for all k or those of k clusters each.
+    features : array (n_objects, n_features), optional
+        In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering).
+    ks : iterable of int, optional
+        The numbers of clusters, 2 … 20 by default, or those of the dict.
+    method : str
+        A method by name; linkages cut one tree for all k where the labels are the same.
+    n_clusterings : int
+    objects : float
+        With features: the share of the objects that each clustering is of.
+    null : int
+        With features: the number of reference data sets, drawn from the normal distribution with the covariance of the
+        features (M3C). 0, or at least 19, which can show significance at 5 %.
+    missing : {"ignore", "zero"}
+        See `gpuens.evidence.objects`.
+    random_state : int or numpy.random.Generator
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels, features and numbers that cannot be.
+
+    References
+    ----------
+    Monti et al., Machine Learning 52 (2003); Patterson-Cross et al. (chooseR), BMC Bioinformatics 22 (2021); John et
+    al. (M3C), Scientific Reports 10 (2020).
+
+    Examples
+    --------
+    >>> import gpuens as ge, numpy as np
+    >>> X = np.random.default_rng(0).normal(np.repeat([[0, 0], [9, 0], [0, 9]], 20, axis=0))
+    >>> found = ge.choose_k(features=X, ks=range(2, 7), n_clusterings=20)
+    >>> found.suggested, found.table.columns[:3].tolist()
+    (3, ['silhouette', 'silhouette_low', 'silhouette_high'])
+    """
+    checks.check_choice(missing, "missing", CONVENTIONS)
+    if (labels is None) == (features is None):
+        raise ValueError("labels and features: give one of them, base clusterings or what to make them from.")
+    checks.check_integer(null, "null", minimum=0)
+    if null and (features is None or null < LEAST_NULL):
+        raise ValueError(
+            f"null={null}: reference data are made from features, {LEAST_NULL} times at least; leave it 0 otherwise."
+        )
+    rng = checks.make_generator(random_state)
+    X = None if features is None else as_features(features, name="features")
+    if null and not isinstance(X, np.ndarray):
+        raise TypeError("features are a sparse matrix, but reference data are dense: pass features.toarray().")
+    seed = int(rng.integers(2**31))
+    if X is not None:
+        numbers = _numbers(range(2, min(LARGEST, X.shape[0]) + 1) if ks is None else ks)
+        resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, device=device)
+        found = _fits(partial(resampled, X, seed), numbers, method, seed, device, missing)
+    elif isinstance(labels, Mapping):
+        numbers = _numbers(labels if ks is None else ks)
+        if absent := [k for k in numbers if k not in labels]:
+            raise ValueError(f"labels hold no clusterings for k={absent[0]}; leave it out of ks.")
+        found = _fits(labels.__getitem__, numbers, method, seed, device, missing)
+    else:
+        found = _cuts(Ensemble(labels), ks, method, seed, device, missing)
+    rows: list[dict[str, Any]] = []
+    answers = {}
+    for k, answer, evidence, more in found:
+        answers[k] = answer
+        rows.append({"k": k, **_of_consensus(evidence, rng), **more})
+    if all(row["silhouette"] is None for row in rows):
+        raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
+    if "pac" not in rows[0]:
+        return _by_largest(rows, answers)
+    for row, before in zip(rows, [None, *rows], strict=False):
+        if before is None:
+            row["delta_area"] = row["area"]
+        elif before["area"] > 0:
+            row["delta_area"] = row["area"] / before["area"] - 1.0
+    if X is not None and null:
+        _beside_null(rows, X, null, rng, lambda ensemble: pairs(ensemble, missing=missing, device=device), resampled)
+    return _by_chooser(rows, answers)
+
+
+# --- for each number of clusters --------------------------------------------------------------------------------------
+
+Found = Iterator[tuple[int, np.ndarray, Evidence, dict[str, Any]]]
+
+
+def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, device: str) -> Any:
+    """Return clusterings of k clusters each, by k-means of samples of the objects."""
+    return generate.kmeans_ensemble(
+        X, n_clusterings, (k, k), objects=objects, random_state=seed, progress=False, device=device
+    )
+
+
+def _numbers(ks: Iterable[int]) -> list[int]:
+    numbers = sorted({checks.check_integer(k, "ks", minimum=2) for k in ks})
+    if not numbers:
+        raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
+    return numbers
+
+
+def _fits(of_k: Callable[[int], Any], numbers: list[int], method: str, seed: int, device: str, missing: str) -> Found:
+    """Yield each number of clusters, its labels and evidence, and what its own clusterings say."""
+    for k in progress.bar(numbers, "numbers of clusters"):
+        estimator = made(method, k, seed, device).fit(of_k(k))
+        evidence = estimator.evidence(missing=missing)
+        pairs = evidence.pairs()
+        more = {
+            "pac": pairs.pac(),
+            "rpac": _defined(pairs.rpac()),
+            "corrected_pac": _defined(pairs.corrected_pac()),
+            "area": pairs.area(),
+            "delta_area": None,
+            "inconsistency": evidence.consistency.inconsistency,
+        }
+        yield k, devices.to_host(estimator.labels_), evidence, more
+
+
+def _cuts(ensemble: Ensemble, ks: Any, method: str, seed: int, device: str, missing: str) -> Found:
+    """Yield each number of clusters, its labels and evidence, and its lifetime where one tree is cut for all."""
+    n_rows = len(core_groups(Rows(ensemble, device=device)).rows)
+    numbers = _numbers(range(2, min(LARGEST, n_rows) + 1) if ks is None else ks)
+    largest = made(method, numbers[-1], seed, device).fit(ensemble)
+    tree, groups = getattr(largest, "dendrogram_", None), largest.reduction_.groups()
+    row_of = devices.to_host(groups.row_of)
+    for k in progress.bar(numbers, "numbers of clusters"):
+        if tree is not None:
+            labels = tree.cut(k)
+            lifetime = float(largest.lifetimes_[k - 2]) if k - 2 < len(largest.lifetimes_) else None
+            evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
+            yield k, labels[row_of], evidence, {"lifetime": lifetime}
+        else:
+            estimator = largest if k == numbers[-1] else made(method, k, seed, device).fit(ensemble)
+            yield k, devices.to_host(estimator.labels_), estimator.evidence(missing=missing), {}
+
+
+def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
+    objects, clusters, labels = evidence.objects, evidence.clusters, evidence.labels
+    k = len(clusters.sizes)
+    means = np.bincount(labels, weights=objects.silhouette) / clusters.sizes
+    medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return {
+        "silhouette": _defined(np.median(means)),
+        "silhouette_low": _defined(low),
+        "silhouette_high": _defined(high),
+        "mean_silhouette": _mean(objects.silhouette),
+        "confidence": _mean(objects.confidence),
+        "cluster_consensus": _mean(clusters.consensus),
+        "anmi": evidence.agreement.anmi,
+        "smallest": int(clusters.sizes.min()),
+    }
+
+
+def _defined(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return None if np.isnan(values).all() else float(np.nanmean(values))
+
+
+def _beside_null(
+    rows: list[dict[str, Any]],
+    X: np.ndarray,
+    null: int,
+    rng: np.random.Generator,
+    of_pairs: Callable,
+    resampled: Callable,
+) -> None:
+    """Add M3C's RCSI = mean ln PAC of the references - ln PAC, and p = (1 + #{smaller PAC}) / (references + 1)."""
+    center = X.mean(axis=0, dtype=np.float64)
+    _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
+    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)  # rows: principal axes, as long as their deviations
+    pac = np.empty((null, len(rows)))
+    for b in progress.bar(range(null), "reference data"):
+        reference = center + rng.standard_normal((len(X), len(spread))) @ spread
+        seed = int(rng.integers(2**31))
+        pac[b] = [of_pairs(resampled(reference, seed, row["k"])).pac() for row in rows]
+    for row, of_null in zip(rows, pac.T, strict=True):
+        row["rcsi"] = float(np.log(of_null.clip(LEAST_PAC)).mean() - np.log(max(row["pac"], LEAST_PAC)))
+        row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))
+
+
+# --- suggestions ------------------------------------------------------------------------------------------------------
+
+
+def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> Choice:
+    known = [row for row in rows if row["silhouette"] is not None]
+    best = max(known, key=lambda row: row["silhouette_low"])
+    good = [row for row in known if row["silhouette"] >= best["silhouette_low"]]
+    reasons = {
+        row["k"]: f"median silhouette {row['silhouette']:.3f}, not below {best['silhouette_low']:.3f}, the best lower "
+        f"limit (that of {best['k']} clusters)"
+        for row in reversed(good)
+    }
+    suggested = good[-1]["k"]
+    reasons[suggested] += "; of such numbers the largest"
+    structure = None
+    if "p" in good[-1]:
+        structure = good[-1]["p"] <= LEVEL
+        reasons[suggested] += f"; p = {good[-1]['p']:.3f} by reference data"
+        if not structure:
+            reasons[suggested] += ": no structure beyond chance"
+    return Choice(rows, answers, suggested, reasons, structure)
+
+
+def _by_largest(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> Choice:
+    """Return the choice by the longest lifetime, where one tree was cut, and by the largest mean silhouette."""
+    reasons: dict[int, str] = {}
+    for name, words in (("lifetime", "longest lifetime"), ("mean_silhouette", "largest mean silhouette")):
+        for rank, row in enumerate(sorted(rows, key=lambda row: -(row.get(name) or 0.0))[:2]):
+            if row.get(name) is not None:
+                why = f"{'second ' * rank}{words}, {row[name]:.3f}"
+                reasons[row["k"]] = f"{reasons[row['k']]}; {why}" if row["k"] in reasons else why
+    return Choice(rows, answers, next(iter(reasons)), reasons, None)

@@ -1,0 +1,90 @@
+"""``gpuens choose``: how many clusters the base clusterings, or the features, of a file support."""
+
+import argparse
+from collections.abc import Callable
+
+from gpuens import failures
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import aligned, check_inputs, print_json
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "choose",
+        choose,
+        "Compare numbers of clusters, and suggest one with its reason.",
+        epilog="silh.: median over the clusters of their mean silhouette, and its interval of 95 %; item consensus and "
+        "confidence are means. With --features, k-means finds clusterings of samples for each k; pac, area and "
+        "inconsistency are theirs, and --null compares them with data without clusters.",
+    )
+    parser.add_argument("labels", metavar="LABELS", nargs="?", help="label file, as for `gpuens run`")
+    add_selection(parser)
+    parser.add_argument("--features", metavar="FILE", help="a file or data set as for `generate`, in place of LABELS")
+    parser.add_argument("--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20)")
+    parser.add_argument("--method", default="eac", help="a method, see `gpuens methods` (eac)")
+    parser.add_argument("--n-clusterings", type=int, default=50, metavar="M", help="of each k, with --features (50)")
+    parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
+    add_reading(parser)
+    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def choose(args: argparse.Namespace) -> None:
+    from gpuens import io
+
+    if (args.labels is None) == (args.features is None):
+        raise ValueError("give LABELS or --features FILE, one of them.")
+    if args.labels is not None:
+        check_inputs(args.labels, kinds=io.INPUTS)
+    from gpuens import choosing, datasets
+
+    with failures.stage("read"):
+        labels = None if args.labels is None else io.read_label_file(args.labels, **reading(args)).ensemble
+        features = None if args.features is None else datasets.load(args.features).X
+    with failures.stage("choose"):
+        found = choosing.choose_k(
+            labels,
+            features=features,
+            ks=args.ks,
+            method=args.method,
+            n_clusterings=args.n_clusterings,
+            null=args.null,
+            random_state=args.seed,
+            device=args.device,
+        )
+    if args.json:
+        print_json({"input": args.labels or args.features, "method": args.method, **found.to_dict()})
+        return
+    names = [name for name in found.rows[0] if name != "k"]
+    cells = [[str(row["k"]), *(_text(row[name]) for name in names)] for row in found.rows]
+    print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
+    for k, why in found.reasons.items():
+        print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
+
+
+SHORT = {
+    "silhouette": "silh.",
+    "silhouette_low": "low",
+    "silhouette_high": "high",
+    "mean_silhouette": "mean",
+    "cluster_consensus": "consensus",
+    "corrected_pac": "/chance",
+    "delta_area": "delta",
+    "inconsistency": "IC",
+}
+
+
+def _text(value: float | int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition(":")
+    try:
+        return range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"numbers of clusters are written 2:20, not {text!r}") from None

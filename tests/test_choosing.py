@@ -1,0 +1,97 @@
+"""The number of clusters: criteria against their definitions, planted numbers, noise, and refusals."""
+
+import numpy as np
+import pytest
+from conftest import refused, structured_labels
+
+import gpuens as ge
+
+FEW = {"n_clusterings": 10, "ks": range(2, 7)}
+
+
+def blobs(k, n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    return 9 * rng.standard_normal((k, 5))[np.arange(n) % k] + rng.standard_normal((n, 5))
+
+
+@pytest.mark.parametrize("k", [2, 4, 5])
+def test_planted_numbers_are_suggested(k):
+    found = ge.choose_k(features=blobs(k, seed=k), **FEW)
+    assert found.suggested == k
+    assert f"median silhouette {found.table.silhouette[k]:.3f}, not below" in found.reasons[k]
+    assert found.structure is None
+    assert len(np.unique(found.labels[k])) == k
+    good = found.table.index[found.table.silhouette >= found.table.silhouette_low.max()].tolist()
+    assert [found.suggested, *found.runners_up] == good[::-1]
+
+
+def test_criteria_are_those_of_the_clusterings_of_each_k():
+    labels = {k: ge.generate.kmeans_ensemble(blobs(3), 10, (k, k), objects=0.8, random_state=1) for k in (2, 3, 5)}
+    found = ge.choose_k(labels)
+    assert found.suggested == 3
+    for row, before in zip(found.rows, [None, *found.rows], strict=False):
+        k, ensemble = row["k"], labels[row["k"]]
+        est = ge.EAC(k).fit(ensemble)
+        np.testing.assert_array_equal(found.labels[k], est.labels_)
+        pairs, evidence = ge.evidence.pairs(ensemble), est.evidence(missing="ignore")
+        expected = [pairs.pac(), pairs.rpac(), pairs.corrected_pac(), pairs.area()]
+        assert [row[name] for name in ("pac", "rpac", "corrected_pac", "area")] == expected
+        assert row["delta_area"] == (row["area"] if before is None else row["area"] / before["area"] - 1)
+        assert row["inconsistency"] == evidence.consistency.inconsistency
+        means = [evidence.objects.silhouette[est.labels_ == t].mean() for t in range(k)]
+        np.testing.assert_allclose(row["silhouette"], np.median(means))
+        np.testing.assert_allclose(row["mean_silhouette"], evidence.objects.silhouette.mean())
+        np.testing.assert_allclose(row["cluster_consensus"], np.nanmean(evidence.clusters.consensus))
+        assert row["silhouette_low"] <= row["silhouette"] <= row["silhouette_high"]
+        assert (row["anmi"], row["smallest"]) == (evidence.agreement.anmi, np.bincount(est.labels_).min())
+
+
+def test_noise_has_no_structure_beyond_chance():
+    few = {"n_clusterings": 5, "ks": [3], "null": 19}
+    noise = ge.choose_k(features=np.random.default_rng(1).standard_normal((60, 5)), **few)
+    assert noise.structure is False
+    assert "no structure beyond chance" in noise.reasons[noise.suggested]
+    clear = ge.choose_k(features=blobs(3, n=60), **few)
+    assert (clear.suggested, clear.structure) == (3, True)
+    assert clear.table.p[3] == 1 / 20
+    assert clear.table.rcsi[3] > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*arbitrary")
+def test_one_ensemble_is_cut_from_one_tree():
+    labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
+    found = ge.choose_k(labels, ks=(2, 4, 6))
+    est = ge.EAC(6).fit(labels)
+    for row in found.rows:
+        np.testing.assert_array_equal(found.labels[row["k"]], ge.EAC(row["k"]).fit(labels).labels_)
+        assert row["lifetime"] == est.lifetimes_[row["k"] - 2]
+    assert found.suggested == 4
+    assert found.reasons[4].startswith("longest lifetime, ")
+    assert "pac" not in found.table
+    three_rows = [[0, 1, 2, 2], [0, 1, 2, 2], [0, 1, 1, 1]]
+    assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
+
+
+def test_a_method_without_a_tree_is_fitted_for_each_number():
+    labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
+    found = ge.choose_k(labels, ks=(3, 4, 5), method="lwgp")
+    assert found.suggested == 4
+    assert found.reasons[4].startswith("largest mean silhouette, ")
+    np.testing.assert_array_equal(found.labels[5], ge.LWGP(5).fit(labels).labels_)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "sentence"),
+    [
+        ({}, ValueError, "labels and features: give one of them"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "features": [[0.0], [1.0], [2.0]]}, ValueError, "give one of them"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data are made from features"),
+        ({"features": np.eye(30), "null": 5}, ValueError, "19 times at least"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": []}, ValueError, "ks holds no number of clusters"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be at least 2"),
+        ({"labels": {2: [[0, 0, 1], [0, 1, 1]]}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "missing": "omit"}, ValueError, "missing must be"),
+    ],
+)
+def test_what_cannot_be_chosen_from_is_refused(given, kind, sentence):
+    refused(lambda: ge.choose_k(**given), kind, sentence)
