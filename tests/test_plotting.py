@@ -1,6 +1,7 @@
 """Pictures: what is drawn is what was computed, in an order that can be read."""
 
 import io
+import re
 import sys
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ import pytest
 from conftest import refused, structured_labels
 
 from gpuens import Ensemble, plotting
+from gpuens.evidence import Evidence
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.plotting import drawing
 from gpuens.reduction import CATree
@@ -19,6 +21,9 @@ LABELS, TRUTH = structured_labels(150, 8, 5, noise=0.1, missing=0.05, seed=2)
 ENS = Ensemble(LABELS)
 EST = LWEA(5).fit(ENS)
 TREE = CATree().grow(ENS)
+EVIDENCE = EST.evidence()
+PAIRS = EVIDENCE.pairs()
+LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 
 def literal_coassociation(labels):
@@ -299,6 +304,115 @@ def test_ca_tree_refuses():
             plotting.ca_tree(TREE, **parameters)
 
 
+# --- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_cdf_is_that_of_the_pairs():
+    at = np.linspace(0, 1, 41) + 1e-6
+    lines = {line.get_label(): line.get_data() for line in plotting.cdf(PAIRS).lines}
+    for (x, y), of in zip(lines.values(), (PAIRS, PAIRS.chance()), strict=True):
+        np.testing.assert_allclose(y[np.searchsorted(x, at, side="right") - 1], of.cdf(at), atol=1e-12)
+    several = plotting.cdf({2: PAIRS, 3: PAIRS})
+    assert [text.get_text() for text in several.get_legend().get_texts()] == ["2 clusters", "3 clusters"]
+
+
+def test_item_consensus_is_drawn_by_its_quantiles():
+    ax = plotting.item_consensus(EVIDENCE)
+    order = np.argsort(-np.bincount(EST.labels_), kind="stable")
+    assert [int(tick.get_text()) for tick in ax.get_xticklabels()] == order.tolist()
+    for cluster, bar in zip(order, ax.patches, strict=True):
+        own = np.sort(EVIDENCE.objects.item_consensus[EST.labels_ == cluster])
+        lower, upper = own[np.rint((len(own) - 1) * np.array([0.25, 0.75])).astype(int)]
+        np.testing.assert_allclose([bar.get_y(), bar.get_y() + bar.get_height()], [lower, upper])
+
+
+@pytest.mark.parametrize("steps", [600, 7])
+def test_silhouettes_are_hills(steps, monkeypatch):
+    monkeypatch.setattr("gpuens.plotting.evidence.STEPS", steps)
+    ax = plotting.silhouettes(EVIDENCE)
+    silhouettes = EVIDENCE.objects.silhouette
+    np.testing.assert_allclose(ax.lines[0].get_xdata()[0], silhouettes.mean())
+    order = np.argsort(-np.bincount(EST.labels_), kind="stable")
+    for cluster, hill in zip(order, ax.patches, strict=True):
+        own = np.sort(silhouettes[EST.labels_ == cluster])[::-1]
+        values, edges, _ = hill.get_data()
+        assert edges[-1] - edges[0] == len(own)
+        np.testing.assert_allclose(values, own[(edges[:-1] - edges[0]).astype(int)])
+        assert len(values) == min(steps, len(own))
+
+
+def test_clusters_and_clusterings_are_drawn_as_they_are():
+    clusters = EVIDENCE.clusters
+    ax = plotting.cluster_consensus(EVIDENCE)
+    order = [int(tick.get_text()) for tick in ax.get_xticklabels()]
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], clusters.consensus[order])
+    np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 1], clusters.stability[order])
+    ax = plotting.between_clusters(EVIDENCE)
+    order = [int(tick.get_text()) for tick in ax.get_yticklabels()]
+    np.testing.assert_allclose(ax.images[0].get_array(), clusters.between[np.ix_(order, order)])
+    names = [f"run {m}" for m in range(8)]
+    ax = plotting.clusterings(EVIDENCE.consistency, "ari", names=names)
+    order = [names.index(tick.get_text()) for tick in ax.get_yticklabels()]
+    np.testing.assert_allclose(ax.images[0].get_array(), EVIDENCE.consistency.ari[np.ix_(order, order)])
+
+
+def parts_of(k):
+    """Return into how many clusters each of k divides at the next level."""
+    return [len(np.unique(LEVELS[k + 1][LEVELS[k] == cluster])) for cluster in range(k)]
+
+
+def test_a_colour_that_stays_is_a_cluster_that_holds_together():
+    ax = plotting.tracking(LEVELS)
+    rows = np.asarray(ax.images[0].get_array())
+    assert rows.shape == (len(LEVELS), len(EST.labels_), 3)
+    for k, before, after in zip(LEVELS, rows[:-1], rows[1:], strict=False):
+        _, sizes = np.unique(np.column_stack([LEVELS[k], LEVELS[k + 1]]), axis=0, return_counts=True)
+        divided = [sizes_of for sizes_of in np.split(sizes, np.cumsum(parts_of(k))[:-1]) if len(sizes_of) == 2]
+        assert (before != after).any(axis=1).sum() == divided[0].min()  # the larger part keeps the colour
+    several = np.unique(rows[3].reshape(-1, 3), axis=0)
+    assert len(several) == len(np.unique(LEVELS[5]))
+
+
+def test_clustree_has_an_edge_for_every_way_that_objects_take():
+    ax = plotting.clustree(LEVELS)
+    ways = 0
+    for k in list(LEVELS)[:-1]:
+        pairs, counts = np.unique(np.column_stack([LEVELS[k], LEVELS[k + 1]]), axis=0, return_counts=True)
+        ways += np.count_nonzero(counts >= 0.05 * np.bincount(LEVELS[k + 1])[pairs[:, 1]])
+    edges, clusters = ax.collections
+    assert len(edges.get_segments()) == ways
+    assert len(clusters.get_offsets()) == sum(LEVELS)
+    np.testing.assert_allclose(edges.get_linewidths(), 3.0)  # a dendrogram's clusters come from one each
+
+
+@pytest.mark.parametrize(("n", "k"), [(100, 2), (60_000, 200)])
+def test_evidence_of_few_and_of_many_stays_in_the_picture(n, k):
+    labels = np.random.default_rng(0).integers(0, k, n)
+    ens = np.where(np.random.default_rng(1).random((n, 6)) < 0.3, np.roll(labels, 7)[:, None], labels[:, None])
+    evidence = Evidence(ens, labels)
+    levels = {k: labels, 2 * k: 2 * labels + ens[:, 0] % 2}
+    for ax in (
+        plotting.cdf(evidence.pairs(exact=False, n_pairs=1000)), plotting.item_consensus(evidence),
+        plotting.cluster_consensus(evidence), plotting.silhouettes(evidence), plotting.between_clusters(evidence),
+        plotting.tracking(levels), plotting.clustree(levels),
+    ):  # fmt: skip
+        assert outside(ax) == {}
+
+
+def test_pictures_of_evidence_refuse():
+    for draw in (plotting.item_consensus, plotting.cluster_consensus, plotting.silhouettes, plotting.between_clusters):
+        refused(lambda draw=draw: draw(EST), TypeError, "evidence must be what estimator.evidence() returns, not LWEA")
+    refused(lambda: plotting.cdf(EVIDENCE), TypeError, "pairs must be", "not Evidence")
+    refused(lambda: plotting.cdf(PAIRS, lower=2), ValueError, "lower")
+    refused(lambda: plotting.clusterings(EVIDENCE), TypeError, "consistency must be", "not Evidence")
+    refused(lambda: plotting.clusterings(EVIDENCE.consistency, "mi"), ValueError, "measure", "'mi'")
+    refused(lambda: plotting.clusterings(EVIDENCE.consistency, names=["a"]), ValueError, "names")
+    refused(lambda: plotting.silhouettes(Evidence(ENS, np.zeros(150, int))), ValueError, "one cluster")
+    refused(lambda: plotting.tracking([LEVELS]), TypeError, "levels must be a dict", "not list")
+    refused(lambda: plotting.clustree({}), TypeError, "levels must be a dict")
+    refused(lambda: plotting.tracking({2: EST.labels_, 3: EST.labels_[:5]}), ValueError, "levels[3]")
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 ALL = {
@@ -307,6 +421,14 @@ ALL = {
     "dendrogram": lambda **more: plotting.dendrogram(EST, **more),
     "lifetimes": lambda **more: plotting.lifetimes(EST, **more),
     "ca_tree": lambda **more: plotting.ca_tree(TREE, 0.4, **more),
+    "cdf": lambda **more: plotting.cdf(PAIRS, **more),
+    "item_consensus": lambda **more: plotting.item_consensus(EVIDENCE, **more),
+    "cluster_consensus": lambda **more: plotting.cluster_consensus(EVIDENCE, **more),
+    "silhouettes": lambda **more: plotting.silhouettes(EVIDENCE, **more),
+    "between_clusters": lambda **more: plotting.between_clusters(EVIDENCE, **more),
+    "clusterings": lambda **more: plotting.clusterings(EVIDENCE.consistency, **more),
+    "tracking": lambda **more: plotting.tracking(LEVELS, **more),
+    "clustree": lambda **more: plotting.clustree(LEVELS, **more),
 }
 
 
@@ -373,7 +495,8 @@ def outside(ax, texts=None):
     width, height = laid_out(ax)
     if texts is None:
         shown = (thing for thing in ax.figure.findobj() if hasattr(thing, "get_text") and thing.get_visible())
-        texts = [text for text in shown if not text.get_text().isdecimal()]  # ticks beyond the axis are not drawn
+        number = re.compile("−?[0-9.]+")  # ticks beyond the axis are not drawn
+        texts = [text for text in shown if not number.fullmatch(text.get_text())]
     boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
     assert boxes
     return {

@@ -7,16 +7,33 @@ there are, a picture draws hundreds of things at most.
 
 from gpuens.plotting.correspondences import correspondence
 from gpuens.plotting.drawing import no_matplotlib
+from gpuens.plotting.evidence import (
+    between_clusters,
+    cdf,
+    cluster_consensus,
+    clusterings,
+    item_consensus,
+    silhouettes,
+)
 from gpuens.plotting.labels import answers, coassociation_heatmap, sizes
+from gpuens.plotting.levels import clustree, tracking
 from gpuens.plotting.trees import ca_tree, dendrogram, lifetimes
 
 __all__ = [
     "answers",
+    "between_clusters",
     "ca_tree",
+    "cdf",
+    "cluster_consensus",
+    "clusterings",
+    "clustree",
     "coassociation_heatmap",
     "correspondence",
     "dendrogram",
+    "item_consensus",
     "lifetimes",
     "no_matplotlib",
+    "silhouettes",
     "sizes",
+    "tracking",
 ]

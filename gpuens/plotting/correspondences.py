@@ -14,6 +14,7 @@ from gpuens.plotting.drawing import (
     SHARES,
     WIDEST,
     axes,
+    color_bar,
     entitle,
     kind,
     short,
@@ -106,9 +107,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) ->
         image = _draw_shares(panel, matrix[order], categories[h][order])
         panel.set_xlabel("cluster of the consensus")
     panels[0].set_ylabel("own cluster")
-    bar = panels[0].figure.colorbar(image, ax=panels, shrink=0.9, pad=0.03)
-    bar.set_label("S: rows sum to 1" if ax is not None else "rows sum to 1")
-    bar.outline.set_visible(False)
+    color_bar(image, panels, "S: rows sum to 1" if ax is not None else "rows sum to 1")
     return panels[0] if clustering is not None or ax is not None else np.array(panels[:1], dtype=object)
 
 

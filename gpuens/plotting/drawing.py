@@ -16,16 +16,18 @@ LONGEST_NAME = 20  # letters of a name at an axis
 LONGEST_TITLE = 60  # letters of a name in a title
 LETTERS_ABREAST = 60  # names that fit at an x axis
 SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
+LETTER = 0.1  # inches of a title
 CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
 
 
-def axes(ax: Any, size: tuple[float, float]) -> Any:
+def axes(ax: Any, size: tuple[float, float], *, square: bool = False) -> Any:
+    """Return the given Axes, or those of a new Figure of a size in inches, for square cells if ``square``."""
     if ax is None:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise no_matplotlib() from error
-        return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+        return Figure(figsize=size, dpi=150, layout="compressed" if square else "constrained").subplots()
     if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
         raise TypeError(
             f"ax must be one of matplotlib's Axes, such as Figure().subplots() returns, not {checks.shown(ax)}."
@@ -39,9 +41,10 @@ def no_matplotlib() -> ImportError:
 
 
 def entitle(place: Any, text: str) -> None:
-    """Write a title over an Axes or a Figure, wrapped, with "$" taken literally."""
+    """Write a title over an Axes or a Figure, with "$" taken literally; one that may be too wide for it is wrapped."""
     write = place.set_title if hasattr(place, "set_title") else place.suptitle
-    write(text, wrap=True, parse_math=False)
+    # only then: layouts leave room for lines that wrapping might need
+    write(text, wrap=LETTER * len(text) > 0.6 * place.figure.get_size_inches()[0], parse_math=False)
 
 
 def short(name: Any, most: int) -> str:
@@ -79,3 +82,30 @@ def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
 
 def kind(thing: Any) -> str:
     return thing.__name__ if isinstance(thing, type) else type(thing).__name__
+
+
+def seriated(distances: np.ndarray) -> np.ndarray:
+    """Return an order (n,) that keeps what is close together, by the leaves of an average-linkage tree (n, n)."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(distances) < 2:
+        return np.arange(len(distances))
+    order: np.ndarray = leaves_list(linkage(squareform(distances, checks=False), "average"))
+    return order
+
+
+def write_shares(ax: Any, values: np.ndarray) -> None:
+    """Write the numbers of a matrix of shares into its cells, .65 for 0.65."""
+    for (i, j), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            text = f"{value:.2f}".replace("0.", ".")
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if value > 0.6 else INK)
+
+
+def color_bar(image: Any, ax: Any, what: str) -> None:
+    """Draw the colours of an image and their numbers beside Axes, one or a list of them."""
+    first = ax[0] if isinstance(ax, list) else ax
+    bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar.set_label(what)
+    bar.outline.set_visible(False)

@@ -9,17 +9,19 @@ from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 from gpuens.plotting.drawing import (
     CELLS_WRITTEN,
-    INK,
     MARK,
     SHADE,
     SHARES,
     WIDEST,
     axes,
+    color_bar,
     entitle,
     evenly,
     label_vector,
     plain,
+    seriated,
     write_names,
+    write_shares,
 )
 
 
@@ -66,10 +68,11 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     names, clusters = np.unique(labels, return_inverse=True)
     drawn = evenly(clusters, max_objects)
     similarity = to_host(coassociation(ensemble, drawn, drawn))
-    order = _seriated(similarity, clusters[drawn])
+    # farther than any two objects of one cluster, so that the tree completes clusters first
+    order = seriated((1.0 - similarity) + 2.0 * (clusters[drawn][:, None] != clusters[drawn]))
     clusters = clusters[drawn][order]
 
-    ax = axes(ax, (7.2, 6.2))
+    ax = axes(ax, (7.2, 6.2), square=True)
     # smoothing only where there are more objects than pixels
     image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
@@ -83,9 +86,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
     ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
     entitle(ax, f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
-    bar.set_label("share of the clusterings that put two objects together")
-    bar.outline.set_visible(False)
+    color_bar(image, ax, "share of the clusterings that put two objects together")
     return ax
 
 
@@ -147,32 +148,16 @@ def answers(comparison: Any, *, ax: Any = None) -> Any:
     agreement = comparison.agreement
     names, values = list(agreement.columns), agreement.to_numpy()
     side = min(WIDEST, max(3.6, 1.6 + 0.34 * len(names)))
-    ax = axes(ax, (side + 1.0, side))
+    ax = axes(ax, (side + 1.0, side), square=True)
     image = ax.imshow(values, cmap=SHARES, vmin=0.0, vmax=1.0)
     places = np.arange(len(names))
     write_names(ax.xaxis, places, names)
     write_names(ax.yaxis, places, names)
     if values.size <= CELLS_WRITTEN:
-        for i, j in np.ndindex(values.shape):
-            text = f"{values[i, j]:.2f}".replace("0.", ".")
-            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if values[i, j] > 0.6 else INK)
-    bar = ax.figure.colorbar(image, ax=ax, fraction=0.05)
-    bar.set_label("NMI of two answers")
-    bar.outline.set_visible(False)
+        write_shares(ax, values)
+    color_bar(image, ax, "NMI of two answers")
     entitle(ax, f"Agreement between the answers of {len(names)} methods")
     return ax
-
-
-def _seriated(similarity: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return an order that keeps clusters together and similar objects close."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
-    if len(clusters) < 2:
-        return np.arange(len(clusters))
-    # farther than any two objects of one cluster, so that the tree completes clusters first
-    distances = (1.0 - similarity) + 2.0 * (clusters[:, None] != clusters)
-    return leaves_list(linkage(squareform(distances, checks=False), "average"))
 
 
 def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:

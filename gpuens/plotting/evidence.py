@@ -1,0 +1,375 @@
+"""Pictures of evidence: how sure pairs, objects, clusters and base clusterings are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.evidence import Consistency, Evidence, Pairs
+from gpuens.plotting.drawing import (
+    CELLS_WRITTEN,
+    CLUSTERS,
+    INK,
+    MARK,
+    SHADE,
+    SHARES,
+    WIDEST,
+    axes,
+    color_bar,
+    entitle,
+    kind,
+    plain,
+    seriated,
+    write_names,
+    write_shares,
+)
+
+QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
+CLUSTERS_NAMED = 30  # at an axis; of more, names would overlap
+STEPS = 600  # of a silhouette: more are finer than a picture's pixels
+SEQUENCE = "viridis"  # of numbers of clusters
+
+
+def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: Any = None) -> Any:
+    """Draw the distribution of C over all pairs of objects: flat between two steps where the clusterings agree.
+
+    Parameters
+    ----------
+    pairs : gpuens.evidence.Pairs, or dict {number of clusters: Pairs}
+        A single one is drawn with that of independent clusterings (dashed).
+    lower, upper : float
+        The range of C whose pairs are ambiguous, for PAC.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+
+    References
+    ----------
+    Monti et al., "Consensus clustering", Machine Learning 52 (2003) 91-118; Şenbabaoğlu et al., Scientific Reports 4
+    (2014), for PAC.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> pairs = ge.evidence.pairs([[0, 0, 0, 1, 1], [0, 0, 1, 2, 2]])
+    >>> ge.plotting.cdf(pairs).get_title()
+    'PAC .20; independent clusterings have .44'
+    """
+    several = pairs if isinstance(pairs, Mapping) else {None: pairs}
+    for one in several.values():
+        if not isinstance(one, Pairs):
+            raise TypeError(
+                f"pairs must be what ge.evidence.pairs(labels) returns, or a dict of such, not {kind(one)}."
+            )
+    ax = axes(ax, (6.4, 4.2))
+    ax.axvspan(lower, upper, color=SHADE, alpha=0.12, linewidth=0)
+    colors = _sequence(len(several)) if len(several) > 1 else [INK]
+    for (k, one), color in zip(several.items(), colors, strict=True):
+        _step(ax, one, color, label=None if k is None else f"{k} clusters")
+    if len(several) == 1:
+        (one,) = several.values()
+        chance = one.chance()
+        _step(ax, chance, MARK, label="independent clusterings", linestyle="--")
+        pac, by_chance = one.pac(lower, upper), chance.pac(lower, upper)
+        entitle(ax, f"PAC {_points(pac)}; independent clusterings have {_points(by_chance)}")
+    else:
+        entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8, ncols=1 + (len(several) > 24))
+    ax.set(
+        xlim=(-0.01, 1.01), ylim=(0, 1.01), ylabel="share of the pairs with at most this",
+        xlabel="C: share of the clusterings that put two objects together",
+    )  # fmt: skip
+    return plain(ax)
+
+
+def item_consensus(evidence: Any, *, ax: Any = None) -> Any:
+    """Draw how sure the objects of each cluster are: the item consensus of 5, 25, 50, 75 and 95 % of them.
+
+    Parameters
+    ----------
+    evidence : gpuens.evidence.Evidence
+        Such as ``estimator.evidence()``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but Evidence.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> ge.plotting.item_consensus(est.evidence()).get_title()
+    'Item consensus of 6 objects in 2 clusters'
+    """
+    found = _evidence(evidence)
+    values, labels = found.objects.item_consensus, found.labels
+    order = np.argsort(-found.clusters.sizes, kind="stable")
+    spread = _quantiles(values, labels, len(order))[order]
+    ax = axes(ax, (7.2, 3.8))
+    x, width = np.arange(len(order)), 0.7 if len(order) <= 60 else 1.0
+    ax.vlines(x, spread[:, 0], spread[:, 4], color=SHADE, linewidth=1.0, label="90 % of the objects")
+    ax.bar(x, spread[:, 3] - spread[:, 1], width, bottom=spread[:, 1], color=SHADE, label="half of them")
+    ax.hlines(spread[:, 2], x - width / 2, x + width / 2, color=INK, linewidth=1.6, label="median")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    _name_clusters(ax, order)
+    ax.set(ylim=(0, 1.02), ylabel="mean C to the other members")
+    entitle(ax, f"Item consensus of {len(labels):,} objects in {len(order)} clusters")
+    return plain(ax)
+
+
+def cluster_consensus(evidence: Any, *, ax: Any = None) -> Any:
+    """Draw how sure each cluster is: the mean C of the pairs of its members, and its stability.
+
+    Parameters
+    ----------
+    evidence : gpuens.evidence.Evidence
+        Such as ``estimator.evidence()``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but Evidence.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> ax = ge.plotting.cluster_consensus(est.evidence())
+    >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
+    [0.78, 0.78]
+    """
+    clusters = _evidence(evidence).clusters
+    order = np.argsort(-clusters.sizes, kind="stable")
+    ax = axes(ax, (7.2, 3.8))
+    x, consensus = np.arange(len(order)), clusters.consensus[order]
+    ax.bar(x, np.nan_to_num(consensus), 0.8 if len(x) <= 60 else 1.0, color=SHADE, label="consensus of its pairs")
+    ax.scatter(x, clusters.stability[order], 14, MARK, label="stability: Jaccard index", zorder=3)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    _name_clusters(ax, order)
+    ax.set(ylim=(0, 1.02), ylabel="mean over the clusterings")
+    entitle(ax, f"Consensus and stability of {len(order)} clusters")
+    return plain(ax)
+
+
+def silhouettes(evidence: Any, *, ax: Any = None) -> Any:
+    """Draw the silhouettes of all objects for the distance 1 - C: each cluster a hill, its surest objects on top.
+
+    Parameters
+    ----------
+    evidence : gpuens.evidence.Evidence
+        Such as ``estimator.evidence()``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but Evidence.
+    ValueError
+        For a consensus of one cluster, which has no silhouettes.
+
+    References
+    ----------
+    Rousseeuw, "Silhouettes", Journal of Computational and Applied Mathematics 20 (1987) 53-65.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> ge.plotting.silhouettes(est.evidence()).get_title()
+    'Silhouettes of 6 objects in 2 clusters, on average .74'
+    """
+    found = _evidence(evidence)
+    values, labels, sizes = found.objects.silhouette, found.labels, found.clusters.sizes
+    if len(sizes) == 1:
+        raise ValueError("evidence is of one cluster, and silhouettes need two; ask for more clusters.")
+    order = np.argsort(-sizes, kind="stable")
+    by_cluster = np.split(values[np.lexsort([-values, labels])], np.cumsum(sizes)[:-1])
+    gap = 0.01 * len(values) if len(order) <= CLUSTERS_NAMED else 0.0
+    ax = axes(ax, (6.4, 5.2))
+    below, middles = 0.0, []
+    for turn, cluster in enumerate(order):
+        own = by_cluster[cluster]
+        # an object is a bar of height 1; of many, a step each is drawn
+        steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
+        edges = np.append(steps, len(own))
+        color = CLUSTERS[turn % len(CLUSTERS)] if len(order) <= CLUSTERS_NAMED else (INK, SHADE)[turn % 2]
+        ax.stairs(own[steps], below + edges, orientation="horizontal", fill=True, color=color, linewidth=0)
+        middles.append(below + len(own) / 2)
+        below += len(own) + gap
+    mean = float(values.mean())
+    ax.axvline(mean, color=INK, linewidth=1, linestyle="--")
+    if len(order) <= CLUSTERS_NAMED:
+        readable = sizes[order] >= 0.02 * len(values)
+        write_names(ax.yaxis, np.array(middles)[readable], order[readable])
+    else:
+        ax.set_yticks([])
+    ax.set(
+        xlim=(min(-0.05, float(values.min())), 1.0), ylim=(below, -gap), xlabel="silhouette of the distance 1 - C",
+        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else f"{len(order)} clusters, the largest first",
+    )  # fmt: skip
+    entitle(ax, f"Silhouettes of {len(values):,} objects in {len(order)} clusters, on average {_points(mean)}")
+    return plain(ax)
+
+
+def between_clusters(evidence: Any, *, ax: Any = None) -> Any:
+    """Draw the mean C of the pairs of a member of one cluster and one of another; similar clusters are neighbours.
+
+    Parameters
+    ----------
+    evidence : gpuens.evidence.Evidence
+        Such as ``estimator.evidence()``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        For anything but Evidence.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> ge.plotting.between_clusters(est.evidence()).images[0].get_array().round(2).tolist()
+    [[0.78, 0.11], [0.11, 0.78]]
+    """
+    between = _evidence(evidence).clusters.between
+    order = seriated(1.0 - np.nan_to_num(between))
+    ax = _matrix(between, order, order, ax, "mean C of their pairs of objects")
+    ax.set(xlabel="cluster", ylabel="cluster")
+    entitle(ax, f"Consensus within and between {len(order)} clusters")
+    return ax
+
+
+def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax: Any = None) -> Any:
+    """Draw how far the base clusterings agree with each other; similar ones are neighbours.
+
+    Parameters
+    ----------
+    consistency : gpuens.evidence.Consistency
+        Such as ``estimator.evidence().consistency``.
+    measure : {"ecs", "nmi", "ari"}
+    names : sequence of length n_clusterings, optional
+        By default their positions.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but Consistency, another measure, and another number of names.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.evidence.consistency([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 2]])
+    >>> ge.plotting.clusterings(found).get_title()
+    'Agreement of 3 base clusterings, IC 1.125'
+    """
+    if not isinstance(consistency, Consistency):
+        raise TypeError(f"consistency must be what ge.evidence.consistency(labels) returns, not {kind(consistency)}.")
+    checks.check_choice(measure, "measure", ("ecs", "nmi", "ari"))
+    values = getattr(consistency, measure)
+    texts = np.arange(len(values)) if names is None else np.asarray(names, dtype=object)
+    checks.check_one_per_row(texts, len(values), "names")
+    order = seriated(1.0 - np.nan_to_num(values))
+    ax = _matrix(values, order, texts[order], ax, {"ecs": "ECS", "nmi": "NMI", "ari": "ARI"}[measure])
+    ax.set(xlabel="base clustering", ylabel="base clustering")
+    entitle(ax, f"Agreement of {len(values)} base clusterings, IC {consistency.inconsistency:.3f}")
+    return ax
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def _evidence(found: Any) -> Evidence:
+    if not isinstance(found, Evidence):
+        raise TypeError(f"evidence must be what estimator.evidence() returns, not {kind(found)}.")
+    return found
+
+
+def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the `QUANTILES` of the values of each cluster (k, 5); 0 where a value is NaN, as of an only member."""
+    order = np.lexsort([values, labels])
+    sizes = np.bincount(labels, minlength=n_clusters)
+    starts = np.cumsum(sizes) - sizes
+    places = starts[:, None] + np.rint(np.multiply.outer(sizes - 1, QUANTILES)).astype(np.int64)
+    found: np.ndarray = np.nan_to_num(values[order][places])
+    return found
+
+
+def _step(ax: Any, pairs: Pairs, color: Any, **how: Any) -> None:
+    order = np.argsort(pairs.consensus, kind="stable")
+    reached = np.cumsum(pairs.counts[order]) / pairs.n_pairs
+    x = np.concatenate([[0.0], pairs.consensus[order], [1.0]])
+    ax.step(x, np.concatenate([[0.0], reached, [1.0]]), where="post", color=color, linewidth=1.4, **how)
+
+
+def _sequence(n: int) -> Any:
+    from matplotlib import colormaps
+
+    return colormaps[SEQUENCE](np.linspace(0.0, 0.9, n))
+
+
+def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: Any, what: str) -> Any:
+    """Draw a matrix of shares in an order of its rows and columns, with numbers where they fit."""
+    side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
+    ax = axes(ax, (side + 1.0, side), square=True)
+    shown = values[np.ix_(order, order)]
+    image = ax.imshow(shown, cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="nearest" if len(order) <= 400 else None)
+    if len(order) <= CLUSTERS_NAMED:
+        for axis in (ax.xaxis, ax.yaxis):
+            write_names(axis, np.arange(len(order)), names)
+    else:
+        ax.set_xticks([])
+        ax.set_yticks([])
+    if values.size <= CELLS_WRITTEN:
+        write_shares(ax, shown)
+    color_bar(image, ax, what)
+    return ax
+
+
+def _name_clusters(ax: Any, order: np.ndarray) -> None:
+    if len(order) <= CLUSTERS_NAMED:
+        write_names(ax.xaxis, np.arange(len(order)), order)
+    else:
+        ax.set_xticks([])
+    few = len(order) <= CLUSTERS_NAMED
+    ax.set(
+        xlim=(-0.6, len(order) - 0.4),
+        xlabel="cluster, the largest first" if few else f"{len(order)} clusters, the largest first",
+    )
+
+
+def _points(value: float) -> str:
+    """Return a number as .30, 1.08."""
+    return f"{value:.2f}".replace("0.", ".", 1) if value < 1 else f"{value:.2f}"

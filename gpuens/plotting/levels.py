@@ -1,0 +1,169 @@
+"""Pictures of consensus clusterings at several numbers of clusters: where objects go from one to the next."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, axes, entitle, kind, label_vector, plain
+
+TRACKED = 2000  # objects, side by side: more are finer than a picture's pixels
+SMALLEST_EDGE = 0.05  # share of a cluster's objects that an edge to it stands for
+
+
+def tracking(levels: Any, *, ax: Any = None) -> Any:
+    """Draw the cluster of each object at each number of clusters: colours that stay are clusters that hold together.
+
+    A cluster keeps the colour of the one before from which most of its objects come, if it is that one's largest part.
+
+    Parameters
+    ----------
+    levels : dict {number of clusters: labels (n_objects,)}
+        Such as cuts of one dendrogram, drawn from top to bottom.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else, and labels of different lengths.
+
+    References
+    ----------
+    Wilkerson & Hayes, "ConsensusClusterPlus", Bioinformatics 26 (2010) 1572-1573.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ax = ge.plotting.tracking({2: [0, 0, 1, 1, 1], 3: [0, 0, 1, 1, 2]})
+    >>> ax.get_title()
+    'The clusters of 5 objects, 2 levels'
+    """
+    names, columns, sizes = _levels(levels)
+    some = np.unique(np.linspace(0, len(columns) - 1, min(len(columns), 10 * TRACKED)).astype(np.int64))
+    some = some[np.lexsort(columns[some].T[::-1])]
+    some = some[np.unique(np.linspace(0, len(some) - 1, min(len(some), TRACKED)).astype(np.int64))]
+    ax = axes(ax, (7.2, 0.9 + 0.24 * len(names)))
+    from matplotlib.colors import to_rgb
+
+    palette = np.array([to_rgb(color) for color in CLUSTERS])
+    colors = _colors(columns, sizes)
+    rows = [palette[color[columns[some, level]]] for level, color in enumerate(colors)]
+    ax.imshow(np.array(rows), aspect="auto", interpolation="nearest")
+    ax.set_xticks([])
+    ax.set_yticks(np.arange(len(names)), [str(name) for name in names])
+    ax.hlines(np.arange(len(names) - 1) + 0.5, -0.5, len(some) - 0.5, color="white", linewidth=1.0)
+    shown = f"{len(columns):,} objects" if len(some) == len(columns) else f"{len(some):,} of {len(columns):,} objects"
+    ax.set(xlabel=f"{shown}, by their clusters", ylabel="number of clusters")
+    entitle(ax, f"The clusters of {len(columns):,} objects, {len(names)} levels")
+    return ax
+
+
+def clustree(levels: Any, *, ax: Any = None) -> Any:
+    """Draw how clusters divide from level to level: an edge to each cluster from those its objects come from.
+
+    The area of a cluster is its share of the objects; the width of an edge is the share of the lower cluster's objects
+    that take it. Edges of less than 5 % are left out. Clusters with one thick edge hold together; crossing thin edges
+    are clusters that are not stable.
+
+    Parameters
+    ----------
+    levels : dict {number of clusters: labels (n_objects,)}
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else, and labels of different lengths.
+
+    References
+    ----------
+    Zappia & Oshlack, "Clustering trees", GigaScience 7 (2018) giy083.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ax = ge.plotting.clustree({2: [0, 0, 1, 1, 1], 3: [0, 0, 1, 1, 2]})
+    >>> len(ax.collections[0].get_segments()), len(ax.collections[1].get_offsets())
+    (3, 5)
+    """
+    from matplotlib.collections import LineCollection
+
+    names, columns, sizes = _levels(levels)
+    ax = axes(ax, (7.2, 1.2 + 0.55 * len(names)))
+    x = [_abreast(-sizes[0].astype(np.float64))]
+    lines, widths = [], []
+    for level in range(1, len(names)):
+        above, below, shared = _shared(columns, level)
+        middle = np.bincount(below, weights=shared * x[-1][above]) / sizes[level]
+        x.append(_abreast(middle))
+        share = shared / sizes[level][below]
+        kept = share >= SMALLEST_EDGE
+        ends = zip(x[-2][above[kept]].tolist(), x[-1][below[kept]].tolist(), strict=True)
+        lines += [[(a, level - 1), (b, level)] for a, b in ends]
+        widths += (3.0 * share[kept]).tolist()
+    ax.add_collection(LineCollection(lines, colors=INK, linewidths=widths, alpha=0.5, zorder=1))
+    areas = np.concatenate([10 + 400 * of_level / len(columns) for of_level in sizes])
+    y = np.repeat(np.arange(len(names)), [len(of_level) for of_level in sizes])
+    ax.scatter(np.concatenate(x), y, areas, SHADE, edgecolors="white", linewidths=0.5, zorder=2)
+    ax.set_xticks([])
+    ax.set_yticks(np.arange(len(names)), [str(name) for name in names])
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.02, 1.02), ylabel="number of clusters")
+    ax.set_xlabel("clusters, of an area as their share of the objects")
+    entitle(ax, f"How the clusters of {len(columns):,} objects divide")
+    plain(ax).spines["bottom"].set_visible(False)
+    return ax
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+def _levels(levels: Any) -> tuple[list, np.ndarray, list[np.ndarray]]:
+    """Return the names of levels, the codes (N, L) of the objects' clusters, and the sizes of each level's clusters."""
+    if not isinstance(levels, Mapping) or not levels:
+        raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {kind(levels)}.")
+    vectors = [label_vector(labels) for labels in levels.values()]
+    for name, vector in zip(levels, vectors, strict=True):
+        checks.check_one_per_row(vector, len(vectors[0]), f"levels[{name!r}]")
+    found = [np.unique(vector, return_inverse=True, return_counts=True)[1:] for vector in vectors]
+    return list(levels), np.column_stack([codes for codes, _ in found]), [sizes for _, sizes in found]
+
+
+def _shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the clusters above, the clusters below and the number of their common objects, of those that have any."""
+    width = columns[:, level].max() + 1
+    cells, shared = np.unique(columns[:, level - 1] * width + columns[:, level], return_counts=True)
+    return cells // width, cells % width, shared
+
+
+def _abreast(wanted: np.ndarray) -> np.ndarray:
+    """Return x from 0 to 1 of clusters side by side, in the order of what they want."""
+    return (np.argsort(np.argsort(wanted, kind="stable"), kind="stable") + 0.5) / len(wanted)
+
+
+def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the colour of each level's clusters, a place in the palette."""
+    rank = np.argsort(np.argsort(-sizes[0], kind="stable"), kind="stable")
+    found = [rank % len(CLUSTERS)]
+    for level in range(1, len(sizes)):
+        above, below, shared = _shared(columns, level)
+        order = np.argsort(shared, kind="stable")  # of entries for the same cluster the last one stays
+        most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
+        most_of[below[order]] = above[order]  # the cluster above from which most objects come
+        largest_of[above[order]] = below[order]  # the largest part of a cluster above
+        keeps = largest_of[most_of] == np.arange(len(most_of))
+        colors = np.where(keeps, found[-1][most_of], -1)
+        used = np.bincount(colors[keeps], minlength=len(CLUSTERS))
+        for cluster in np.flatnonzero(~keeps).tolist():
+            colors[cluster] = used.argmin()
+            used[colors[cluster]] += 1
+        found.append(colors)
+    return found
