@@ -1,12 +1,11 @@
 """Pictures of evidence: how sure pairs, objects, clusters and base clusterings are."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
-from gpuens.evidence import Consistency, Evidence, Pairs
 from gpuens.plotting.drawing import (
     CELLS_WRITTEN,
     CLUSTERS,
@@ -24,6 +23,9 @@ from gpuens.plotting.drawing import (
     write_names,
     write_shares,
 )
+
+if TYPE_CHECKING:  # what these are loads compilers
+    from gpuens.evidence import Evidence, Pairs
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
 CLUSTERS_NAMED = 30  # at an axis; of more, names would overlap
@@ -63,6 +65,8 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: Any = None) -
     >>> ge.plotting.cdf(pairs).get_title()
     'PAC .20; independent clusterings have .44'
     """
+    from gpuens.evidence import Pairs
+
     several = pairs if isinstance(pairs, Mapping) else {None: pairs}
     for one in several.values():
         if not isinstance(one, Pairs):
@@ -295,6 +299,8 @@ def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax
     >>> ge.plotting.clusterings(found).get_title()
     'Agreement of 3 base clusterings, IC 1.125'
     """
+    from gpuens.evidence import Consistency
+
     if not isinstance(consistency, Consistency):
         raise TypeError(f"consistency must be what ge.evidence.consistency(labels) returns, not {kind(consistency)}.")
     checks.check_choice(measure, "measure", ("ecs", "nmi", "ari"))
@@ -311,7 +317,9 @@ def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax
 # --- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def _evidence(found: Any) -> Evidence:
+def _evidence(found: Any) -> "Evidence":
+    from gpuens.evidence import Evidence
+
     if not isinstance(found, Evidence):
         raise TypeError(f"evidence must be what estimator.evidence() returns, not {kind(found)}.")
     return found
@@ -327,7 +335,7 @@ def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
     return found
 
 
-def _step(ax: Any, pairs: Pairs, color: Any, **how: Any) -> None:
+def _step(ax: Any, pairs: "Pairs", color: Any, **how: Any) -> None:
     order = np.argsort(pairs.consensus, kind="stable")
     reached = np.cumsum(pairs.counts[order]) / pairs.n_pairs
     x = np.concatenate([[0.0], pairs.consensus[order], [1.0]])
