@@ -284,8 +284,10 @@ def test_features_of_cells_are_clustered(folder, call, cells):
     assert made.ids.tolist() == CELLS
     expected = generate.kmeans_ensemble(np.load("features.npy").astype(np.float32), 4, 3, random_state=0)
     np.testing.assert_array_equal(made.ensemble.codes, expected.codes)
-    code, _, _ = call("run labels.csv --method ecrmc -k 4 --features cells.h5ad -o out.npy")
-    assert code == 0
+    for method in ("ecrmc", "tome"):
+        assert call(f"run labels.csv --method {method} -k 4 --features cells.h5ad -o out.npy")[0] == 0
+        record = json.loads(Path("out.npy.json").read_text())
+        assert (record["features"], "n_neighbors" in record) == ("cells.h5ad", method == "ecrmc")
     code, _, err = call("generate cells.h5ad --key X_pca -o made.npy")
     assert (code, err[0].count("key='X_pca'")) == (3, 1)
 

@@ -63,6 +63,9 @@ CASES = {
     "features": lambda gpu, labels: (
         ge.ECRMC(K, n_neighbors=4, weights=gpu(OF_CLUSTERINGS)).fit(labels, features=gpu(FEATURES)).labels_
     ),
+    "distances": lambda gpu, labels: ge.TOME(K).fit(labels, features=gpu(FEATURES)).labels_,
+    "nearest rows": lambda gpu, labels: ge.CSPA(K, neighbors=5).fit(labels).labels_,
+    "a graph on the host": lambda gpu, labels: ge.HBGF(K, partition="metis").fit(labels).labels_,
     "init": lambda gpu, labels: ge.SCEC(K, init=[gpu(table) for table in MEMBERSHIPS]).fit(labels).labels_,
     "soft clusterings": lambda gpu, labels: ge.SCEC(K).fit([gpu(np.eye(K)[TRUTH]), gpu(LABELS[:, 0])]).labels_,
     "predict": lambda gpu, labels: ge.LWEA(K).fit(labels).predict(gpu(LABELS)),
