@@ -64,6 +64,7 @@ class Run:
     features: str | None = None
     chunks: Chunks | None = None
     evidence: bool = False  # whether confidence and margin are written beside the labels
+    membership: bool = False  # whether the memberships are
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read, fit and write; the clock gets the phases.
@@ -77,6 +78,7 @@ class Run:
 
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
+        from gpuens.device import to_host
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
@@ -91,12 +93,15 @@ class Run:
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
-        summary, beside = None, {}
+        summary, beside = None, {}  # type: dict[str, Any] | None, dict[str, Any]
         if self.evidence:
             with clock.phase("evidence"):
                 summary, of_objects = _evidence(self.estimator)
-                beside = {name: _of_all(values, read.labelled, float("nan")) for name, values in of_objects.items()}
+                beside |= of_objects
+        if self.membership:
+            beside["membership"] = to_host(self.estimator.membership_)
         with clock.phase("write"):
+            beside = {name: _of_all(values, read.labelled, float("nan")) for name, values in beside.items()}
             labels = _of_all(self.estimator.labels_, read.labelled, -1)
             io.write_labels(self.output, labels, ids=read.ids, beside=beside)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
@@ -157,7 +162,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
 
     if labelled is None:
         return values
-    found = np.full(len(labelled), nothing)
+    found = np.full((len(labelled), *values.shape[1:]), nothing)
     found[labelled] = values
     return found
 

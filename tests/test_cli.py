@@ -21,7 +21,7 @@ from conftest import NOT_HERE, structured_labels
 import gpuens
 from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
 from gpuens.cli import warm
-from gpuens.methods import EAC, HBGF, LWEA, LWGP, methods
+from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
@@ -374,13 +374,34 @@ def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
     [
         ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
         ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
+        ("--membership --method em -o out.h5ad", "--membership is written beside the labels, which 'out.h5ad' cannot"),
+        ("--membership", "--membership is of methods with shares in clusters, but 'lwea' has none; leave it out."),
     ],
 )
-def test_run_refuses_evidence_that_cannot_be(folder, call, options, sentence):
+def test_run_refuses_numbers_beside_the_labels_that_cannot_be(folder, call, options, sentence):
     np.save("labels.npy", LABELS)
     code, _, err = call(f"run labels.npy -k {K} {options}")
     assert code == 2
     assert sentence in err[0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_run_writes_memberships_beside_the_labels(folder, call, suffix):
+    labels = pd.read_csv("labels.csv")
+    labels.iloc[3] = -1
+    labels.to_csv("labels.csv", index=False)
+    options = f"--method em -k {K} --membership --evidence --drop-unlabelled"
+    assert call(f"run labels.csv {options} -o out.{suffix}")[::2] == (0, [])
+    est = EM(K).fit(np.delete(labels.to_numpy(), 3, axis=0))
+    found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")
+    if suffix == "npz":
+        membership = found["membership"]
+    else:
+        columns = [f"membership_{k}" for k in range(K)]
+        assert list(found.columns) == ["label", "confidence", "margin", *columns]
+        membership = found[columns].to_numpy()
+    assert np.isnan(membership[3]).all()
+    np.testing.assert_allclose(np.delete(membership, 3, axis=0), est.membership_)
 
 
 def test_evidence_of_a_consensus_in_a_file(folder, call):

@@ -98,6 +98,7 @@ def test_structure_is_found(method, ensemble):
     assert est.n_clusters_ == 4
     assert est.labels_.dtype == np.int64
     assert set(est.labels_) == {0, 1, 2, 3}
+    assert hasattr(est, "membership_") == est.gives_membership
 
 
 def test_lwea_is_scipy_on_the_literal_matrix(ensemble):

@@ -12,6 +12,8 @@ from gpuens.cli.options import flags
 from gpuens.record import Clock
 from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run, check
 
+BESIDE = ("evidence", "membership")  # options that write numbers beside the labels
+
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
@@ -44,12 +46,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "-o",
         "--output",
         help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy, .npz with "
-        "--evidence)",
+        "--evidence or --membership)",
     )
     parser.add_argument(
         "--evidence",
         action="store_true",
         help="write how sure each object is beside its label, confidence and margin (csv, tsv, parquet or npz)",
+    )
+    parser.add_argument(
+        "--membership",
+        action="store_true",
+        help="write the share of each object in each cluster beside its label: membership_0, … (csv, tsv, parquet), or "
+        "an array (npz); of scec, em, voting and others, see `gpuens methods NAME`",
     )
     parser.add_argument(
         "--report",
@@ -87,14 +95,29 @@ def run(args: argparse.Namespace) -> None:
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
     output = _default_output(args, kinds) if args.output is None else args.output
-    if args.evidence:
-        _check_evidence(args.scheduler, output)
+    for name in BESIDE:
+        if getattr(args, name):
+            _check_beside(f"--{name}", args.scheduler, output)
+    if args.membership and not estimator.gives_membership:
+        raise ValueError(
+            f"--membership is of methods with shares in clusters, but {args.method!r} has none; leave it out."
+        )
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         _check_report(output, args.method, estimator)
     chosen = {name: value for name, value in reading(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
-    one = Run(args.labels, args.method, estimator, output, chosen, args.features, _chunks(args), args.evidence)
+    one = Run(
+        args.labels,
+        args.method,
+        estimator,
+        output,
+        chosen,
+        args.features,
+        _chunks(args),
+        args.evidence,
+        args.membership,
+    )
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
@@ -212,18 +235,20 @@ def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
     from gpuens.checks import file_kind
 
     file_kind(args.labels, kinds)
-    return f"{args.labels.rstrip(os.sep)}.{args.method}.{'npz' if args.evidence else 'npy'}"
+    return (
+        f"{args.labels.rstrip(os.sep)}.{args.method}.{'npz' if any(getattr(args, name) for name in BESIDE) else 'npy'}"
+    )
 
 
-def _check_evidence(scheduler: str | None, output: str) -> None:
-    """Refuse evidence that cannot be found or written, before the work."""
+def _check_beside(option: str, scheduler: str | None, output: str) -> None:
+    """Refuse numbers beside the labels that cannot be found or written, before the work."""
     from gpuens.io.kinds import WITH_NUMBERS
 
     if scheduler is not None:
-        raise ValueError("--evidence is for files that are read in one piece; leave it or --scheduler out.")
+        raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
     if not output.lower().endswith(WITH_NUMBERS):
         raise ValueError(
-            f"--evidence is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
+            f"{option} is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
             "file."
         )
 

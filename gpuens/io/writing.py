@@ -33,9 +33,9 @@ def write_labels(
     ids : sequence or pandas Index (n_objects,), optional
         The names of the objects: the first column of a table, titled by the Index (row names if it has no name), or the
         cell names. Other kinds of files do not hold them.
-    beside : dict of str to array (n_objects,), optional
-        Real numbers for each object, by name: further columns of a table, or arrays of an npz file. Other kinds of
-        files are refused.
+    beside : dict of str to array (n_objects,) or (n_objects, n), optional
+        Real numbers for each object, by name: further columns of a table (n of them are "name_0", "name_1", …), or
+        arrays of an npz file. Other kinds of files are refused.
 
     Raises
     ------
@@ -97,7 +97,11 @@ def _write_table(
 
     import pandas as pd
 
-    frame = pd.DataFrame(matrix, columns=pd.Index(names)).assign(**beside)
+    frames = [pd.DataFrame(matrix, columns=pd.Index(names))]
+    for name, values in beside.items():
+        columns = [name] if values.ndim == 1 else [f"{name}_{j}" for j in range(values.shape[1])]
+        frames.append(pd.DataFrame(values, columns=pd.Index(columns)))
+    frame = pd.concat(frames, axis=1)
     if suffix in ANNOTATED:
         annotated.write_obs(file, frame, ids)
         return

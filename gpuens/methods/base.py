@@ -330,6 +330,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         return Parts(*self._parts(), None).learn_by_sums
 
     @property
+    def gives_membership(self) -> bool:
+        """Whether a fit has `membership_`."""
+        return self._parts()[1].gives_membership
+
+    @property
     def chooses_n_clusters(self) -> bool:
         """Whether the number of clusters can be left open."""
         return self._parts()[1].chooses_n_clusters

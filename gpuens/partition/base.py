@@ -62,6 +62,8 @@ class Partitioner:
         Whether rows may be in pieces.
     chooses_n_clusters : bool
         Whether the number of clusters may be None.
+    gives_membership : bool
+        Whether its partitions have memberships; chosen ones may have them all the same.
     bytes_each_pair : int
         Memory for each ordered pair of rows.
     """
@@ -70,6 +72,7 @@ class Partitioner:
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
     chooses_n_clusters: ClassVar[bool] = False
+    gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
 
     @property

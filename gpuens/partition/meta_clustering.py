@@ -68,6 +68,7 @@ class MetaClusters(Partitioner):
     n_init: int = 10
     others: str = "association"
     learns_by_sums = True
+    gives_membership = True
 
     def __post_init__(self) -> None:
         checks.check_real(self.imbalance, "imbalance", above=0.0)

@@ -45,6 +45,7 @@ class Mixture(Partitioner):
     tol: float = 1e-4
     random_state: Any = 0
     takes = ("labels",)
+    gives_membership = True
     learns_by_sums = True
     chooses_n_clusters = True
 

@@ -73,6 +73,7 @@ class SoftCorrespondence(Partitioner):
     tol: float = 1e-3
     random_state: Any = 0
     takes = ("labels",)
+    gives_membership = True
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str):

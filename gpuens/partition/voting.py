@@ -30,6 +30,7 @@ class Votes(Partitioner):
     max_iter: int = 10
     random_state: Any = 0
     takes = ("labels",)
+    gives_membership = True
     learns_by_sums = True
 
     def __post_init__(self) -> None:
