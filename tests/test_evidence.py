@@ -359,6 +359,21 @@ def test_evidence_of_a_fit_is_that_of_its_labels(reduction):
     assert len(est.evidence().agreement.nmi) == 4
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("reduction", [None, "sample:60"])
+def test_evidence_of_labels_in_gpu_memory(reduction, fake_cupy):
+    labels, _ = structured_labels(200, 6, 3, missing=0.1, seed=1)
+    expected = ge.LWEA(3, reduction=reduction).fit(labels)
+    est = ge.LWEA(3, reduction=reduction).fit(fake_cupy.asarray(labels))
+    assert isinstance(est.confidence_, fake_cupy.ndarray)
+    np.testing.assert_array_equal(fake_cupy.asnumpy(est.confidence_), expected.confidence_)
+    np.testing.assert_array_equal(est.evidence().clusters.between, expected.evidence().clusters.between)
+    np.testing.assert_array_equal(est.evidence().consistency.ecc, expected.evidence().consistency.ecc)
+    assert est.evidence().pairs().counts.tolist() == expected.evidence().pairs().counts.tolist()
+    if reduction is None:
+        np.testing.assert_allclose(est.cophenetic_correlation(), expected.cophenetic_correlation(), atol=1e-12)
+
+
 def test_what_has_no_evidence_is_refused():
     labels, _ = structured_labels(60, 4, 3, seed=1)
     with pytest.raises(NotFittedError):
