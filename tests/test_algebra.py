@@ -109,6 +109,8 @@ def test_a_named_method_is_its_pair(labels, pair, where):
     similarity, partitioner = pair
     if isinstance(NAMED[pair], (ge.CrCIa, ge.CrCC)):
         partitioner += ":others=similarity"
+    if isinstance(NAMED[pair], ge.ECPCSHC):
+        similarity += ":missing=mean"
     found = consensus(similarity, partitioner, labels, device=where, reduction=reduction)
     features = {"features": FEATURES} if "mapping" in pair else {}
     expected = NAMED[pair].set_params(device=where, reduction=reduction).fit(labels, **features)

@@ -392,6 +392,22 @@ class _Anything(ge.partition.Partitioner):
     """A partitioner that refuses nothing."""
 
 
+def test_a_missing_label_may_count_as_the_mean():
+    """Up to a constant: where no label is missing, nothing changes."""
+    labels = random_labels(50, 4, (2, 5), seed=3)
+    labels[::3, 1] = labels[::7, 3] = -1
+    rows = ge.Rows(labels)
+    literal, expected, constant = ge.similarity.Trajectories()(rows).matrices(), np.zeros((50, 50)), 0.0
+    for m, block in enumerate(literal):
+        there = labels[:, m] >= 0
+        mean = block[np.ix_(labels[there, m], labels[there, m])].mean()
+        similar = np.where(there[:, None] & there, block[np.ix_(labels[:, m], labels[:, m])], mean)
+        expected += similar / 4
+        constant += (mean if not there.all() else 0.0) / 4
+    found = ge.similarity.Trajectories(missing="mean")(rows).tile(rows, 0, 50)
+    np.testing.assert_allclose(found + constant, expected, atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 20])
 def test_walks_of_dense_steps_double(n_steps):
     similar = np.random.default_rng(0).random((30, 30)) ** 4

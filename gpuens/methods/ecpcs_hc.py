@@ -12,8 +12,8 @@ class ECPCSHC(Consensus):
 
     Clusters of one clustering are compared; walks go along the Jaccard similarities of all, and those that take the
     same ways are similar (cosine). Average linkage of the objects is exact and holds a number for each distinct row and
-    cluster. Walks make all clusters rather similar, while a missing label is similar to nothing: objects with missing
-    labels may become clusters of their own, where ECPCS-MC has no such trouble.
+    cluster. A missing label is as similar to all labels of its clustering as they are to each other on average:
+    similarities of such a clustering, and so `distances_`, count from that mean.
 
     Parameters
     ----------
@@ -54,4 +54,4 @@ class ECPCSHC(Consensus):
         self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Trajectories(self.n_steps), AverageLinkage(self.distance_threshold)
+        return Trajectories(self.n_steps, "mean"), AverageLinkage(self.distance_threshold)

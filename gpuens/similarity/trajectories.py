@@ -42,6 +42,10 @@ class Trajectories(Measure):
     Parameters
     ----------
     n_steps : int from 1 to 1000
+    missing : {"zero", "mean"}
+        What a missing label is similar to: nothing, or all labels of its clustering alike, as they are to each other on
+        average. Similarities of a clustering in which labels are missing then count from that mean, so that they can be
+        negative. Walks make all clusters rather similar, beside which "zero" sets objects with missing labels apart.
 
     Examples
     --------
@@ -52,17 +56,29 @@ class Trajectories(Measure):
     """
 
     n_steps: int = 20
+    missing: str = "zero"
     kind = "blocks"
     learns_by_sums = True
 
     def __post_init__(self) -> None:
         checks.check_integer(self.n_steps, "n_steps", minimum=1, maximum=MOST_STEPS)
+        checks.check_choice(self.missing, "missing", ("zero", "mean"))
+
+    @property
+    def any_sign(self) -> bool:  # type: ignore[override]
+        return self.missing == "mean"
 
     def refuse_too_many(self, rows: Rows) -> None:
         all_clusters_fit(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Walked:
-        return Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)
+        found = Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)
+        if self.missing == "mean":
+            sizes = np.split(rows.cluster_sizes() / rows.n_objects, rows.offsets[1:-1])
+            for block, shares in zip(found.matrices(), sizes, strict=True):
+                if shares.sum() < 1 - 0.5 / rows.n_objects:
+                    block -= shares @ block @ shares / shares.sum() ** 2
+        return found
 
 
 def trajectories(ens: Any, n_steps: int = 20, *, device: str = "auto") -> np.ndarray:
