@@ -26,9 +26,14 @@ Record = dict[str, Any]
 
 
 def in_child(
-    task: Callable[..., Record], *, limit: float | None = None, environment: Any = None, **arguments: Any
+    task: Callable[..., Record],
+    *,
+    limit: float | None = None,
+    environment: Any = None,
+    python: str | Path = sys.executable,
+    **arguments: Any,
 ) -> Record:
-    """Return ``task(**arguments)`` of a fresh process.
+    """Return ``task(**arguments)`` of a fresh process, of another ``python`` where packages are to be others.
 
     ``process_seconds`` is added: from the start of the process to its end, imports included. A task that fails, is
     killed or takes more than ``limit`` seconds returns {"failed": why}.
@@ -40,7 +45,7 @@ def in_child(
     start = time.perf_counter()
     try:
         done = subprocess.run(
-            [sys.executable, __file__, request],
+            [python, __file__, request],
             capture_output=True,
             text=True,
             timeout=limit,

@@ -1,12 +1,16 @@
 """gpuens beside other packages, on the same label matrices in the same run: seconds, memory, agreement.
 
-    python bench/vs_peers.py [--only linkage graph kmeans] [--labels FILE.npy] [--cache DIR] [--output FILE.json]
+    python bench/vs_peers.py [--only linkage graph kmeans partitions] [--labels FILE.npy] [--cache DIR] [--older PYTHON]
     python bench/vs_peers.py --quick
 
 linkage  average linkage on the full co-association matrix, by fastcluster (5,000, 10,000, 20,000 objects) and SciPy
          (up to 10,000), against EAC; and on the locally weighted one against LWEA, whose heights have few ties
 graph    ccHBGF against HBGF, 10,000 to 1,000,000 objects
 kmeans   one-hot labels and scikit-learn's KMeans against LWGP and LWEA
+partitions
+         the same method by ours and by another package: CSPA, MCLA, HBGF and HGPA by ensembleclustering, once
+         ClusterEnsembles, which needs --older, an interpreter with SciPy 1.10; EM by stepmix, QMI by KMeans on
+         one-hot labels; 1,000 and 5,000 objects, 10 clusterings with k in 7 … 30
 
 The ensembles are noisy copies of a known truth (see `mixture`), in which nearly all label rows are distinct: the
 hardest case for what works on distinct rows. --labels adds another label matrix to `linkage`, such as one that
@@ -34,12 +38,15 @@ N_CLUSTERINGS = 20
 K_BOUNDS = (7, 100)
 SIZES = {"linkage": (5_000, 10_000, 20_000), "graph": (10_000, 20_000, 100_000, 1_000_000)}
 SIZES["kmeans"] = SIZES["graph"]
-QUICK_SIZES = {"linkage": (1_000,), "graph": (2_000,), "kmeans": (2_000,)}
+SIZES["partitions"] = (1_000, 5_000)
+QUICK_SIZES = {"linkage": (1_000,), "graph": (2_000,), "kmeans": (2_000,), "partitions": (500,)}
+SMALL = (10, (7, 30))  # clusterings and bounds of k for `partitions`, where a peer compares clusters one by one
 SCIPY_UP_TO = 10_000
 LWEA_UP_TO = 100_000  # where nearly all rows are distinct, a million of them take linkage the better part of an hour
 SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets, at the largest size
 AS_GOOD = 0.005  # what NMI may be lower by
-PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "numba", "scikit-learn")
+OLDER = ("ensembleclustering",)  # which runs with SciPy 1.10, not with those of today
 OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 
 
@@ -48,6 +55,7 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, metavar="FILE", help="label matrix (.npy) for linkage")
     parser.add_argument("--noise", type=float, default=0.2, help="share of labels drawn at random (0.2)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where the ensembles are kept")
+    parser.add_argument("--older", type=Path, metavar="PYTHON", help=f"an interpreter that has {', '.join(OLDER)}")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds after which a measurement is given up")
     options = parser.parse_args()
     setting = {"labels": options.labels and options.labels.name, "noise": options.noise}
@@ -64,8 +72,10 @@ def cost(row: common.Record) -> str:
 # --- the ensembles ----------------------------------------------------------------------------------------------------
 
 
-def mixture(n_objects: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return base clusterings (n_objects, N_CLUSTERINGS), uint8, of a truth (n_objects,), and the truth.
+def mixture(
+    n_objects: int, noise: float, seed: int, n_clusterings: int = N_CLUSTERINGS, bounds: tuple[int, int] = K_BOUNDS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return base clusterings (n_objects, n_clusterings), uint8, of a truth (n_objects,), and the truth.
 
     Each clustering lays the classes side by side on a line, in an order of its own, and cuts the line into k equal
     pieces, which join or split classes; an object keeps its place within its class. Then a share of the labels is
@@ -74,9 +84,9 @@ def mixture(n_objects: int, noise: float, seed: int) -> tuple[np.ndarray, np.nda
     rng = np.random.default_rng(seed)
     truth = rng.integers(N_CLASSES, size=n_objects)
     place = rng.random(n_objects)
-    labels = np.empty((n_objects, N_CLUSTERINGS), dtype=np.uint8, order="F")
+    labels = np.empty((n_objects, n_clusterings), dtype=np.uint8, order="F")
     for column in labels.T:
-        k = rng.integers(*K_BOUNDS, endpoint=True)
+        k = rng.integers(*bounds, endpoint=True)
         column[:] = (rng.permutation(N_CLASSES)[truth] + place) * (k / N_CLASSES)
         wrong = rng.random(n_objects) < noise
         column[wrong] = rng.integers(k, size=np.count_nonzero(wrong))
@@ -87,14 +97,15 @@ def sizes(options: argparse.Namespace, part: str) -> tuple[int, ...]:
     return (QUICK_SIZES if options.quick else SIZES)[part]
 
 
-def ensemble(options: argparse.Namespace, n_objects: int) -> tuple[Path, Path]:
+def ensemble(options: argparse.Namespace, n_objects: int, part: str = "") -> tuple[Path, Path]:
     """Return the files of the labels and of the truth of a mixture."""
     folder = options.cache or options.scratch
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"mixture_{n_objects}_noise{options.noise:g}_seed{options.seed}"
+    small = SMALL if part == "partitions" else ()
+    stem = f"mixture_{n_objects}_noise{options.noise:g}_seed{options.seed}{'_small' * bool(small)}"
     labels, truth = folder / f"{stem}.npy", folder / f"{stem}_truth.npy"
     if not labels.exists():
-        matrix, classes = mixture(n_objects, options.noise, options.seed)
+        matrix, classes = mixture(n_objects, options.noise, options.seed, *small)
         np.save(truth, classes)
         np.save(folder / "partial.npy", matrix)
         (folder / "partial.npy").replace(labels)
@@ -118,9 +129,10 @@ def measured(
     """Return what a child process found, or why it found nothing, and what it is about: who, on how many objects."""
     from gpuens import record
 
-    if needs is not None and record.versions([needs])[needs] is None:
+    python = options.older if needs in OLDER else sys.executable
+    if needs is not None and not (python and (needs in OLDER or record.versions([needs])[needs])):
         return about | {"failed": "not installed"}
-    return about | common.in_child(task, limit=options.limit, **given)
+    return about | common.in_child(task, limit=options.limit, python=python, **given)
 
 
 # --- average linkage --------------------------------------------------------------------------------------------------
@@ -212,14 +224,27 @@ def labelled(
                 yield f"{n:,}: {who}", partial(one_labelling, options, about, package, next(iter(contestants)))
 
 
-def one_labelling(options: argparse.Namespace, about: common.Record, package: str | None, first: str) -> common.Record:
+def partition_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    """Yield who finds the labels of small mixtures: each method of ours, then the peer that has it."""
+    for n in sizes(options, "partitions"):
+        for method, peer in PAIRED.items():
+            package = {"one-hot KMeans": "scikit-learn"}.get(peer, peer.split(", ")[0])
+            for who, needs in {method: "mtkahypar" if method == "HGPA" else None, peer: package}.items():
+                about = {"who": who, "n_objects": n, "method": method}
+                yield f"{n:,}: {who}", partial(one_labelling, options, about, needs, method, "partitions")
+
+
+def one_labelling(
+    options: argparse.Namespace, about: common.Record, package: str | None, first: str, part: str = ""
+) -> common.Record:
     import gpuens as ge
 
-    labels, truth = ensemble(options, about["n_objects"])
-    own, of_first = (options.scratch / f"{about['n_objects']}_{who}.npy" for who in (about["who"], first))
+    labels, truth = ensemble(options, about["n_objects"], part)
+    own, of_first = (options.scratch / f"{part}_{about['n_objects']}_{who}.npy" for who in (about["who"], first))
     row = measured(labels_of, options, about, package, contestant=about["who"], labels=labels, partition=own)
     if own.exists():
         row["nmi"] = ge.metrics.nmi(np.load(own), np.load(truth))
+        row["anmi"] = float(ge.evidence.agreement(np.load(labels), np.load(own)).anmi)
         if of_first.exists():
             row["agreement"] = ge.metrics.nmi(np.load(own), np.load(of_first))
     return row
@@ -228,32 +253,59 @@ def one_labelling(options: argparse.Namespace, about: common.Record, package: st
 def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
     """Measure one method, ours or another's, from the label matrix to a label for each object."""
     matrix = np.load(labels)
+    if contestant in PEERS:
+        from gpuens.record import versions
 
-    def cc_hbgf() -> np.ndarray:
-        from ccHBGF import find_consensus
-
-        return find_consensus(matrix, n_clusters=N_CLASSES, random_state=0)
-
-    def one_hot_kmeans() -> np.ndarray:
-        from sklearn.cluster import KMeans
-        from sklearn.preprocessing import OneHotEncoder
-
-        return KMeans(N_CLASSES, random_state=0).fit(OneHotEncoder(dtype=np.float32).fit_transform(matrix)).labels_
-
-    def ours() -> np.ndarray:
+        found, record = common.measured(partial(PEERS[contestant], matrix))
+        record["versions"] = versions(["numpy", "scipy"])
+    else:
         import gpuens as ge
 
-        return getattr(ge, contestant)(N_CLASSES).fit(matrix).labels_
-
-    found, record = common.measured({"ccHBGF": cc_hbgf, "one-hot KMeans": one_hot_kmeans}.get(contestant, ours))
+        found, record = common.measured(lambda: getattr(ge, contestant)(N_CLASSES).fit(matrix).labels_)
     np.save(partition, found)
     return record
 
 
+def cc_hbgf(matrix: np.ndarray) -> np.ndarray:
+    from ccHBGF import find_consensus
+
+    return find_consensus(matrix, n_clusters=N_CLASSES, random_state=0)
+
+
+def one_hot_kmeans(matrix: np.ndarray) -> np.ndarray:
+    from sklearn.cluster import KMeans
+    from sklearn.preprocessing import OneHotEncoder
+
+    return KMeans(N_CLASSES, random_state=0).fit(OneHotEncoder(dtype=np.float32).fit_transform(matrix)).labels_
+
+
+def stepmix(matrix: np.ndarray) -> np.ndarray:
+    """Latent classes: EM's mixture, with as many starts and iterations."""
+    from stepmix import StepMix
+
+    model = StepMix(N_CLASSES, measurement="categorical", n_init=10, max_iter=100, random_state=0, progress_bar=0)
+    return model.fit(matrix.astype(int)).predict(matrix.astype(int))
+
+
+def ensembleclustering(solver: str, matrix: np.ndarray) -> np.ndarray:
+    from ensembleclustering import cluster_ensembles
+
+    return cluster_ensembles(matrix.T.astype(float), N_CLASSES, solver=solver, random_state=0)
+
+
+PAIRED = {method: f"ensembleclustering, {method.lower()}" for method in ("CSPA", "MCLA", "HBGF", "HGPA")}
+PAIRED |= {"EM": "stepmix", "QMI": "one-hot KMeans"}
+PEERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "ccHBGF": cc_hbgf,
+    "one-hot KMeans": one_hot_kmeans,
+    "stepmix": stepmix,
+    **{peer: partial(ensembleclustering, peer.split(", ")[1]) for peer in PAIRED.values() if ", " in peer},
+}
 PARTS = {
     "linkage": Part(linkage_jobs),
     "graph": Part(partial(labelled, "graph", {"HBGF": None, "ccHBGF": "ccHBGF"})),
     "kmeans": Part(partial(labelled, "kmeans", {"LWGP": None, "LWEA": None, "one-hot KMeans": "scikit-learn"})),
+    "partitions": Part(partition_jobs),
 }
 
 
@@ -305,6 +357,34 @@ def graph_lines(rows: common.Record) -> Iterator[common.Record]:
 
 def kmeans_lines(rows: common.Record) -> Iterator[common.Record]:
     return beside(rows, "LWGP")
+
+
+def of_method(rows: common.Record) -> dict[str, common.Record]:
+    """Return the rows of each method of ours and of the peer beside it."""
+    found: dict[str, common.Record] = {}
+    for key, row in rows.items():
+        found.setdefault(row["method"], {})[key] = row
+    return found
+
+
+def partition_lines(rows: common.Record) -> Iterator[common.Record]:
+    for method, own in of_method(rows).items():
+        yield from beside(own, method)
+
+
+def partitions(rows: common.Record) -> Iterator[report.Found]:
+    for method, own in of_method(rows).items():
+        largest = max(row["n_objects"] for row in own.values())
+        ours, *theirs = (row for row in own.values() if row["n_objects"] == largest)
+        for row in theirs:
+            took = {
+                whose: {"seconds": settled(one), "cpu": one.get("later_cpu") or one["first_cpu"]}
+                for whose, one in {"ours": ours, "theirs": row}.items()
+            }
+            yield (
+                "beside",
+                {"n": largest, "method": method, "their": row["who"], "ours": ours, "theirs": row, "took": took},
+            )
 
 
 def linkage(rows: common.Record) -> Iterator[report.Found]:

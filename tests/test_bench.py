@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +52,7 @@ def test_batches_are_killed_and_leave_what_they_should(tmp_path):
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize("part", ["linkage", "graph", "kmeans"])
+@pytest.mark.parametrize("part", ["linkage", "graph", "kmeans", "partitions"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")
     rows = list(json.loads((tmp_path / "found.json").read_text())["parts"][part]["rows"].values())
@@ -77,11 +79,10 @@ def of_paper(paper, tmp_path, *arguments):
 @pytest.mark.bench
 def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_path):
     parts = of_paper("lwec", tmp_path)
-    assert set(parts) == {"tables", "theta"}
+    assert set(parts) == {"tables", "hypergraph", "theta"}
     (row,) = parts["tables"].values()
-    assert {method: len(scores["ari"]) for method, scores in row["methods"].items()} == dict.fromkeys(
-        ("lwea", "lwgp", "eac", "hbgf"), 2
-    )
+    assert {"LWEA", "WCT", "SEC", "CSPA"} < row["methods"].keys()
+    assert {len(scores["ari"]) for scores in row["methods"].values()} == {2}
     (row,) = parts["theta"].values()
     assert min(row["methods"]["lwea"]["best_k"].values()) > 0.9
 
@@ -89,9 +90,9 @@ def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_p
 @pytest.mark.bench
 def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
     parts = of_paper("cce", tmp_path)
-    assert set(parts) == {"small", "documents", "scaling", "large", "sampling", "groups"}
+    assert set(parts) == {"small", "documents", "scaling", "large", "baselines", "sampling", "groups"}
     separable = parts["small"]["Sy1"]
-    assert len(separable["methods"]) == 9
+    assert {"CgC", "LB-P", "normalised KCC", "ROCK"} < separable["methods"].keys()
     for scores in separable["methods"].values():
         assert min(scores["AC"]) > 0.9
 
@@ -99,7 +100,8 @@ def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
 @pytest.mark.bench
 def test_every_part_of_the_ecrmc_experiments_runs_on_data_that_comes_with_scikit_learn(tmp_path):
     parts = of_paper("ecrmc", tmp_path)
-    assert set(parts) == {"sets", "self", "covtype"}
+    assert set(parts) == {"sets", "rivals", "self", "covtype"}
+    assert len(parts["rivals"]["iris"]["methods"]) == 8
     iris = parts["sets"]["iris"]
     assert min(iris["methods"]["T 10 %"]["AC"]) > 0.85
     assert len(iris["methods"]) == 9
@@ -113,7 +115,7 @@ def test_every_part_of_the_ca_tree_experiments_runs_on_made_up_data(tmp_path):
     spheres = parts["accuracy"]["Spherical5"]
     assert all(np.diff(spheres["cells"]["given 1"]["nodes"]["mean"]) <= 0)
     (row,) = parts["times"].values()
-    assert len(row["ways"]) == 4 * (4 + 3) + 1
+    assert len(row["ways"]) == 5 * (4 + 3) + 1
     assert min(np.mean(row["ways"][f"EAC {setting} size"]["accuracy"]) for setting in ("dense", *"ABCD")) > 0.8
     assert (tmp_path / "found_landscape.png").stat().st_size > 0
 
@@ -159,6 +161,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
+PAGES += ["methods"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -213,6 +216,37 @@ def test_every_part_of_the_script_about_chunks_runs_on_few_objects(tmp_path):
             assert row.get("ari", 1.0) > 0.5
     assert (tmp_path / "found.md").read_text() == printed
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.md", "found.png"}
+
+
+@pytest.mark.bench
+def test_methods_are_measured_until_too_much_is_foreseen(tmp_path):
+    printed = run("methods.py", "--quick", "--only", "distinct", "--methods", "eac", "ecrmc", "pta", "--limit", 1,
+                  "--output", tmp_path / "found.json")  # fmt: skip
+    rows = json.loads((tmp_path / "found.json").read_text())["parts"]["distinct"]["rows"]
+    assert list(rows) == ["eac", "ecrmc", "pta"]
+    for row in rows.values():
+        assert row["ended"] == "" or "s foreseen for 1,000 objects" in row["ended"]
+        assert row["fits"][0]["rows"] == 250
+    assert [fit["n"] for fit in rows["eac"]["fits"]] == [250, 1000]
+    assert (tmp_path / "found.md").read_text() == printed
+    assert (tmp_path / "found.png").stat().st_size > 0
+
+
+def test_seconds_are_foreseen_by_the_power_of_the_last_two_fits(on_bench):
+    bench = on_bench("methods")
+    fits = [{"n": n, "cpu": 1e-6 * n**1.5, "memory": 100 * n} for n in (1000, 10_000, 100_000)]
+    assert bench.forecast(fits, 1_000_000) == pytest.approx(1000)
+    assert bench.exponent(fits, "cpu") == pytest.approx(1.5)
+    assert bench.exponent(fits[:1], "cpu") is None
+    assert bench.forecast(fits[:1], 2000) == pytest.approx(2e-6 * 1000**1.5)
+    assert bench.forecast([], 1000) == 0
+
+
+def test_a_fork_that_dies_is_a_sentence(on_bench):
+    bench = on_bench("methods")
+    assert bench.forked(dict, limit=60) == {}
+    assert "ended with -9" in bench.forked(lambda: os.kill(os.getpid(), 9), limit=60)["failed"]
+    assert bench.forked(lambda: time.sleep(60), limit=0.1) == {"failed": "more than 0 s"}
 
 
 @pytest.mark.bench

@@ -1,51 +1,53 @@
-"""The methods that the CCE experiments compare: the paper's six, and three like its baselines, without coupling."""
+"""The methods of the papers by the papers' names, their own and those that they measure against."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import gpuens as ge
-from gpuens.partition import METIS, LabelKMeans, meta_clustering
-from gpuens.similarity import Coassociation
+from gpuens.comparison import made
 
-OURS = {"CgC": ge.CgC, "OC-Ia": ge.OCIa, "OC-H": ge.OCH, "CrC-Ia": ge.CrCIa, "CrC-C": ge.CrCC, "S-CCE": ge.SCCE}
-UNSEEDED = ("OC-H",)  # nothing is drawn
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # gpuens's name, and what is not its default
+    "LWEA": ("lwea", {}),
+    "LWGP": ("lwgp", {}),
+    "ECRMC": ("ecrmc", {}),
+    "EAC": ("eac", {}),
+    "WEAC": ("weac", {}),
+    "GP-MGLA": ("gp-mgla", {}),
+    "WCT": ("lce", {}),
+    "LB-P": ("lce", {"post": "pam"}),
+    "LB-S": ("lce", {"post": "spectral"}),
+    "TOME": ("tome", {}),
+    "PTA": ("pta", {}),
+    "PTGP": ("ptgp", {}),
+    "ECPCS-HC": ("ecpcs-hc", {}),
+    "ECPCS-MC": ("ecpcs-mc", {}),
+    "CSPA": ("cspa", {}),
+    "HGPA": ("hgpa", {}),
+    "MCLA": ("mcla", {}),
+    "HBGF": ("hbgf", {}),
+    "HBGF-METIS": ("hbgf", {"partition": "metis"}),
+    "QMI": ("qmi", {}),
+    "PD": ("pd", {}),
+    "EM": ("em", {}),
+    "KCC": ("kcc", {}),
+    "normalised KCC": ("kcc", {"normalised": True}),
+    "ECC": ("ecc", {}),
+    "SEC": ("sec", {}),
+    "ROCK": ("rock", {}),
+    "LIMBO": ("limbo", {}),
+    "CgC": ("cgc", {}),
+    "OC-Ia": ("oc-ia", {}),
+    "OC-H": ("oc-h", {}),
+    "CrC-Ia": ("crc-ia", {}),
+    "CrC-C": ("crc-c", {}),
+    "S-CCE": ("s-cce", {}),
+}
 
 
-def consensus(method: str, ensemble: ge.Ensemble, k: int, seed: int) -> np.ndarray:
+def estimator(method: str, k: int | None, seed: int, **parameters: Any) -> Any:
+    name, own = METHODS[method]
+    return made(name, k, seed, "auto").set_params(**own, **parameters)
+
+
+def consensus(method: str, ensemble: ge.Ensemble, k: int, seed: int, **features: Any) -> Any:
     """Return the labels of all objects."""
-    if method in OURS:
-        return estimator(method, k, seed).fit_predict(ensemble)
-    reduced = ge.CoreGroups().reduce(ensemble)
-    return reduced.expand(CONTROLS[method](reduced, k, seed))
-
-
-def estimator(method: str, k: int, seed: int, **parameters: Any) -> Any:
-    seeded = {} if method in UNSEEDED else {"random_state": seed}
-    return OURS[method](k, **seeded, **parameters)
-
-
-# --- the same partitioners on what is not coupled ---------------------------------------------------------------------
-
-
-def cspa(reduced: ge.Reduction, k: int, seed: int) -> np.ndarray:
-    """METIS on plain co-association, as OC-Ia's on IaOSO."""
-    return METIS(random_state=seed)(Coassociation()(reduced.rows), reduced.rows, k).labels
-
-
-def mcla(reduced: ge.Reduction, k: int, seed: int) -> np.ndarray:
-    """Meta-clusters by the Jaccard index of clusters, as CrC-Ia's and CrC-C's by the similarity of their objects."""
-    shared = ge.contingency.intersections(reduced.rows, layout="dense")
-    sizes = np.diag(shared)
-    jaccard = shared / np.maximum(sizes[:, None] + sizes - shared, 1)
-    return meta_clustering(jaccard, reduced.rows, k, random_state=seed).labels
-
-
-def qmi(reduced: ge.Reduction, k: int, seed: int) -> np.ndarray:
-    """k-means on one column for each cluster, as CgC's on coupled similarities."""
-    return LabelKMeans(random_state=seed)(Coassociation()(reduced.rows), reduced.rows, k).labels
-
-
-CONTROLS: dict[str, Callable[[ge.Reduction, int, int], np.ndarray]] = {"QMI": qmi, "CSPA": cspa, "MCLA": mcla}
-METHODS = ("QMI", "CgC", "CSPA", "OC-Ia", "OC-H", "MCLA", "CrC-Ia", "CrC-C", "S-CCE")
+    return estimator(method, k, seed).fit(ensemble, **features).labels_

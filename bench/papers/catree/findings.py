@@ -14,6 +14,7 @@ RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # (τ, γ)
 GAMMAS, ORDERS, WEIGHTS = ("1", "0.9"), ("given", "coarse", "fine"), ("size", "unit")
 LOSS = 0.1  # of the accuracy at τ = 0 that the paper accepts
 MILLION_SECONDS = 5.0
+TOLERANCE, ROUNDING = 1.5, 0.005  # standard deviations over runs; the paper prints two digits
 
 # --- numbers of nodes -------------------------------------------------------------------------------------------------
 
@@ -181,10 +182,23 @@ def times(rows: common.Record) -> Iterator[Found]:
         for method in methods_of(row):
             ours = " ".join(f"{way_of(row, method, setting)[1]:.2f}" for setting in "ABCD")
             unit = " ".join(f"{way_of(row, method, setting, 'unit')[1]:.2f}" for setting in "BCD")
-            losses.append(f"{method} {ours} ({' '.join(f'{q:.2f}' for _, q in printed[method])})")
+            losses.append(
+                f"{method} {ours} ({' '.join(f'{q:.2f}' for _, q in printed[method.removesuffix('-METIS')])})"
+            )
             units.append(f"{method} {unit}")
         yield "accuracy", {"key": name, "each": "; ".join(losses)}
         yield "unit", {"each": "; ".join(units)}
+        near = {method: near_paper(name, row, method) for method in methods_of(row)}
+        yield "near", {"key": name, "each": [f"{method} {n} of 4" for method, n in near.items()]}
+
+
+def near_paper(name: str, row: common.Record, method: str) -> int:
+    """Return for how many settings the accuracy is the paper's, within 1.5 of our standard deviations and rounding."""
+    ways = [row["ways"][f"{method} {setting} size"]["accuracy"] for setting in "ABCD"]
+    theirs = [q for _, q in printed_times(name, row)[method.removesuffix("-METIS")]]
+    return sum(
+        abs(np.mean(own) - q) <= TOLERANCE * np.std(own, ddof=1) + ROUNDING for own, q in zip(ways, theirs, strict=True)
+    )
 
 
 def times_lines(rows: common.Record) -> Iterator[common.Record]:
@@ -199,7 +213,7 @@ def times_lines(rows: common.Record) -> Iterator[common.Record]:
                 found["n_rows"] = row["rows"].get(setting, row["n_objects"])
                 if f"{method} {setting} unit" in row["ways"]:
                     found["unit"] = way_of(row, method, setting, "unit")[1]
-                theirs = printed_times(name, row).get(method)
+                theirs = printed_times(name, row).get(method.removesuffix("-METIS"))
                 if theirs and setting != "dense":
                     t, q = theirs["ABCD".index(setting)]
                     found |= {"their_ratio": t / theirs[0][0], "their_accuracy": q}

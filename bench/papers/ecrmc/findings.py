@@ -36,6 +36,21 @@ def sets(rows: common.Record) -> Iterator[Found]:
         yield "over T", {"score": score, "average": average, "most": spread[worst], "worst": worst}
 
 
+def rivals(rows: common.Record) -> Iterator[Found]:
+    for score in SCORES:
+        ranks, means = {}, {}
+        for name, row in rows.items():
+            means[name] = {method: mean(row, method, score) for method in row["methods"]}
+            ranks[name] = sum(value > means[name]["ECRMC"] for value in means[name].values()) + 1
+        first = [name for name, rank in ranks.items() if rank == 1]
+        average = {method: np.mean([own[method] for own in means.values()]) for method in next(iter(means.values()))}
+        yield "rivals", {
+            "score": score, "first_on": first, "n_first": len(first), "n": len(rows),
+            "rank": np.mean(list(ranks.values())), "paper": PRINTED["said"][score],
+            "means": [f"{method} {average[method]:.3f}" for method in sorted(average, key=lambda one: -average[one])],
+        }  # fmt: skip
+
+
 def self(rows: common.Record) -> Iterator[Found]:
     found = [compared(rows, "itself", "others", score) for score in SCORES]
     each = (f"{f['score']} {f['difference']:+.4f} (p = {f['p']:.2f}; up {f['up']}, down {f['down']})" for f in found)

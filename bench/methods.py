@@ -1,0 +1,206 @@
+"""Seconds and memory of every method from a thousand objects to a million, and how they grow.
+
+    python bench/methods.py [--only structured distinct] [--methods eac lwea …] [--limit 20]
+    python bench/methods.py --quick
+
+20 clusterings, k in 7 … 100, noisy copies of 25 classes (the mixture of vs_peers.py); 25 clusters are wanted.
+
+structured  0.2 % of the labels are drawn at random: some tens of thousands of distinct rows in a million
+distinct    20 %: nearly all rows are distinct
+
+Each fit has one thread in a process of its own, a fork of this one. A first fit to a few rows imports and loads what
+was compiled; what is measured is the second: CPU seconds, seconds, and the most memory beyond what the process held
+before. N grows tenfold until the CPU seconds foreseen for the next, by the power of the last two, pass the limit
+(20 s); then N three times as large is tried. A method that is refused ends there, too. Results are written after each
+method, and a run that was stopped goes on: ten minutes on an idle machine.
+"""
+
+import argparse
+import math
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+import parts
+import report
+from parts import SINGLE, Job, Part
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+from vs_peers import K_BOUNDS, N_CLASSES, N_CLUSTERINGS, mixture
+
+NOISE = {"structured": 0.002, "distinct": 0.2}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+QUICK = (250, 1_000)
+GOAL = 20.0  # CPU seconds at the largest size
+FEW = 300  # objects of the first fit
+MEMORY = 8_000_000_000  # of GPUENS_MEMORY
+TELLING = {"cpu": 0.05, "memory": 10_000_000}  # what a fit takes at least to count for an exponent
+PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "pymetis")
+
+
+def main() -> None:
+    import gpuens as ge
+
+    parser = parts.parser(__doc__, NOISE, quick="250 and 1,000 objects")
+    names = [name for name in ge.methods() if name != "auto"]  # which runs several of the others
+    parser.add_argument("--methods", nargs="+", choices=names, metavar="METHOD", default=names)
+    parser.add_argument("--limit", type=float, default=GOAL, help="CPU seconds foreseen that end a method (20)")
+    options = parser.parse_args()
+    os.environ.update(SINGLE, GPUENS_MEMORY=str(MEMORY))
+    parts.run(
+        "methods", options, {shape: Part(partial(of_shape, shape)) for shape in NOISE},
+        report.Page("methods", sys.modules[__name__]).markdown, plot, packages=PACKAGES,
+        setting={"limit": options.limit, "memory": MEMORY}, said=cost,
+    )  # fmt: skip
+
+
+def cost(row: common.Record) -> str:
+    last = row["fits"][-1] if row["fits"] else {"n": 0, "cpu": 0.0}
+    return f"{last['n']:,} objects in {common.seconds(last['cpu'])} CPU s{'; ' * bool(row['ended'])}{row['ended']}"
+
+
+def of_shape(shape: str, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    sizes = QUICK if options.quick else SIZES
+
+    @cache
+    def labels(n_objects: int) -> np.ndarray:
+        return mixture(n_objects, NOISE[shape], options.seed)[0]
+
+    for method in options.methods:
+        yield method, partial(growing, method, labels, sizes, options.limit, options.seed)
+
+
+def growing(
+    method: str, labels: Callable[[int], np.ndarray], sizes: tuple[int, ...], limit: float, seed: int
+) -> common.Record:
+    """Return what fits to more and more objects took, and why there is none to the most."""
+    fits: list[common.Record] = []
+    for n in (n for size in sizes for n in (3 * size // 10, size)):
+        if n not in sizes and forecast(fits, 10 * n // 3) <= limit:
+            continue
+        if (foreseen := forecast(fits, n)) > limit:
+            ended = f"{foreseen:,.0f} s foreseen for {n:,} objects"
+            return {"fits": fits, "ended": ended, "load": common.load()}
+        row = forked(fit, labels(n), method, seed, limit=20 * limit)
+        if "failed" in row:
+            return {"fits": fits, "ended": f"{n:,} objects: {row['failed']}", "load": common.load()}
+        fits.append({"n": n, **row})
+    return {"fits": fits, "ended": "", "load": common.load()}
+
+
+def forecast(fits: list[common.Record], n: int) -> float:
+    """Return the CPU seconds foreseen for n objects; growth that cannot be told yet is taken to be in proportion."""
+    if not fits:
+        return 0.0
+    power = exponent(fits[-2:], "cpu")
+    return fits[-1]["cpu"] * (n / fits[-1]["n"]) ** max(1.0, power or 0.0)
+
+
+def exponent(fits: list[common.Record], what: str) -> float | None:
+    """Return the power of N by which the cost grows, from the fits that took enough to tell."""
+    found = [(math.log(one["n"]), math.log(one[what])) for one in fits if one[what] >= TELLING[what]]
+    return float(np.polyfit(*zip(*found, strict=True), 1)[0]) if len(found) > 1 else None
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+def forked(task: Callable[..., common.Record], *given: Any, limit: float) -> common.Record:
+    """Return what a task returns in a fork of this process, or why it did not."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    child = fork.Process(target=lambda: theirs.send(task(*given)))
+    child.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(limit) else {"failed": f"more than {limit:.0f} s"}
+    except EOFError:
+        child.join()
+        return {"failed": f"its process ended with {child.exitcode}"}
+    finally:
+        child.kill()
+        child.join()
+
+
+def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
+    import gpuens as ge
+    from gpuens import record
+    from gpuens.comparison import made
+
+    warnings.simplefilter("ignore")
+    ensemble = ge.Ensemble(labels)
+    estimator = made(method, None if method == "best-of-k" else N_CLASSES, seed, "cpu")
+    features = np.random.default_rng(seed).standard_normal((len(labels), 4)).astype(np.float32)
+    given, few = ({"features": features[:n]} if estimator.needs_features else {} for n in (len(labels), FEW))
+    try:
+        with threadpool_limits(1):
+            clone(estimator).fit(ensemble.take(slice(0, FEW)), **few)  # imports, and loads what was compiled
+            before = record.resident_memory()
+            record.forget_peak_memory()
+            found, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **given))
+    except (ImportError, MemoryError, RuntimeError, ValueError) as error:
+        return {"failed": str(error)}
+    memory = max(0, common.peak_memory() - before)
+    rows = len(found.reduction_.counts)
+    return {"rows": rows, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
+    sizes = sorted({fit["n"] for row in rows.values() for fit in row["fits"]})
+    groups = {fit["n"]: fit["rows"] for row in rows.values() for fit in row["fits"]}
+    return {
+        "noise": NOISE[name], "bounds": "{} … {}".format(*K_BOUNDS), "m": N_CLUSTERINGS, "k": N_CLASSES,
+        "rows": [f"{groups[n]:,} of {n:,}" for n in sizes], "lists": {"size": {str(n): f"{n:,}" for n in sizes}},
+    }  # fmt: skip
+
+
+def lines(rows: common.Record) -> Iterator[common.Record]:
+    for name, row in sorted(rows.items()):
+        by_size = {str(one["n"]): one for one in row["fits"]}
+        powers = {f"power_{what}": exponent(row["fits"], what) for what in TELLING}
+        yield {"key": name, "at": by_size, "ended": row["ended"], "load": row["load"], **powers}
+
+
+def every_part(rows: common.Record) -> Iterator[report.Found]:
+    most = max(one["n"] for row in rows.values() for one in row["fits"])
+    within, slower, ended = [], [], []
+    for name, row in rows.items():
+        last = row["fits"][-1] if row["fits"] else {"n": 0}
+        if last["n"] < most:
+            ended.append(f"{name} ({last['n']:,})")
+        else:
+            (within if last["cpu"] <= GOAL else slower).append(f"{name} ({common.seconds(last['cpu'])} s)")
+    yield "reached", {"n": most, "goal": GOAL, "within": within, "slower": slower, "ended": ended}
+
+
+def plot(record: common.Record, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    shapes = {name: report.scored(part) for name, part in record["parts"].items() if part["rows"]}
+    figure = Figure(figsize=(7 * max(1, len(shapes)) + 2, 11), dpi=100, layout="constrained")
+    axes = figure.subplots(2, max(1, len(shapes)), squeeze=False)
+    for column, (name, rows) in enumerate(shapes.items()):
+        for ax, what, scale in zip(axes[:, column], TELLING, (1.0, 1e6), strict=True):
+            for i, (method, row) in enumerate(sorted(rows.items())):
+                n, values = [one["n"] for one in row["fits"]], [one[what] / scale for one in row["fits"]]
+                style = f"C{i % 10}" + ("o-", "s--", "^:", "d-.")[i // 10 % 4]
+                ax.plot(n, values, style, ms=4, lw=1, label=method)
+            ax.set(xscale="log", yscale="log", xlabel="objects", title=f"{name} rows")
+            ax.set_ylabel("CPU seconds" if what == "cpu" else "MB beside the labels")
+            ax.grid(alpha=0.3)
+    axes[0, -1].legend(fontsize=7, ncols=1, loc="center left", bbox_to_anchor=(1.0, 0.0))
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    main()
