@@ -189,16 +189,18 @@ def plot(record: common.Record, path: Path) -> None:
     shapes = {name: report.scored(part) for name, part in record["parts"].items() if part["rows"]}
     figure = Figure(figsize=(7 * max(1, len(shapes)) + 2, 11), dpi=100, layout="constrained")
     axes = figure.subplots(2, max(1, len(shapes)), squeeze=False)
+    names = sorted({name for rows in shapes.values() for name in rows})
+    styles = {name: f"C{i % 10}" + ("o-", "s--", "^:", "d-.")[i // 10 % 4] for i, name in enumerate(names)}
     for column, (name, rows) in enumerate(shapes.items()):
         for ax, what, scale in zip(axes[:, column], TELLING, (1.0, 1e6), strict=True):
-            for i, (method, row) in enumerate(sorted(rows.items())):
+            for method, row in rows.items():
                 n, values = [one["n"] for one in row["fits"]], [one[what] / scale for one in row["fits"]]
-                style = f"C{i % 10}" + ("o-", "s--", "^:", "d-.")[i // 10 % 4]
-                ax.plot(n, values, style, ms=4, lw=1, label=method)
+                ax.plot(n, values, styles[method], ms=4, lw=1)
             ax.set(xscale="log", yscale="log", xlabel="objects", title=f"{name} rows")
             ax.set_ylabel("CPU seconds" if what == "cpu" else "MB beside the labels")
             ax.grid(alpha=0.3)
-    axes[0, -1].legend(fontsize=7, ncols=1, loc="center left", bbox_to_anchor=(1.0, 0.0))
+    lines = [axes[0, -1].plot([], [], style, ms=4, lw=1)[0] for style in styles.values()]
+    figure.legend(lines, styles, fontsize=7, loc="outside right center")
     figure.savefig(path)
 
 
