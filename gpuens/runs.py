@@ -50,6 +50,7 @@ class Done(NamedTuple):
     sizes: list[int]  # objects of each cluster of the consensus
     n_unlabelled: int = 0  # objects left out
     evidence: dict[str, float] | None = None
+    ids: Any = None  # of the objects that have labels
 
 
 @dataclass
@@ -105,7 +106,8 @@ class Run:
             labels = _of_all(self.estimator.labels_, read.labelled, -1)
             io.write_labels(self.output, labels, ids=read.ids, beside=beside)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
-        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, summary)
+        ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
+        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, summary, ids)
 
     def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels

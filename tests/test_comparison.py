@@ -346,7 +346,7 @@ def test_compare_on_the_command_line(folder, capsys, found):
     page = Path("page.html").read_text()
     assert page.startswith("<!DOCTYPE html>")
     assert "data:image/png;base64," in page
-    assert "<th>ecrmc<td>needs features" in page
+    assert "<td>ecrmc</td><td>needs features" in page
     assert cli.main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["method"] for row in told["methods"]] == [line.split()[0] for line in lines[1:3]]

@@ -263,25 +263,19 @@ def test_report_draws_each_correspondence(folder, capsys):
     assert main([*command.split(), "--columns", "0,3,5", "-o", "out.npy"]) == 0
     expected = ge.SCEC(4, alpha=0.4, beta=3.0, init="random", tol=0.01, n_init=2).fit(LABELS[:, [0, 3, 5]])
     np.testing.assert_array_equal(np.load("out.npy"), expected.labels_)
-    pictures = [f"correspondence_{h}.png" for h in range(3)]
-    assert sorted(path.name for path in (folder / "out.npy.report").iterdir()) == pictures
-    assert "report: 3 pictures in out.npy.report" in capsys.readouterr().out
-    assert json.loads((folder / "out.npy.json").read_text())["report"] == [
-        f"out.npy.report/{name}" for name in pictures
-    ]
+    page = (folder / "out.npy.html").read_text()
+    assert [f"Where the clusters of clustering {h} go" in page for h in range(4)] == [True, True, True, False]
+    assert "report: out.npy.html" in capsys.readouterr().out
+    assert json.loads((folder / "out.npy.json").read_text())["report"] == "out.npy.html"
 
 
 def reported(method, output):
     return main(["run", "labels.npy", "--method", method, "-k", "4", "-o", output, "--report", "--quiet"])
 
 
-def test_report_of_a_dendrogram_and_of_nothing(folder, capsys):
+def test_where_a_page_cannot_be_is_said_first(folder):
     pytest.importorskip("matplotlib")
-    assert reported("eac", "out.npy") == 0
-    assert sorted(path.name for path in (folder / "out.npy.report").iterdir()) == ["dendrogram.png", "lifetimes.png"]
-    assert reported("hbgf", "other.npy") == 2
-    assert "method 'hbgf' has neither" in capsys.readouterr().err
-    (folder / "third.npy.report").write_text("")
+    (folder / "third.npy.html").mkdir()
     assert reported("scec", "third.npy") == 3
     assert not (folder / "third.npy").exists()
 

@@ -82,7 +82,7 @@ def _result(
             facts |= {"features": job.features} if job.features else {}
             if job.report:
                 with clock.phase("report"):
-                    _write_page(os.path.join(folder, job.page_name), job, run, facts)
+                    _write_page(os.path.join(folder, job.page_name), job, run, facts, done.ids)
             found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
             found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
     return found
@@ -99,9 +99,8 @@ def _features(features: str, base: str) -> Any:
     return places.at_hand(features, base) if is_file(features) else nullcontext(features)
 
 
-def _write_page(path: str, job: Job, run: Run, facts: dict[str, Any]) -> None:
+def _write_page(path: str, job: Job, run: Run, facts: dict[str, Any], ids: Any) -> None:
     from gpuens import report
 
-    shown = ("method", "parameters", "input", "n_objects", "n_clusterings", "n_base_clusters", "n_clusters")
     with atomic.replacing(path) as file:
-        file.write(report.page(job.id, run.estimator, {name: facts[name] for name in shown}))
+        file.write(report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))

@@ -326,17 +326,16 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
 
 def _check(job: Job) -> None:
     """Refuse what no data could make right."""
-    from importlib.util import find_spec
 
     from gpuens import io
 
     checks.file_kind(job.input, io.INPUTS if job.chunks is None else io.IN_CHUNKS)
     io.packages_for(f".{job.format}")
     job.estimator()
-    if job.report and find_spec("matplotlib") is None:
-        from gpuens import plotting
+    if job.report:
+        from gpuens import report
 
-        raise plotting.no_matplotlib()
+        report.refuse_missing()
 
 
 def _with_id(job: Job, name: str) -> Job:

@@ -49,6 +49,9 @@ def compare(args: argparse.Namespace) -> None:
 
     check_inputs(args.labels, *([args.truth] if args.truth else []), kinds=io.INPUTS)
     if args.report is not None:
+        from gpuens.report import refuse_missing
+
+        refuse_missing()
         atomic.check_output(args.report, (".html",), inputs=(args.labels,))
     from gpuens import comparison, datasets
 

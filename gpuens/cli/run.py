@@ -62,8 +62,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="write pictures to OUTPUT.report: the dendrogram (linkage methods), the correspondence of each clustering "
-        "(scec)",
+        help="write a page to OUTPUT.html: the clusters, how sure they are, how many there may be, the least certain "
+        "objects",
     )
     parser.add_argument(
         "--features",
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
         )
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
-        _check_report(output, args.method, estimator)
+        _check_report(output)
     chosen = {name: value for name, value in reading(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
@@ -122,17 +122,17 @@ def run(args: argparse.Namespace) -> None:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
         record |= facts(args, clock, device=device, output=output, **one.facts(done))
-    pictures = []
     if args.report:
-        from gpuens.report import write_report
+        from gpuens.report import of_fit
 
-        with clock.phase("report"):
-            pictures = write_report(estimator, f"{output}.report")
-        atomic.write_record(atomic.record_of(output), {**record, "report": pictures, **clock.spent()})
+        page = _page_of(output)
+        with clock.phase("report"), atomic.replacing(page) as file:
+            file.write(of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
+        atomic.write_record(atomic.record_of(output), {**record, "report": page, **clock.spent()})
     if not args.quiet:
         _print_summary(one, done)
-        if pictures:
-            print(f"report: {len(pictures)} picture{'s' * (len(pictures) > 1)} in {output}.report")
+        if args.report:
+            print(f"report: {_page_of(output)}")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
 
 
@@ -253,17 +253,14 @@ def _check_beside(option: str, scheduler: str | None, output: str) -> None:
         )
 
 
-def _check_report(output: str, method: str, estimator: Any) -> None:
-    """Refuse reports that cannot be drawn or written, before the work."""
-    from importlib.util import find_spec
+def _page_of(output: str) -> str:
+    return f"{output.rstrip(os.sep)}.html"
 
-    from gpuens import plotting, report
+
+def _check_report(output: str) -> None:
+    """Refuse a page that cannot be drawn or written, before the work."""
+    from gpuens import report
     from gpuens.io import atomic
 
-    if not report.has_pictures(estimator):
-        raise ValueError(
-            f"--report draws dendrograms and correspondences, and method {method!r} has neither; leave --report out."
-        )
-    if find_spec("matplotlib") is None:
-        raise plotting.no_matplotlib()
-    atomic.check_folder(f"{output}.report", "report")
+    report.refuse_missing()
+    atomic.check_output(_page_of(output), (".html",))

@@ -94,6 +94,11 @@ class Evidence:
         """The consensus of each object (n_objects,), int64, numbered 0 … k - 1."""
         return self._labels if self._row_of is None else self._labels[self._row_of]
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows whose evidence is found, and of clusterings."""
+        return self._rows.n_rows, self._rows.n_clusterings
+
     def pairs(self, **choices: Any) -> Pairs:
         """Return `gpuens.evidence.pairs` of the base clusterings; parameters are those."""
         return pairs(self._rows, **({"missing": self.missing} | choices))
