@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import refused, structured_labels
 
-from gpuens import Ensemble, plotting
+from gpuens import Ensemble, choose_k, plotting
 from gpuens.evidence import Evidence
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.plotting import drawing
@@ -23,6 +23,7 @@ EST = LWEA(5).fit(ENS)
 TREE = CATree().grow(ENS)
 EVIDENCE = EST.evidence()
 PAIRS = EVIDENCE.pairs()
+CHOICE = choose_k(LABELS, ks=range(2, 7))
 LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 
@@ -385,6 +386,16 @@ def test_clustree_has_an_edge_for_every_way_that_objects_take():
     np.testing.assert_allclose(edges.get_linewidths(), 3.0)  # a dendrogram's clusters come from one each
 
 
+def test_a_criterion_is_drawn_for_each_number_of_clusters():
+    for name in ("silhouette", "lifetime"):
+        ax = plotting.criterion(CHOICE, name)
+        curve, suggested = ax.lines
+        np.testing.assert_array_equal(curve.get_xydata(), CHOICE.table[name].reset_index().to_numpy())
+        assert suggested.get_xdata()[0] == CHOICE.suggested
+    refused(lambda: plotting.criterion(CHOICE, "pac"), ValueError, "name must be one of", "'lifetime'", "not 'pac'")
+    refused(lambda: plotting.criterion(EST), TypeError, "choice must be what ge.choose_k(labels) returns, not LWEA")
+
+
 @pytest.mark.parametrize(("n", "k"), [(100, 2), (60_000, 200)])
 def test_evidence_of_few_and_of_many_stays_in_the_picture(n, k):
     labels = np.random.default_rng(0).integers(0, k, n)
@@ -429,6 +440,7 @@ ALL = {
     "clusterings": lambda **more: plotting.clusterings(EVIDENCE.consistency, **more),
     "tracking": lambda **more: plotting.tracking(LEVELS, **more),
     "clustree": lambda **more: plotting.clustree(LEVELS, **more),
+    "criterion": lambda **more: plotting.criterion(CHOICE, **more),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import cli
+from gpuens import choose_k, cli
 from gpuens.methods import CSPA, EAC, EM, LWEA, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import of_fit
@@ -105,6 +105,20 @@ def test_many_pairs_are_drawn(monkeypatch):
     monkeypatch.setattr("gpuens.report.fit.DRAWN", 1000)
     notes = read(LWEA(4).fit(LABELS)).texts["p"]
     assert any("1,000 drawn ones" in note for note in notes)
+
+
+def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", LABELS)
+    assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html"]) == 0
+    assert capsys.readouterr().out.endswith("written: page.html\n")
+    page = Path("page.html").read_bytes()
+    found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
+    assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
+    assert found.texts["h2"] == ["Why?", "Where the objects go", "All criteria"]
+    assert choice.reasons[choice.suggested] in found.texts["td"]
+    assert f"{choice.table['lifetime'][3]:,.4g}" in found.texts["td"]
+    assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
 
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):

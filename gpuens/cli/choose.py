@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import aligned, check_inputs, print_json
+from gpuens.cli.files import aligned, check_inputs, check_page, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -28,6 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_reading(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument("--report", metavar="FILE.html", help="write a page with the criteria and pictures")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
@@ -38,6 +39,8 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError("give LABELS or --features FILE, one of them.")
     if args.labels is not None:
         check_inputs(args.labels, kinds=io.INPUTS)
+    if args.report is not None:
+        check_page(args.report, *([] if args.labels is None else [args.labels]))
     from gpuens import choosing, datasets
 
     with failures.stage("read"):
@@ -54,6 +57,12 @@ def choose(args: argparse.Namespace) -> None:
             random_state=args.seed,
             device=args.device,
         )
+    if args.report is not None:
+        from gpuens import report
+        from gpuens.io import atomic
+
+        with failures.stage("report"), atomic.replacing(args.report) as file:
+            file.write(report.of_choice(found, f"How many clusters has {args.labels or args.features}?"))
     if args.json:
         print_json({"input": args.labels or args.features, "method": args.method, **found.to_dict()})
         return
@@ -62,6 +71,8 @@ def choose(args: argparse.Namespace) -> None:
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
+    if args.report is not None:
+        print(f"written: {args.report}")
 
 
 SHORT = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import aligned, check_inputs, one_column, print_json
+from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -49,10 +49,7 @@ def compare(args: argparse.Namespace) -> None:
 
     check_inputs(args.labels, *([args.truth] if args.truth else []), kinds=io.INPUTS)
     if args.report is not None:
-        from gpuens.report import refuse_missing
-
-        refuse_missing()
-        atomic.check_output(args.report, (".html",), inputs=(args.labels,))
+        check_page(args.report, args.labels)
     from gpuens import comparison, datasets
 
     with failures.stage("read"):

@@ -34,6 +34,15 @@ def check_output(output: str, *sources: str) -> None:
     atomic.check_writable(atomic.record_of(output), "record")
 
 
+def check_page(path: str, *sources: str) -> None:
+    """Refuse a report that cannot be drawn, and places where it cannot be written, before the work."""
+    from gpuens import report
+    from gpuens.io import atomic
+
+    report.refuse_missing()
+    atomic.check_output(path, (".html",), inputs=sources)
+
+
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
     """Return the contents of a record: the command, versions, what was done, and what it took."""
     return {"command": args.argv, **surroundings(), **what, **clock.spent()}

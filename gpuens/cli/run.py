@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, check_output, facts, print_written
+from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written
 from gpuens.cli.options import flags
 from gpuens.record import Clock
 from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run, check
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
         )
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
-        _check_report(output)
+        check_page(_page_of(output))
     chosen = {name: value for name, value in reading(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
@@ -255,12 +255,3 @@ def _check_beside(option: str, scheduler: str | None, output: str) -> None:
 
 def _page_of(output: str) -> str:
     return f"{output.rstrip(os.sep)}.html"
-
-
-def _check_report(output: str) -> None:
-    """Refuse a page that cannot be drawn or written, before the work."""
-    from gpuens import report
-    from gpuens.io import atomic
-
-    report.refuse_missing()
-    atomic.check_output(_page_of(output), (".html",))

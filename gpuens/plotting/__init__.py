@@ -16,7 +16,7 @@ from gpuens.plotting.evidence import (
     silhouettes,
 )
 from gpuens.plotting.labels import answers, coassociation_heatmap, sizes
-from gpuens.plotting.levels import clustree, tracking
+from gpuens.plotting.levels import clustree, criterion, tracking
 from gpuens.plotting.trees import ca_tree, dendrogram, lifetimes
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "clustree",
     "coassociation_heatmap",
     "correspondence",
+    "criterion",
     "dendrogram",
     "item_consensus",
     "lifetimes",

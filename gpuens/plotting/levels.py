@@ -1,4 +1,4 @@
-"""Pictures of consensus clusterings at several numbers of clusters: where objects go from one to the next."""
+"""Pictures of several numbers of clusters: where objects go from one to the next, and what speaks for each."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,19 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, axes, entitle, kind, label_vector, plain
+from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain
 
 TRACKED = 2000  # objects, side by side: more are finer than a picture's pixels
+CRITERIA = {
+    "silhouette": "median silhouette, interval of 95 %",
+    "pac": "PAC: share of the pairs that are ambiguous",
+    "corrected_pac": "PAC as a multiple of that of independent clusterings",
+    "delta_area": "relative growth of the area under the CDF (Δ)",
+    "inconsistency": "IC: inconsistency of the clusterings",
+    "lifetime": "lifetime (range of distances)",
+    "cluster_consensus": "mean consensus of the clusters",
+    "rcsi": "RCSI: PAC beside that of reference data",
+}
 SMALLEST_EDGE = 0.05  # share of a cluster's objects that an edge to it stands for
 
 
@@ -121,6 +131,58 @@ def clustree(levels: Any, *, ax: Any = None) -> Any:
     entitle(ax, f"How the clusters of {len(columns):,} objects divide")
     plain(ax).spines["bottom"].set_visible(False)
     return ax
+
+
+def criterion(choice: Any, name: str = "silhouette", *, ax: Any = None) -> Any:
+    """Draw a criterion for each number of clusters, with a line at the number that is suggested.
+
+    Parameters
+    ----------
+    choice : what `gpuens.choose_k` returns
+    name : str
+        A column of ``choice.table``: "silhouette", "pac", "corrected_pac", "delta_area", "inconsistency", ….
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but a choice, and for a criterion that it does not have.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
+    >>> ge.plotting.criterion(found, "lifetime").get_title()
+    'lifetime by number of clusters, 2 suggested'
+    """
+    if not hasattr(choice, "suggested"):
+        raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {kind(choice)}.")
+    has = criteria(choice)
+    checks.check_choice(name, "name", has)
+    rows = [row for row in choice.rows if row[name] is not None]
+    ks, values = np.array([row["k"] for row in rows]), np.array([row[name] for row in rows], dtype=np.float64)
+    ax = axes(ax, (6.4, 3.4))
+    if name == "silhouette":
+        interval = np.array([(row["silhouette_low"], row["silhouette_high"]) for row in rows], dtype=np.float64)
+        ax.fill_between(ks, *interval.T, color=SHADE, alpha=0.25, linewidth=0)
+    if name == "corrected_pac":
+        ax.axhline(1.0, color=SHADE, linewidth=1)
+    ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=1.2)
+    ax.axvline(choice.suggested, color=MARK, linewidth=1, linestyle="--", zorder=0)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
+    entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
+    return plain(ax)
+
+
+def criteria(choice: Any) -> list[str]:
+    """Return the criteria that a choice has numbers of, those that have a name here first."""
+    found = {name for row in choice.rows for name, value in row.items() if value is not None and name != "k"}
+    return [name for name in CRITERIA if name in found] + sorted(found - CRITERIA.keys())
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------

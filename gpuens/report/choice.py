@@ -1,0 +1,39 @@
+"""The page of a choice of the number of clusters."""
+
+from functools import partial
+from typing import Any
+
+from gpuens import plotting
+from gpuens.plotting.levels import CRITERIA, criteria
+from gpuens.report.page import Picture, Section, Table, render
+
+
+def of_choice(choice: Any, title: str) -> bytes:
+    """Return an HTML page, in one file, with the table and the pictures of what `gpuens.choose_k` returns."""
+    found = criteria(choice)
+    drawn = [name for name in found if name in CRITERIA]
+    pictures = [Picture(CRITERIA[name], partial(plotting.criterion, choice, name)) for name in drawn]
+    where = [
+        Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels)),
+        Picture("How the clusters divide", partial(plotting.clustree, choice.labels)),
+    ]
+    rows = [[row["k"], *(row[name] for name in found)] for row in choice.rows]
+    reasons = Table("reasons", ("number of clusters", "why"), list(choice.reasons.items()))
+    columns = ("k", *(name.replace("_", " ") for name in found))
+    return render(
+        title, _answer(choice),
+        [
+            Section("Why?", [reasons], pictures),
+            Section("Where the objects go", pictures=where),
+            Section("All criteria", [Table("criteria", columns, rows)]),
+        ],
+    )  # fmt: skip
+
+
+def _answer(choice: Any) -> list[str]:
+    lead = [f"{choice.suggested} clusters are suggested."]
+    if choice.structure is False:
+        lead.append("But there is no structure beyond chance: reference data without clusters do as well.")
+    if choice.runners_up:
+        lead.append(f"Close to it: {', '.join(map(str, choice.runners_up))} clusters.")
+    return lead
