@@ -145,9 +145,9 @@ def choose_k(
         raise TypeError("features are a sparse matrix, but reference data are dense: pass features.toarray().")
     seed = int(rng.integers(2**31))
     if X is not None:
-        numbers = _numbers(range(2, min(LARGEST, X.shape[0]) + 1) if ks is None else ks)
+        numbers = _numbers(ks, X.shape[0])
         resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, device=device)
-        found = _fits(partial(resampled, X, seed), numbers, method, seed, device, missing)
+        found = _fits(partial(resampled, X, seed), numbers, method, seed, device, missing, X)
     elif isinstance(labels, Mapping):
         numbers = _numbers(labels if ks is None else ks)
         if absent := [k for k in numbers if k not in labels]:
@@ -186,17 +186,25 @@ def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float,
     )
 
 
-def _numbers(ks: Iterable[int]) -> list[int]:
-    numbers = sorted({checks.check_integer(k, "ks", minimum=2) for k in ks})
+def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
+    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None."""
+    if ks is None:
+        ks = range(2, min(LARGEST, largest) + 1)
+    if not isinstance(ks, Iterable):
+        raise TypeError(f"ks must be some numbers of clusters, such as range(2, 21), not {checks.shown(ks)}.")
+    numbers = sorted({checks.check_integer(k, "ks", minimum=2, maximum=largest) for k in ks})
     if not numbers:
         raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
     return numbers
 
 
-def _fits(of_k: Callable[[int], Any], numbers: list[int], method: str, seed: int, device: str, missing: str) -> Found:
+def _fits(
+    of_k: Callable[[int], Any], numbers: list[int], method: str, seed: int, device: str, missing: str, X: Any = None
+) -> Found:
     """Yield each number of clusters, its labels and evidence, and what its own clusterings say."""
     for k in progress.bar(numbers, "numbers of clusters"):
-        estimator = made(method, k, seed, device).fit(of_k(k))
+        estimator = _made(method, k, seed, device, X)
+        estimator.fit(of_k(k), **({"features": X} if estimator.needs_features else {}))
         evidence = estimator.evidence(missing=missing)
         pairs = evidence.pairs()
         more = {
@@ -213,8 +221,8 @@ def _fits(of_k: Callable[[int], Any], numbers: list[int], method: str, seed: int
 def _cuts(ensemble: Ensemble, ks: Any, method: str, seed: int, device: str, missing: str) -> Found:
     """Yield each number of clusters, its labels and evidence, and its lifetime where one tree is cut for all."""
     n_rows = len(core_groups(Rows(ensemble, device=device)).rows)
-    numbers = _numbers(range(2, min(LARGEST, n_rows) + 1) if ks is None else ks)
-    largest = made(method, numbers[-1], seed, device).fit(ensemble)
+    numbers = _numbers(ks, n_rows)
+    largest = _made(method, numbers[-1], seed, device).fit(ensemble)
     tree, groups = getattr(largest, "dendrogram_", None), largest.reduction_.groups()
     row_of = devices.to_host(groups.row_of)
     for k in progress.bar(numbers, "numbers of clusters"):
@@ -226,6 +234,16 @@ def _cuts(ensemble: Ensemble, ks: Any, method: str, seed: int, device: str, miss
         else:
             estimator = largest if k == numbers[-1] else made(method, k, seed, device).fit(ensemble)
             yield k, devices.to_host(estimator.labels_), estimator.evidence(missing=missing), {}
+
+
+def _made(method: str, k: int, seed: int, device: str, X: Any = None) -> Any:
+    estimator = made(method, k, seed, device)
+    if estimator.needs_features and X is None:
+        raise ValueError(
+            f"method {method!r} compares the objects by features; give choose_k features in place of labels, or take "
+            "another method."
+        )
+    return estimator
 
 
 def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:

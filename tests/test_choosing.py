@@ -72,6 +72,10 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
+def test_methods_by_features_get_them():
+    assert ge.choose_k(features=blobs(3, n=60), ks=(2, 3, 4), method="tome", n_clusterings=5).suggested == 3
+
+
 def test_a_method_without_a_tree_is_fitted_for_each_number():
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
     found = ge.choose_k(labels, ks=(3, 4, 5), method="lwgp")
@@ -88,7 +92,11 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
         ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data are made from features"),
         ({"features": np.eye(30), "null": 5}, ValueError, "19 times at least"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": []}, ValueError, "ks holds no number of clusters"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be at least 2"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be from 2 to 3, but is 1"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": 2}, TypeError, "ks must be some numbers of clusters"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 3, but is 4"),
+        ({"features": np.eye(9), "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 9, but is 10"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "method": "tome"}, ValueError, "give choose_k features in place of"),
         ({"labels": {2: [[0, 0, 1], [0, 1, 1]]}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "missing": "omit"}, ValueError, "missing must be"),
     ],

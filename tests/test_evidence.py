@@ -246,6 +246,7 @@ def test_beyond_the_budget_pairs_are_drawn(monkeypatch):
     [
         ({"missing": "omit"}, ValueError, "missing must be"),
         ({"exact": "yes"}, ValueError, "exact must be True, False or 'auto', not 'yes'."),
+        ({"exact": np.array([1, 2])}, ValueError, "exact must be True, False or 'auto', not array"),
         ({"n_pairs": 0}, ValueError, "n_pairs must be at least 1"),
         ({"n_pairs": 1.5}, TypeError, "n_pairs must be a whole number"),
     ],

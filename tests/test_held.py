@@ -1,6 +1,7 @@
 """Similarities held for all pairs of rows, TOME's and DREC's, and their normalised cut, against literal ones."""
 
 import sys
+import tracemalloc
 
 import numpy as np
 import oracles
@@ -102,3 +103,19 @@ def test_refusals(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     for est, given in ((ge.DREC(2), {}), (ge.TOME(2), {"features": np.ones((300, 1))})):
         refused(lambda est=est, given=given: est.fit(labels, **given), MemoryError, "distinct label rows", "Sample")
+
+
+@pytest.mark.parametrize("est", [ge.TOME(3), ge.DREC(3)])
+def test_clusters_beside_few_rows_count_in_memory(est, monkeypatch):
+    rows = ge.Rows(ge.CoreGroups().reduce(random_labels(100, 60, (90, 100), seed=0)).ensemble)
+    measure, foreseen = est._parts()[0], []
+    monkeypatch.setattr(ge.checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
+    measure.refuse_too_many(rows)
+    x = np.zeros((100, 1))
+    found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)
+    found.compute()  # compiles
+    tracemalloc.start()
+    found.compute()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < foreseen[0]

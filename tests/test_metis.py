@@ -3,11 +3,13 @@
 import os
 import signal
 import sys
+import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pymetis
 import pytest
-from conftest import refused, structured_labels
+from conftest import random_labels, refused, structured_labels
 from scipy.sparse import coo_array, csr_array
 from sklearn.metrics import adjusted_rand_score as ari
 
@@ -261,6 +263,24 @@ def test_bad_input_is_refused():
 def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1000 vertices", "28.0 MB", "Sample")
+
+
+@pytest.mark.parametrize("kind", ["NearestMETIS", "BipartiteMETIS"])
+def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, monkeypatch):
+    rows = ge.Rows(random_labels(3000, 8, (30, 40), seed=0))
+    similarity, cut, foreseen = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)(), []
+    cut(similarity, rows, 3)  # compiles
+    monkeypatch.setattr(MODULE.checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
+    parts = SimpleNamespace(
+        vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3
+    )
+    monkeypatch.setattr(MODULE, "_call_metis", lambda *graph, **options: parts)  # whose memory is not traced
+    cut.refuse_too_many(rows, 3, "diagonal")
+    tracemalloc.start()
+    cut(similarity, rows, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < foreseen[0]
 
 
 def test_many_parts_take_more_memory(monkeypatch):

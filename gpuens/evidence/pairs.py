@@ -144,7 +144,10 @@ class Pairs:
         """Return the number of pairs with C ≤ t for each threshold."""
         order = np.argsort(self.consensus, kind="stable")
         reached = np.concatenate([[0], np.cumsum(self.counts[order])])
-        found: np.ndarray = reached[np.searchsorted(self.consensus[order], np.asarray(at), side="right")]
+        at = np.asarray(at, dtype=np.float64)
+        if np.isnan(at).any():
+            raise ValueError("a threshold is NaN; give numbers from 0 to 1.")
+        found: np.ndarray = reached[np.searchsorted(self.consensus[order], at, side="right")]
         return found
 
 
@@ -192,7 +195,7 @@ def pairs(
     (0.3, 0.528, 0.7)
     """
     checks.check_choice(missing, "missing", ("ignore", "zero"))
-    if exact not in (True, False, "auto"):
+    if not (isinstance(exact, bool | np.bool_) or (isinstance(exact, str) and exact == "auto")):
         raise ValueError(f"exact must be True, False or 'auto', not {exact!r}.")
     n_pairs = checks.check_integer(n_pairs, "n_pairs", minimum=1)
     rows = core_groups(as_rows(ens, device)).rows

@@ -25,6 +25,7 @@ from gpuens.rows import Rows, by_first_row
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
+BYTES_PER_EDGE = 88  # of sparse graphs, counted in both directions: up to 83 as measured, while the graph is made
 MANY_PARTS = 40  # vertices per part, below which METIS bisects the whole graph, for 43 bytes per pair
 LEVELS = 2**20  # of integer edge weights; from 10⁶ levels on the cut of graphs with edges in .55 … .8 is the same
 N_CUTS = 5  # attempts, the best of which is kept
@@ -99,7 +100,7 @@ def metis(
         return np.arange(n)
     sparse = hasattr(similarities, "tocoo")
     n_edges = similarities.nnz if sparse else n * n
-    graph_fits(n, n_parts, n_edges)
+    graph_fits(n, n_parts, n_edges if sparse else None)
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
@@ -170,7 +171,7 @@ class NearestMETIS(METIS):
     """METIS cuts the graph in which each row is joined to the rows most similar to it, an approximation of `METIS`.
 
     Edges are sums over the rows' objects. Exact lists of the nearest rows are those of the linkages; the graph takes
-    at most 56 bytes per row and neighbour. Other parameters are those of `METIS`.
+    at most 176 bytes per row and neighbour. Other parameters are those of `METIS`.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class NearestMETIS(METIS):
 class BipartiteMETIS(METIS):
     """METIS cuts the bipartite graph of rows and clusters, with the diagonal of S as edge weights (HBGF).
 
-    An edge counts for all objects of its row; a row weighs its objects, and a cluster 1. The graph takes 56 bytes per
+    An edge counts for all objects of its row; a row weighs its objects, and a cluster 1. The graph takes 176 bytes per
     row and clustering. Parameters are those of `METIS`.
     """
 
@@ -238,10 +239,12 @@ def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
 
     ``n_edges`` counts each edge in both directions; None is a complete graph.
     """
-    n_pairs = n * n if n_edges is None else n_edges
-    what = "all pairs" if n_pairs == n * n else f"{n_pairs // 2} edges"
+    if n_edges is None:
+        what, needed = "all pairs", (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n
+    else:
+        what, needed = f"{n_edges // 2} edges", BYTES_PER_EDGE * n_edges
     checks.check_memory(
-        (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n_pairs,
+        needed,
         devices.memory_budget(),
         f"METIS holds {what} of {n} vertices, which",
         "work on a sample, reduction=Sample(…)",

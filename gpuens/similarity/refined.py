@@ -43,7 +43,7 @@ class RefinedPaths(Measure):
 
     def refuse_too_many(self, rows: Rows) -> None:
         checks.check_memory(
-            BYTES_PER_PAIR * rows.n_rows**2,
+            rows.n_rows * (BYTES_PER_PAIR * rows.n_rows + 16 * rows.n_clusters),
             devices.memory_budget(),
             f"paths between all pairs of {rows.n_rows} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",

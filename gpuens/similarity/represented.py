@@ -56,7 +56,7 @@ class DenseRepresentation(Measure):
     def refuse_too_many(self, rows: Rows) -> None:
         rank = min(rows.n_rows, rows.n_clusters)
         checks.check_memory(
-            8 * rows.n_rows * (rows.n_rows + rows.n_clusters + 5 * rank),
+            8 * rows.n_rows * (rows.n_rows + 5 * rank) + 16 * rows.n_clusters * (rows.n_rows + rank),
             devices.memory_budget(),
             f"the representation of {rows.n_rows} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
