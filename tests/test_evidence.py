@@ -409,3 +409,8 @@ def test_cophenetic_correlation_is_refused_where_it_is_not_that_of_all_objects()
     refused(ge.EAC(2, reduction="sample:20").fit(labels).cophenetic_correlation, AttributeError, "of fewer rows")
     apart = ge.EAC(2).fit([[0, 1, 2, 3], [3, 2, 1, 0]])  # all similarities are 0
     assert np.isnan(apart.cophenetic_correlation())
+
+
+def test_thresholds_that_are_no_numbers_are_refused():
+    found = ge.evidence.pairs([[0, 0, 1], [0, 1, 1]])
+    refused(lambda: found.cdf([0.5, np.nan]), ValueError, "a threshold is NaN")
