@@ -23,6 +23,11 @@ LABELS = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)[0]
 FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes": [90, 60]}
 
 
+@pytest.fixture(autouse=True)
+def small_pictures(monkeypatch):
+    monkeypatch.setattr("gpuens.report.page.DPI", 30)
+
+
 class Read(HTMLParser):
     """The parts of a page."""
 
