@@ -750,7 +750,7 @@ def test_info_names_versions_devices_methods_and_extras(folder, call):
     for name, kind in methods().items():
         assert re.search(rf"^  {name} +{re.escape(kind.__doc__.splitlines()[0])}$", text, re.MULTILINE)
     assert re.search(r"^  cpu +the host, [\d.]+ [GT]B$", text, re.MULTILINE)
-    assert re.search(r"^  plot +matplotlib [\d.]+", text, re.MULTILINE)
+    assert re.search(r"^  plot +(jinja2 [\d.]+, )?matplotlib [\d.]+", text, re.MULTILINE)
 
 
 def test_info_as_json(folder, call):
