@@ -136,6 +136,19 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     assert "lwea" in found.texts["td"]
 
 
+def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
+    """Without what needs the labels in memory."""
+    pytest.importorskip("dask.array")
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", LABELS)
+    command = "run labels.npy -k 4 --scheduler threads --chunk-rows 50 --report -o out.npy --quiet"
+    assert cli.main(command.split()) == 0
+    found = Read(Path("out.npy.html").read_bytes())
+    assert found.texts["h2"] == [FIRST, TREE, MADE]
+    assert found.texts["p"] == ["LWEA found 4 clusters."]
+    assert str(np.bincount(np.load("out.npy"))[0]) in found.texts["td"]
+
+
 def test_without_jinja_one_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)

@@ -13,7 +13,7 @@ from gpuens.report.page import Picture, Section, Table, render
 
 EXACT_COMPARISONS = 2 * 10**10  # of labels, for the distribution over all pairs: a second or two
 DRAWN = 10**6  # pairs beyond that
-MOST_CLUSTERINGS = 200  # whose agreement is found pair by pair
+MOST_CLUSTERINGS = 100  # whose agreement is found pair by pair
 MOST_CORRESPONDENCES = 12  # pictures
 LEVELS = 12  # numbers of clusters whose cuts are drawn
 LEAST_CERTAIN = 20  # objects listed
