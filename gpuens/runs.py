@@ -94,7 +94,8 @@ class Run:
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
-        summary, beside = None, {}  # type: dict[str, Any] | None, dict[str, Any]
+        summary: dict[str, Any] | None = None
+        beside: dict[str, Any] = {}
         if self.evidence:
             with clock.phase("evidence"):
                 summary, of_objects = _evidence(self.estimator)

@@ -161,9 +161,8 @@ def label_kmeans(
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
         search = _Search(some, divergence)
-        uniform = rng.random((n_init, 1 + n_trials(n_clusters) * (n_clusters - 1)))
-        at_once = search.starts_at_once(n_clusters)
-        groups = (uniform[i : i + at_once] for i in range(0, n_init, at_once))
+        draws, at_once = 1 + n_trials(n_clusters) * (n_clusters - 1), search.starts_at_once(n_clusters)
+        groups = (rng.random((min(at_once, n_init - i), draws)) for i in range(0, n_init, at_once))
         starts = (
             start
             for some in groups

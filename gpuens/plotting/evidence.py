@@ -369,13 +369,11 @@ def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: Any, w
 def _name_clusters(ax: Any, order: np.ndarray) -> None:
     if len(order) <= CLUSTERS_NAMED:
         write_names(ax.xaxis, np.arange(len(order)), order)
+        ax.set_xlabel("cluster, the largest first")
     else:
         ax.set_xticks([])
-    few = len(order) <= CLUSTERS_NAMED
-    ax.set(
-        xlim=(-0.6, len(order) - 0.4),
-        xlabel="cluster, the largest first" if few else f"{len(order)} clusters, the largest first",
-    )
+        ax.set_xlabel(f"{len(order)} clusters, the largest first")
+    ax.set_xlim(-0.6, len(order) - 0.4)
 
 
 def _points(value: float) -> str:
