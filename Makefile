@@ -6,13 +6,17 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu install clean
+.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
 
 test: $(VENV)/.installed
 	$(BIN)/python $(TEST)
+
+# what takes long and seldom fails: budgets of memory, killed processes, hostile parameters, rare dtypes
+test-thorough: $(VENV)/.installed
+	$(BIN)/python $(TEST) -m thorough
 
 # the scripts of bench/ on little data
 test-bench: $(VENV)/.installed

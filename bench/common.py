@@ -85,10 +85,12 @@ def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what ``call`` returns, its seconds, and its CPU seconds over all threads."""
-    start, start_cpu = time.perf_counter(), time.process_time()
+    """Return what ``call`` returns, its seconds, and the CPU seconds of all threads and of processes it has started."""
+    from gpuens.record import processor_seconds
+
+    start, start_cpu = time.perf_counter(), processor_seconds()
     result = call()
-    return result, time.perf_counter() - start, time.process_time() - start_cpu
+    return result, time.perf_counter() - start, processor_seconds() - start_cpu
 
 
 def peak_memory() -> int:

@@ -213,6 +213,14 @@ def general_linkage(on: Given) -> Callable[[], Any]:
     return lambda: average_linkage(on.codes, on.offsets, similarity, sizes, device=on.device)
 
 
+def observed_linkage(on: Given) -> Callable[[], Any]:
+    """Over the clusterings that label both, of which each object lacks a fifth."""
+    codes, missing = on.codes.copy(order="F"), on.rng.random(on.codes.shape) < 0.2
+    codes[on.xp.asarray(missing)] = np.iinfo(codes.dtype).max
+    ones, of_clusterings, sizes = (np.ones(n, dtype=np.int64) for n in (on.n_clusters, on.n_clusterings, len(on)))
+    return lambda: average_linkage(codes, on.offsets, ones, sizes, of_clusterings=of_clusterings, device=on.device)
+
+
 def mapping(on: Given) -> Callable[[], Any]:
     finder = reference_sets(on.xp.asarray(on.rng.standard_normal((len(on), 16))), 20, device=on.device)
     return lambda: coefficients(*finder.of(0, min(4096, len(on))), on.codes, on.offsets, device=on.device)
@@ -253,6 +261,7 @@ TIMED = {
     "average linkage, w = ECI": Timed(ROWS, linkage(average_linkage, "eci"), 3, cold=False),
     "single linkage, w = 1": Timed(ROWS, linkage(single_linkage, "ones"), 3, cold=False),
     "average linkage, any similarity": Timed(FEW_ROWS, general_linkage, 3, cold=False),
+    "average linkage, observed pairs": Timed(FEW_ROWS, observed_linkage, 3, cold=False),
     "reference sets of 4,096 objects": Timed(ROWS, mapping, 3),
     "rank correlation": Timed(ROWS, ranks, 3),
     "histograms moved": Timed(ROWS, moves),

@@ -114,6 +114,12 @@ def of_search_general(a: Any) -> tuple[Any, Any]:
     return n * size + a.n_queries * (8 * a.n_clusters + 12 * int(a.n_listed) + 16), a.compared
 
 
+def of_search_observed(a: Any) -> tuple[Any, Any]:
+    n, size = entries(a, a.active)
+    of_queries, size = entries(a, a.queries)
+    return (n + of_queries) * size + a.weights.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
+
+
 def of_rank_products(a: Any) -> tuple[Any, Any]:
     each = a.row_starts[1:] - a.row_starts[:-1]
     moved = 2 * (a.objects.nbytes + a.in_column.nbytes) + a.column_starts.nbytes + a.row_starts.nbytes
@@ -212,6 +218,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "rank_products": of_rank_products,
     "merge_affinities": lambda a: (24 * int(a.n_pairs[0]) * a.n_clusters, int(a.n_pairs[0]) * a.n_clusters),
     "search_general": of_search_general,
+    "search_observed": of_search_observed,
     "common_prefixes": once("rows out", lambda a: a.out.sum() + a.n_rows),
     "measure_nodes": of_measure_nodes,
     "descend": lambda a: (a.n_excluded * (2 * a.n_clusterings * a.rows.itemsize + 16), a.n_excluded * a.n_clusterings),

@@ -19,6 +19,7 @@ import argparse
 import math
 import multiprocessing
 import os
+import resource
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -147,9 +148,14 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
             found, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **given))
     except (ImportError, MemoryError, RuntimeError, ValueError) as error:
         return {"failed": str(error)}
-    memory = max(0, common.peak_memory() - before)
+    memory = max(0, common.peak_memory() - before) + children()
     rows = len(found.reduction_.counts)
     return {"rows": rows, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
+
+
+def children() -> int:
+    """Return the largest resident size of a process that this one has started and waited for, in bytes."""
+    return 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

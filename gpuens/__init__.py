@@ -47,6 +47,7 @@ _PUBLIC: dict[str, str | None] = {
     "partition": None,
     "plotting": None,
     "reduction": None,
+    "sc": None,
     "similarity": None,
 }
 

@@ -5,14 +5,18 @@ not, as it falls with k where there is nothing to find. From clusterings of any 
 whose cuts are compared by their lifetimes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, generate, progress
+from gpuens import __version__, checks, forecast, generate, progress
 from gpuens import device as devices
 from gpuens.comparison import made
 from gpuens.ensemble import Ensemble
@@ -20,11 +24,13 @@ from gpuens.evidence import Evidence, pairs
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.reduction import core_groups
+from gpuens.resumed import Arrays, Folder
 from gpuens.rows import Rows
 
 BOOTSTRAPS = 1000
 LARGEST = 20  # number of clusters by default
 LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
+LEAST_GAIN = 0.01  # of area that the elbow sees
 LEVEL, LEAST_NULL = 0.05, 19
 
 
@@ -61,6 +67,15 @@ class Choice:
         return [k for k in self.reasons if k != self.suggested]
 
     @property
+    def by_criterion(self) -> dict[str, int]:
+        """What single criteria would suggest: the number with the best value of each.
+
+        That of "delta_area" is its elbow, the number after which it falls by the largest factor. The smallest "pac" is
+        often that of the most clusters, where there is nothing to find.
+        """
+        return {name: best for name, rule in SINGLE.items() if (best := rule(self.rows, name)) is not None}
+
+    @property
     def table(self) -> Any:
         """The rows as a DataFrame indexed by k."""
         import pandas as pd
@@ -70,7 +85,33 @@ class Choice:
     def to_dict(self) -> dict[str, Any]:
         """Return all but the labels, for JSON."""
         reasons = {str(k): why for k, why in self.reasons.items()}
-        return {"suggested": self.suggested, "reasons": reasons, "structure": self.structure, "ks": self.rows}
+        chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
+        return {**chosen, "by_criterion": self.by_criterion, "ks": self.rows}
+
+
+def _extreme(choose: Callable) -> Callable:
+    """Return a rule: the number of clusters whose value is the least or the largest, the first of equal ones."""
+
+    def rule(rows: list[dict[str, Any]], name: str) -> int | None:
+        known = [row for row in rows if row.get(name) is not None]
+        return choose(known, key=lambda row: row[name])["k"] if known else None
+
+    return rule
+
+
+def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
+    """Return the number of clusters after which the value falls by the largest factor."""
+    known = [row for row in rows if row.get(name) is not None]
+    values = [max(row[name], LEAST_GAIN) for row in known]
+    falls = [before / after for before, after in pairwise(values)]
+    return known[int(np.argmax(falls))]["k"] if falls else None
+
+
+SINGLE = {
+    **dict.fromkeys(("lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)),
+    **dict.fromkeys(("pac", "corrected_pac", "inconsistency"), _extreme(min)),
+    "delta_area": _elbow,
+}
 
 
 def choose_k(
@@ -81,9 +122,11 @@ def choose_k(
     method: str = "eac",
     n_clusterings: int = 50,
     objects: float = 0.8,
+    n_init: int = 5,
     null: int = 0,
     missing: str = "ignore",
     random_state: Any = 0,
+    resume: str | os.PathLike | None = None,
     device: str = "auto",
 ) -> Choice:
     """Compare numbers of clusters and suggest one.
@@ -105,12 +148,18 @@ def choose_k(
     n_clusterings : int
     objects : float
         With features: the share of the objects that each clustering is of.
+    n_init : int
+        With features: the starts of each k-means. From single ones clusterings of the right number differ more than
+        those of few, so that too few clusters would be suggested.
     null : int
         With features: the number of reference data sets, drawn from the normal distribution with the covariance of the
         features (M3C). 0, or at least 19, which can show significance at 5 %.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
     random_state : int or numpy.random.Generator
+    resume : str or path, optional
+        A folder that keeps what has been found for each number: a choice that was stopped, or that gets further
+        numbers, goes on there. A folder of other data or parameters is refused.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
@@ -141,25 +190,35 @@ def choose_k(
         )
     rng = checks.make_generator(random_state)
     X = None if features is None else as_features(features, name="features")
+    find: Callable[[int], Arrays]
     if null and not isinstance(X, np.ndarray):
         raise TypeError("features are a sparse matrix, but reference data are dense: pass features.toarray().")
     seed = int(rng.integers(2**31))
+    how = _How(method, seed, missing, device)
+    resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, n_init=n_init, device=device)
     if X is not None:
         numbers = _numbers(ks, X.shape[0])
-        resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, device=device)
-        found = _fits(partial(resampled, X, seed), numbers, method, seed, device, missing, X)
+        find = partial(_of_own, partial(resampled, X, seed), how, X)
     elif isinstance(labels, Mapping):
         numbers = _numbers(labels if ks is None else ks)
         if absent := [k for k in numbers if k not in labels]:
             raise ValueError(f"labels hold no clusterings for k={absent[0]}; leave it out of ks.")
-        found = _fits(labels.__getitem__, numbers, method, seed, device, missing)
+        find = partial(_of_own, labels.__getitem__, how, None)
     else:
-        found = _cuts(Ensemble(labels), ks, method, seed, device, missing)
+        labels = Ensemble(labels)
+        numbers = _numbers(ks, len(core_groups(Rows(labels, device=device)).rows))
+        find = _of_any(labels, numbers[-1], how)
+    keep: Callable[[str, Callable[[], Arrays]], Arrays] = lambda name, find: find()  # noqa: E731
+    if resume is not None:
+        drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
+        about = {"gpuens": __version__, "data": _digest(labels if X is None else X), **how._asdict(), **drawn}
+        keep = Folder(resume, about).part
     rows: list[dict[str, Any]] = []
     answers = {}
-    for k, answer, evidence, more in found:
-        answers[k] = answer
-        rows.append({"k": k, **_of_consensus(evidence, rng), **more})
+    for k in progress.bar(numbers, "numbers of clusters"):
+        part = keep(f"k_{k}", partial(find, k))
+        answers[k] = part["labels"]
+        rows.append(json.loads(str(part["row"])))
     if all(row["silhouette"] is None for row in rows):
         raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
     if "pac" not in rows[0]:
@@ -170,19 +229,82 @@ def choose_k(
         elif before["area"] > 0:
             row["delta_area"] = row["area"] / before["area"] - 1.0
     if X is not None and null:
-        _beside_null(rows, X, null, rng, lambda ensemble: pairs(ensemble, missing=missing, device=device), resampled)
+        _beside_null(rows, X, null, how, resampled, keep)
     return _by_chooser(rows, answers)
+
+
+def foresee(
+    labels: Any = None,
+    *,
+    features: Any = None,
+    ks: Iterable[int] | None = None,
+    n_clusterings: int = 50,
+    null: int = 0,
+    **others: Any,
+) -> forecast.Forecast:
+    """Return about what `choose_k` will take, from choices for some of the objects; parameters are the same.
+
+    With features only the least and the largest number and a fifth of the clusterings are tried.
+    """
+    times, few = 1.0, dict[str, Any]()
+    if features is not None:
+        X = as_features(features, name="features")
+        n, numbers = X.shape[0], _numbers(ks, X.shape[0])
+        ends, tried = sorted({numbers[0], numbers[-1]}), max(5, n_clusterings // 5)
+        times = len(numbers) / len(ends) * n_clusterings / tried * (1 + null)
+        few = {"n_clusterings": tried}
+    elif isinstance(labels, Mapping):
+        labels = {k: Ensemble(labels[k]) for k in labels}
+        n, ends = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
+    else:
+        labels = Ensemble(labels)
+        n, ends = len(labels), _numbers(ks, len(labels))
+
+    def choose(some: np.ndarray) -> Callable[[], Choice]:
+        if features is not None:
+            given: Any = {"features": X[some]}
+        elif isinstance(labels, Mapping):
+            given = {"labels": {k: of_k.take(some) for k, of_k in labels.items()}}
+        else:
+            given = {"labels": labels.take(some)}
+        return partial(choose_k, ks=ends, **given, **few, **others)
+
+    with progress.silent():
+        found = forecast.of_trials(choose, n, ends[-1])
+    return found._replace(seconds=times * found.seconds)
 
 
 # --- for each number of clusters --------------------------------------------------------------------------------------
 
-Found = Iterator[tuple[int, np.ndarray, Evidence, dict[str, Any]]]
+
+class _How(NamedTuple):
+    """How the consensus for a number of clusters is found."""
+
+    method: str
+    seed: int
+    missing: str
+    device: str
+
+    def made(self, k: int, X: Any = None) -> Any:
+        estimator = made(self.method, k, self.seed, self.device)
+        if estimator.needs_features and X is None:
+            raise ValueError(
+                f"method {self.method!r} compares the objects by features; give choose_k features in place of labels, "
+                "or take another method."
+            )
+        return estimator
+
+    def part(self, k: int, labels: np.ndarray, evidence: Evidence, **more: Any) -> Arrays:
+        """Return the labels of the objects, and their row of the table as JSON."""
+        rng = np.random.default_rng([self.seed, 0, k])  # the same whatever the other numbers are
+        row = {"k": k, **_of_consensus(evidence, rng), **more}
+        return {"labels": labels, "row": np.array(json.dumps(row))}
 
 
-def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, device: str) -> Any:
+def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:
     """Return clusterings of k clusters each, by k-means of samples of the objects."""
     return generate.kmeans_ensemble(
-        X, n_clusterings, (k, k), objects=objects, random_state=seed, progress=False, device=device
+        X, n_clusterings, (k, k), objects=objects, n_init=n_init, random_state=seed, progress=False, device=device
     )
 
 
@@ -198,52 +320,54 @@ def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
     return numbers
 
 
-def _fits(
-    of_k: Callable[[int], Any], numbers: list[int], method: str, seed: int, device: str, missing: str, X: Any = None
-) -> Found:
-    """Yield each number of clusters, its labels and evidence, and what its own clusterings say."""
-    for k in progress.bar(numbers, "numbers of clusters"):
-        estimator = _made(method, k, seed, device, X)
-        estimator.fit(of_k(k), **({"features": X} if estimator.needs_features else {}))
-        evidence = estimator.evidence(missing=missing)
-        pairs = evidence.pairs()
-        more = {
-            "pac": pairs.pac(),
-            "rpac": _defined(pairs.rpac()),
-            "corrected_pac": _defined(pairs.corrected_pac()),
-            "area": pairs.area(),
-            "delta_area": None,
-            "inconsistency": evidence.consistency.inconsistency,
-        }
-        yield k, devices.to_host(estimator.labels_), evidence, more
+def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
+    """Return the part of k clusters, of clusterings of k clusters each and with what these say themselves."""
+    estimator = how.made(k, X)
+    estimator.fit(clusterings(k), **({"features": X} if estimator.needs_features else {}))
+    evidence = estimator.evidence(missing=how.missing)
+    pairs = evidence.pairs()
+    return how.part(
+        k, devices.to_host(estimator.labels_), evidence, pac=pairs.pac(), rpac=_defined(pairs.rpac()),
+        corrected_pac=_defined(pairs.corrected_pac()), area=pairs.area(), delta_area=None,
+        inconsistency=evidence.consistency.inconsistency,
+    )  # fmt: skip
 
 
-def _cuts(ensemble: Ensemble, ks: Any, method: str, seed: int, device: str, missing: str) -> Found:
-    """Yield each number of clusters, its labels and evidence, and its lifetime where one tree is cut for all."""
-    n_rows = len(core_groups(Rows(ensemble, device=device)).rows)
-    numbers = _numbers(ks, n_rows)
-    largest = _made(method, numbers[-1], seed, device).fit(ensemble)
-    tree, groups = getattr(largest, "dendrogram_", None), largest.reduction_.groups()
-    row_of = devices.to_host(groups.row_of)
-    for k in progress.bar(numbers, "numbers of clusters"):
-        if tree is not None:
-            labels = tree.cut(k)
-            lifetime = float(largest.lifetimes_[k - 2]) if k - 2 < len(largest.lifetimes_) else None
-            evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
-            yield k, labels[row_of], evidence, {"lifetime": lifetime}
-        else:
-            estimator = largest if k == numbers[-1] else made(method, k, seed, device).fit(ensemble)
-            yield k, devices.to_host(estimator.labels_), estimator.evidence(missing=missing), {}
+def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arrays]:
+    """Return a function that finds the part of k clusters, of the same clusterings for all k.
 
+    A linkage is fitted once, when it is first needed, and cut; its lifetimes are further criteria.
+    """
+    fitted = cache(lambda k: how.made(k).fit(ensemble))
 
-def _made(method: str, k: int, seed: int, device: str, X: Any = None) -> Any:
-    estimator = made(method, k, seed, device)
-    if estimator.needs_features and X is None:
-        raise ValueError(
-            f"method {method!r} compares the objects by features; give choose_k features in place of labels, or take "
-            "another method."
+    def find(k: int) -> Arrays:
+        estimator = fitted(largest)
+        tree = getattr(estimator, "dendrogram_", None)
+        if tree is None:
+            estimator = estimator if k == largest else how.made(k).fit(ensemble)
+            return how.part(k, devices.to_host(estimator.labels_), estimator.evidence(missing=how.missing))
+        groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
+        row_of = devices.to_host(groups.row_of)
+        lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
+        return how.part(
+            k, labels[row_of], Evidence.of_groups(groups.rows, labels, row_of, how.missing), lifetime=lifetime
         )
-    return estimator
+
+    return find
+
+
+def _digest(data: Any) -> str:
+    """Return the SHA-256 of features, of an ensemble, or of a dict of them."""
+    if isinstance(data, Mapping):
+        arrays = [np.array([f"{k} {_digest(Ensemble(data[k]))}" for k in sorted(data)])]
+    elif isinstance(data, Ensemble):
+        arrays = [data.codes, data.offsets]
+    else:
+        arrays = [data.data, data.indices, data.indptr] if hasattr(data, "tocsr") else [devices.to_host(data)]
+    found = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
@@ -273,22 +397,23 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _beside_null(
-    rows: list[dict[str, Any]],
-    X: np.ndarray,
-    null: int,
-    rng: np.random.Generator,
-    of_pairs: Callable,
-    resampled: Callable,
+    rows: list[dict[str, Any]], X: np.ndarray, null: int, how: _How, resampled: Callable, keep: Callable
 ) -> None:
     """Add M3C's RCSI = mean ln PAC of the references - ln PAC, and p = (1 + #{smaller PAC}) / (references + 1)."""
     center = X.mean(axis=0, dtype=np.float64)
     _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
     spread = scales[:, None] * axes / np.sqrt(len(X) - 1)  # rows: principal axes, as long as their deviations
+
+    def pac_of(reference: np.ndarray, seed: int, k: int) -> Arrays:
+        found = pairs(resampled(reference, seed, k), missing=how.missing, device=how.device)
+        return {"pac": np.array(found.pac())}
+
     pac = np.empty((null, len(rows)))
     for b in progress.bar(range(null), "reference data"):
+        rng = np.random.default_rng([how.seed, 1, b])
         reference = center + rng.standard_normal((len(X), len(spread))) @ spread
         seed = int(rng.integers(2**31))
-        pac[b] = [of_pairs(resampled(reference, seed, row["k"])).pac() for row in rows]
+        pac[b] = [keep(f"null_{b}_{row['k']}", partial(pac_of, reference, seed, row["k"]))["pac"] for row in rows]
     for row, of_null in zip(rows, pac.T, strict=True):
         row["rcsi"] = float(np.log(of_null.clip(LEAST_PAC)).mean() - np.log(max(row["pac"], LEAST_PAC)))
         row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))

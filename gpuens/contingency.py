@@ -461,7 +461,7 @@ def _over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
             work(Cells(i, int(j), starts[: done + 1], rows, cols, counts))
             start += done
 
-    devices.over_ranges(run, int(before[-1]))
+    devices.over_ranges(run, int(before[-1]), grain=devices.worth_a_thread(labels.matrix.shape[1]))
 
 
 def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
@@ -496,7 +496,7 @@ def _bits(labels: np.ndarray, n_clusters: np.ndarray) -> tuple[np.ndarray, np.nd
     def mark(start: int, stop: int) -> None:
         _mark(start, stop, labels, n_clusters * has, first, bits)
 
-    devices.over_ranges(mark, len(has))
+    devices.over_ranges(mark, len(has), grain=devices.worth_a_thread(labels.shape[1]))
     return bits, first
 
 

@@ -7,12 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, partial
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gpuens.failures import OutOfGPUMemory
 
 DEVICES = ("auto", "cpu", "cuda", "emulated")
 KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
+HAND_OVER = 2**16  # steps of a nanosecond in the time that it takes to wake a thread and to hear from it
 
 
 # --- whose array is it ------------------------------------------------------------------------------------------------
@@ -279,16 +279,42 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
 
     ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
-    not depend on the number of threads. It must not call `over_ranges`: the threads would deadlock.
-    ``grain`` is the smallest piece worth a thread; there are more pieces than threads, to balance the load.
+    not depend on the number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`; there are
+    more pieces than threads, to balance the load.
+
+    The caller's thread takes pieces too, and waits only for pieces that others have begun: where they are small, it has
+    done them all before another thread has woken up.
     """
     threads = n_threads()
     pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
-    bounds = [n * i // pieces for i in range(pieces + 1)]
-    ranges = list(pairwise(bounds))
     if pieces == 1:
         return [work(0, n)] if n else []
-    return list(_pool(threads).map(lambda piece: work(*piece), ranges))
+    bounds = [n * i // pieces for i in range(pieces + 1)]
+    results: list = [None] * pieces
+    left = iter(range(pieces))
+
+    def take() -> None:
+        try:
+            for i in left:
+                results[i] = work(bounds[i], bounds[i + 1])
+        finally:
+            for _ in left:  # after an error nobody begins another
+                pass
+
+    others = [_pool(threads).submit(take) for _ in range(min(threads, pieces) - 1)]
+    try:
+        take()
+    finally:
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()  # or what it has raised
+    return results
+
+
+def worth_a_thread(steps: float) -> int:
+    """Return how many items of so many steps each, such as labels or entries to read, are worth a thread."""
+    return max(1, int(HAND_OVER / max(1.0, steps)))
 
 
 @cache

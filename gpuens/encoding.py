@@ -7,6 +7,7 @@ encoded as a whole (kernels/labels.cu), except columns with labels that a table 
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuens import checks, kernels
 from gpuens import device as devices
 
 TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
+AT_ONCE = 2**16  # labels of a matrix that is encoded as a whole: NumPy's calls for each column would take longer
 
 
 def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
@@ -124,6 +126,8 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
     columns = _as_matrix(columns)
     if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS and _fits_as_read(columns):
         return _encode_matrix(columns, names)
+    if type(columns) is np.ndarray and columns.size <= AT_ONCE and (found := _encode_at_once(columns)) is not None:
+        return found
     shape = (len(columns[0]), len(columns))
     codes = devices.namespace(devices.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
     categories = []
@@ -136,6 +140,30 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
         column_codes[column_codes < 0] = np.iinfo(codes.dtype).max
         codes[:, m] = column_codes
     return codes, categories
+
+
+def _encode_at_once(columns: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """Return the result of `encode_columns` for an array (M, N) of whole numbers, None if it is none or some are far.
+
+    A table has a slot for each label value of each clustering, the first of which is "missing".
+    """
+    if columns.dtype.kind not in "iub":
+        return None
+    smallest, largest = int(columns.min()), int(columns.max())
+    if smallest < checks.MISSING or largest > 4 * columns.shape[1] + 1024:
+        return None
+    n_slots = largest + 2
+    slots = columns.astype(np.int64, order="C")
+    slots += 1 + n_slots * np.arange(len(columns))[:, None]
+    present = np.bincount(slots.ravel(), minlength=n_slots * len(columns)).reshape(-1, n_slots) > 0
+    present[:, 0] = False
+    code_of = np.cumsum(present, axis=1) - 1
+    dtype = codes_dtype(int(code_of[:, -1].max()) + 1)
+    code_of[:, 0] = np.iinfo(dtype).max
+    values = np.nonzero(present)[1] - 1
+    ends = np.cumsum(code_of[:, -1] + 1)[:-1].tolist()
+    categories = [values[a:b].astype(columns.dtype) for a, b in pairwise([0, *ends, len(values)])]
+    return code_of.astype(dtype).ravel()[slots].T, categories
 
 
 def codes_dtype(n_clusters: int) -> type:

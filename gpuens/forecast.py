@@ -9,7 +9,7 @@ import math
 import time
 import tracemalloc
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.failures import OF_ONE_METHOD
+from gpuens.record import processor_seconds
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
@@ -30,8 +31,11 @@ TOO_LONG = 5.0  # seconds of a trial that is the only one
 MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
 
 
+Fit = Callable[[], Any]
+
+
 class Forecast(NamedTuple):
-    """What a fit is expected to take.
+    """What a fit, or other work on objects, is expected to take.
 
     Attributes
     ----------
@@ -88,19 +92,38 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     if parts.needs_features and features is None:
         return Forecast(math.nan, math.nan, "needs features of the objects.")
     rows = Rows(ensemble, device=devices.resolve(estimator.device, ensemble.device_kind))
+
+    def fit(some: np.ndarray) -> Fit:
+        given = {} if features is None else {"features": features[some]}
+        labels = ensemble.take(some)
+        return lambda: clone(estimator).fit(labels, **given)
+
     try:
         parts.refuse_too_many(rows, estimator._k or 1)
-        trials = list(_trials(estimator, ensemble, features))
+    except OF_ONE_METHOD as error:
+        return Forecast(math.nan, math.nan, str(error))
+    steepest = 1.0 if estimator.learns_by_sums else STEEPEST["seconds"]
+    return of_trials(fit, len(ensemble), estimator._k or 1, steepest, rows.device)
+
+
+def of_trials(
+    fit: Callable[[np.ndarray], Fit], n: int, k: int, steepest: float = STEEPEST["seconds"], device: str = "cpu"
+) -> Forecast:
+    """Return what work on n objects for k clusters will take, which ``fit`` prepares for some of them (positions).
+
+    Seconds grow by the power ``steepest`` of the objects at most.
+    """
+    try:
+        trials = list(_trials(fit, n, k, device))
     except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
     if not trials:
         return Forecast(math.nan, math.nan)
     times = [(size, max(seconds, 1e-6)) for size, seconds, _ in trials]
     traced = [(size, float(held)) for size, _, held in trials if held is not None]
-    memory = _extrapolated(traced, len(ensemble), STEEPEST["bytes"])
-    budget = float(devices.memory_budget(rows.device))
-    steepest = 1.0 if estimator.learns_by_sums else STEEPEST["seconds"]
-    return Forecast(_extrapolated(times, len(ensemble), steepest), min(memory, max(budget, traced[-1][1])))
+    memory = _extrapolated(traced, n, STEEPEST["bytes"])
+    budget = float(devices.memory_budget(device))
+    return Forecast(_extrapolated(times, n, steepest), min(memory, max(budget, traced[-1][1])))
 
 
 def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
@@ -121,23 +144,22 @@ def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, flo
     return (own, other) if 10 * other <= own else None
 
 
-def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple[int, float, int | None]]:
+def _trials(
+    prepare: Callable[[np.ndarray], Fit], n: int, k: int, device: str
+) -> Iterator[tuple[int, float, int | None]]:
     """Yield the rows of each trial, its seconds, and for the first two the bytes that it has held."""
-    n = len(ensemble)
     order = np.random.default_rng(0).permutation(n)
-    first = size = min(n, max(FIRST, 4 * (estimator._k or 1)))
+    first = size = min(n, max(FIRST, 4 * k))
     seconds = math.inf
     while True:
-        some = np.sort(order[:size])
-        given = {} if features is None else {"features": features[some]}
-        labels = ensemble.take(some)
+        fit = prepare(np.sort(order[:size]))
         held = None
         try:
             if size <= FACTOR * first:  # the first of these fits compiles
-                held = _held(estimator, labels, given)
-            before, seconds = seconds, _seconds(estimator, labels, given)
+                held = _held(fit)
+            before, seconds = seconds, _seconds(fit, device)
             if seconds < SHORT or seconds > STEEP * before:  # functions may have been compiled, other work come between
-                seconds = min(seconds, _seconds(estimator, labels, given))
+                seconds = min(seconds, _seconds(fit, device))
         except ValueError:
             if size == n:
                 raise
@@ -148,21 +170,21 @@ def _trials(estimator: Any, ensemble: Ensemble, features: Any) -> Iterator[tuple
         size = min(n, size * FACTOR)
 
 
-def _seconds(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> float:
-    """Return the seconds of a fit; where other processes hold the processor, those of this one."""
-    started, worked = time.perf_counter(), time.process_time()
-    _fit(estimator, labels, given)
-    passed, worked = time.perf_counter() - started, time.process_time() - worked
-    return passed if devices.resolve(estimator.device, labels.device_kind) == "cuda" else min(passed, worked)
+def _seconds(fit: Fit, device: str) -> float:
+    """Return the seconds of a fit; where other processes hold the processor, those of this one and of its own."""
+    started, worked = time.perf_counter(), processor_seconds()
+    _quietly(fit)
+    passed, worked = time.perf_counter() - started, processor_seconds() - worked
+    return passed if device == "cuda" else min(passed, worked)
 
 
-def _fit(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> None:
+def _quietly(fit: Fit) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clone(estimator).fit(labels, **given)
+        fit()
 
 
-def _held(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> int:
+def _held(fit: Fit) -> int:
     """Return the most bytes that a fit has held at once."""
     ours = not tracemalloc.is_tracing()
     if ours:
@@ -170,7 +192,7 @@ def _held(estimator: Any, labels: Ensemble, given: dict[str, Any]) -> int:
     try:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        _fit(estimator, labels, given)
+        _quietly(fit)
         return max(1, tracemalloc.get_traced_memory()[1] - before)
     finally:
         if ours:

@@ -4,6 +4,7 @@ Packages are not imported to find their versions.
 """
 
 import contextlib
+import os
 import platform
 import re
 import sys
@@ -53,6 +54,12 @@ def peak_memory() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def processor_seconds() -> float:
+    """Return the CPU seconds of this process so far, and of the processes that it has started and waited for."""
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
 
 
 def resident_memory() -> int:

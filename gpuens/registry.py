@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -38,15 +39,24 @@ class Registry:
 
     def all(self) -> dict[str, Any]:
         """Return all classes by name, in alphabetical order; an entry point that does not load causes a warning."""
+        return dict(sorted(({name: self.load(name) for name in self.own} | self._others()).items()))
+
+    def summaries(self) -> dict[str, str]:
+        """Return the first line of each class's docstring; the files of gpuens's own are read and not imported."""
+        found = {name: _written_summary(place) for name, place in self.own.items()}
+        return dict(sorted((found | {name: summary(kind) for name, kind in self._others().items()}).items()))
+
+    def _others(self) -> dict[str, Any]:
+        """Return registered classes and those of other packages."""
         from gpuens import checks  # which imports NumPy
 
-        found = {name: self.load(name) for name in (*self.own, *self._registered)}
+        found: dict[str, Any] = dict(self._registered)
         for name, entry in self._theirs():
             try:
                 found[name] = self._class_of(entry)
             except (ImportError, TypeError) as error:
                 checks.warn(str(error))
-        return dict(sorted(found.items()))
+        return found
 
     def register(self, name: str, kind: type) -> None:
         """Add a class; refuse names that are taken or malformed, and classes not derived from the base."""
@@ -112,6 +122,26 @@ class Registry:
 def _import(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def summary(kind: type) -> str:
+    """Return the first line of a class's docstring."""
+    import inspect
+
+    return (inspect.getdoc(kind) or "").split("\n")[0]
+
+
+def _written_summary(place: str) -> str:
+    """Return `summary` of a class from the source of its module."""
+    import ast
+
+    module, _, name = place.partition(":")
+    spec = find_spec(module)
+    source = getattr(spec.loader, "get_source", lambda _: None)(module) if spec is not None else None
+    for node in ast.parse(source or "").body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return (ast.get_docstring(node) or "").split("\n")[0]
+    return summary(_import(place))  # installed without sources
 
 
 def _describe(entry: Any) -> str:

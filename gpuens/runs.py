@@ -1,6 +1,7 @@
 """One run: base clusterings are read from a file, a consensus is fitted, and its labels are written."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -66,6 +67,7 @@ class Run:
     chunks: Chunks | None = None
     evidence: bool = False  # whether confidence and margin are written beside the labels
     membership: bool = False  # whether the memberships are
+    key_added: str | None = None  # the name of the labels in a copy of the h5ad file, which is the output
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read, fit and write; the clock gets the phases.
@@ -79,7 +81,7 @@ class Run:
 
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
-        from gpuens.device import to_host
+        from gpuens.io import annotated
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
@@ -92,23 +94,24 @@ class Run:
                 own, other = map(forecast.human_seconds, seconds)
                 name = ESTIMATORS[type(instead).__name__]
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
+        if self.key_added is not None:
+            annotated.check_key(self.key_added, read.ensemble.names)
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
-        summary: dict[str, Any] | None = None
-        beside: dict[str, Any] = {}
-        if self.evidence:
-            with clock.phase("evidence"):
-                summary, of_objects = _evidence(self.estimator)
-                beside |= of_objects
-        if self.membership:
-            beside["membership"] = to_host(self.estimator.membership_)
+        evidence, membership = self.evidence, self.membership
+        if self.key_added is not None:
+            evidence, membership = True, self.estimator.gives_membership
+        with clock.phase("evidence") if evidence else nullcontext():
+            found = found_by(self.estimator, read.labelled, evidence, membership)
         with clock.phase("write"):
-            beside = {name: _of_all(values, read.labelled, float("nan")) for name, values in beside.items()}
-            labels = _of_all(self.estimator.labels_, read.labelled, -1)
-            io.write_labels(self.output, labels, ids=read.ids, beside=beside)
+            if self.key_added is None:
+                io.write_labels(self.output, found.labels, ids=read.ids, beside=found.beside)
+            else:
+                added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
+                annotated.write_copy(self.output, self.labels, added)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, summary, ids)
+        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, found.evidence, ids)
 
     def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
@@ -157,6 +160,37 @@ class Run:
     def is_exact(self) -> bool:
         """Whether core groups were clustered, which lose nothing."""
         return self.estimator.reduction in (None, "core-groups")
+
+
+class Found(NamedTuple):
+    """What a fit says of all objects of a file."""
+
+    labels: Any  # (n_objects,), -1 for objects that were left out as unlabelled
+    beside: dict[str, Any]  # numbers of each object by name, such as the confidence (n_objects,); NaN for those
+    evidence: dict[str, Any] | None  # the means of a record
+
+
+def found_by(estimator: Any, labelled: Any, evidence: bool, membership: bool) -> Found:
+    """Return the labels of a fitted estimator, with evidence and membership where they are asked for.
+
+    ``labelled`` (n_objects,) is the mask of the objects that the fit was given, None for all.
+    """
+    from gpuens.device import to_host
+
+    means, beside = _evidence(estimator) if evidence else (None, {})
+    if membership:
+        beside["membership"] = to_host(estimator.membership_)
+    beside = {name: _of_all(values, labelled, float("nan")) for name, values in beside.items()}
+    return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
+
+
+def entries(key: str, found: Found, method: str, estimator: Any, names: list) -> Any:
+    """Return what a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
+    from gpuens.device import to_host
+    from gpuens.io import annotated
+
+    parameters = {"method": method, **estimator.get_params(), "clusterings": names}
+    return annotated.entries(key, to_host(found.labels), found.beside, parameters, **(found.evidence or {}))
 
 
 def _of_all(values: Any, labelled: Any, nothing: float) -> Any:

@@ -139,6 +139,27 @@ __device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 c
     return begin;
 }
 
+// sum_c w_c n_a[c] n_b[c] in ascending order of the clusters, by the entries of a, which has the fewer.
+template <typename Count, typename Weight>
+__device__ Weight shared_total(const i32* clusters, const Count* counts, const i64* start, const i64* length,
+                               const Weight* weights, i64 a, i64 b) {
+    i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
+    bool leap = length[b] > 8 * length[a];
+    Weight total = 0;
+    for (; i < end_a && j < end_b; ++i) {
+        i32 wanted = clusters[i];
+        if (leap)
+            j = lower_bound(clusters, j, end_b, wanted);
+        else
+            while (j < end_b && clusters[j] < wanted) ++j;
+        if (j < end_b && clusters[j] == wanted) {
+            total += weights[wanted] * (Weight)((i64)counts[i] * (i64)counts[j]);
+            ++j;
+        }
+    }
+    return total;
+}
+
 // The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters. For
 // any S, the weights are the affinities of all regions, n_affinities to each: sum_c n_a[c] V_b[c] / (|a| |b| M).
 template <typename Count, typename Weight>
@@ -156,19 +177,20 @@ __device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64
             score += (f64)counts[e] * (f64)weights[b * n_affinities + clusters[e]];
         return score / (f64)(size[a] * size[b] * n_clusterings);
     }
-    i64 i = start[a], j = start[b], end_a = i + length[a], end_b = j + length[b];
-    bool leap = length[b] > 8 * length[a];
-    Weight total = 0;
-    for (; i < end_a && j < end_b; ++i) {
-        i32 wanted = clusters[i];
-        if (leap)
-            j = lower_bound(clusters, j, end_b, wanted);
-        else
-            while (j < end_b && clusters[j] < wanted) ++j;
-        if (j < end_b && clusters[j] == wanted) {
-            total += weights[wanted] * (Weight)((i64)counts[i] * (i64)counts[j]);
-            ++j;
-        }
-    }
+    Weight total = shared_total(clusters, counts, start, length, weights, a, b);
     return (f64)total / (f64)(size[a] * size[b] * n_clusterings);
+}
+
+// The similarity of two regions over the clusterings that label both: a ratio of two such sums, whose weights are
+// n_columns each, 0 where no clustering labels both.
+template <typename Count, typename Weight>
+__device__ f64 observed_similarity_of(const i32* clusters, const Count* counts, const i64* start, const i64* length,
+                                      const Weight* weights, i64 n_columns, i64 a, i64 b) {
+    if (length[a] > length[b] || (length[a] == length[b] && a > b)) {
+        i64 c = a;
+        a = b;
+        b = c;
+    }
+    Weight both = shared_total(clusters, counts, start, length, weights + n_columns, a, b);
+    return both > 0 ? (f64)shared_total(clusters, counts, start, length, weights, a, b) / (f64)both : 0.0;
 }

@@ -165,7 +165,8 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
 }
 
 // Brings the lists of active regions up to date with the merges of this round: partner[r] is what r has absorbed, or
-// -1, and into[r] the region that r is part of now. Regions hold the unions. weights: the diagonal of S, or the affinities of the unions, n_affinities to each. Rounding can hide the share
+// -1, and into[r] the region that r is part of now. Regions hold the unions. weights: the diagonal of S, or the affinities of the
+// unions, n_affinities to each; or, if n_clusterings is 0, those of both sums of a ratio. Rounding can hide the share
 // `slack` of a similarity, and `margin`. One warp a region, a lane an entry (of both lists, for a union: K <= 16).
 extern "C" __global__ void update_lists(const i64* active, int n_listed, const i64* partner, const i64* into,
                                         const i32* clusters, const COUNT* of_clusters, const i64* start,
@@ -190,8 +191,10 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
             if (other < lane && same == now) kept = false;
         }
         if (kept && (b != a || partner[now] >= 0))
-            similarity = similarity_of(clusters, of_clusters, start, length, size, weights, n_affinities,
-                                       n_clusterings, a, now);
+            similarity = n_clusterings ? similarity_of(clusters, of_clusters, start, length, size, weights,
+                                                       n_affinities, n_clusterings, a, now)
+                                       : observed_similarity_of(clusters, of_clusters, start, length, weights,
+                                                                n_affinities, a, now);
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);
@@ -220,7 +223,11 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
         u64 dropped_tie = __shfl_sync(ALL_LANES, tie, dropped);
         if (lane != 0) continue;
         nearest[a] = UNKNOWN;
-        if (bound[a] != bound[b]) {
+        if (!n_clusterings) {  // a ratio of sums is between those of the parts
+            if (bound[a] != bound[b] || bound_hash[b] == 0) bound_hash[a] = 0;
+            bound[a] = max(bound[a], bound[b]);
+            if (bound_hash[a] == 0) dropped_tie = 0;
+        } else if (bound[a] != bound[b]) {
             f64 part = (f64)(size[a] - size[b]) / (f64)size[a];  // of a, before
             bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin;
             bound_hash[a] = 0;

@@ -185,6 +185,12 @@ def shared_data():
 
 
 @pytest.fixture
+def by_lists(monkeypatch):
+    """Average linkage by lists or tables and threads, which few rows would not need."""
+    monkeypatch.setattr("gpuens.partition.linkage.few_rows.MOST", 0)
+
+
+@pytest.fixture
 def fake_cupy(monkeypatch):
     """tests/fake_cupy.py in the place of CuPy, with empty memory: device="cuda" runs on the CPU."""
     import fake_cupy

@@ -506,6 +506,79 @@ def average_linkage_of_all_pairs(labels, similarity):
     return Dendrogram(merges, np.array(heights), groups)
 
 
+def observed_sums(labels, weights=None):
+    """Return two (N, N) arrays: the weights of the clusterings that put x and y together, and of those that label both.
+
+    Sums of weights of few binary places are exact.
+    """
+    labels = np.asarray(labels)
+    lam = np.ones(labels.shape[1]) if weights is None else np.asarray(weights)
+    together, both = np.zeros((2, len(labels), len(labels)))
+    for x in range(len(labels)):
+        for y in range(len(labels)):
+            for m, (a, b) in enumerate(zip(labels[x].tolist(), labels[y].tolist(), strict=True)):
+                both[x, y] += lam[m] * (a != MISSING and b != MISSING)
+                together[x, y] += lam[m] * (a != MISSING and a == b)
+    return together, both
+
+
+def average_linkage_of_observed_pairs(labels, weights=None, *, in_rounds=False):
+    """Merge the regions with the largest Σ together / Σ both over their pairs of objects, from groups on.
+
+    0 where no clustering labels both of any pair. Equal ones by `mix`; a region's id is the smallest core group in it,
+    and regions similar to none are chained at the end. ``in_rounds``: in a round all that are each other's nearest
+    merge, and the nearest of a region stays until either has merged. That is the same where all pairs are labelled by
+    some clustering; else a union can be as similar as its part and have a better name.
+    """
+    groups = core_groups(labels)
+    of = np.equal.outer(np.arange(len(groups.rows)), groups.membership).astype(float)
+    together, both = (of @ sums @ of.T for sums in observed_sums(labels, weights))
+    regions, merges, heights = list(range(len(of))), [], []
+    height_of = dict.fromkeys(regions, np.inf)
+    similarity = {(a, b): float(together[a, b] / both[a, b]) if both[a, b] else 0.0 for a in regions for b in regions}
+
+    nearest = {}
+
+    def best_pairs():
+        for a in regions if len(regions) > 1 else []:
+            if a not in nearest:
+                nearest[a] = min((-similarity[a, b], mix(a, b), b) for b in regions if b != a)[-1]
+        pairs = [(a, b) for a, b in nearest.items() if nearest[b] == a < b and similarity[a, b] > 0]
+        return pairs if in_rounds else sorted(pairs, key=lambda pair: (-similarity[pair], mix(*pair)))[:1]
+
+    while pairs := best_pairs():
+        merged = {region for pair in pairs for region in pair}
+        nearest = {a: b for a, b in nearest.items() if in_rounds and not {a, b} & merged}
+        for a, b in pairs:
+            merges.append((a, b, similarity[a, b]))
+            height_of[a] = min(similarity[a, b], height_of[a], height_of[b])
+            heights.append(height_of[a])
+            for sums in (together, both):
+                sums[a] += sums[b]
+                sums[:, a] += sums[:, b]
+            regions.remove(b)
+            for c in regions:
+                similarity[a, c] = similarity[c, a] = float(together[a, c] / both[a, c]) if both[a, c] else 0.0
+    merges += [(regions[0], b, 0.0) for b in regions[1:]]
+    return Dendrogram(merges, np.array(heights + [0.0] * (len(regions) - 1)), groups)
+
+
+def assert_greedy_over_observed_pairs(labels, weights, merges):
+    """Assert that each merge (kept, absorbed, similarity) is of a most similar pair of regions, at its similarity."""
+    groups = core_groups(labels)
+    of = np.equal.outer(np.arange(len(groups.rows)), groups.membership).astype(float)
+    together, both = (of @ sums @ of.T for sums in observed_sums(labels, weights))
+    alive = np.ones(len(of), dtype=bool)
+    for a, b, s in merges:
+        similarity = np.divide(together, both, out=np.zeros_like(both), where=both > 0)
+        np.fill_diagonal(similarity, -1)
+        assert s == similarity[a, b] == similarity[np.ix_(alive, alive)].max()
+        for sums in (together, both):
+            sums[a] += sums[b]
+            sums[:, a] += sums[:, b]
+        alive[b] = False
+
+
 # --- CA-tree (Wang 2011) ----------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,8 @@ from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity import eci
 
+pytestmark = pytest.mark.usefixtures("by_lists")
+
 
 def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
     ensemble = Ensemble(labels)
@@ -88,6 +90,7 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.LABELS", 1)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.CHUNK", 2**11)
+    monkeypatch.setattr("gpuens.partition.linkage.comparisons.WHOLE", 1)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.TABLE", 2**14 // tables)
     monkeypatch.setattr(row_regions, "worthwhile", lambda *_: True)
     monkeypatch.setattr(row_regions, "search_rows", lambda *args: calls.append(len(args[0])) or search_rows(*args))
@@ -102,6 +105,29 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
         assert merges_of(found) == merges_of(expected)
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
+        np.testing.assert_array_equal(found.similarities, greedy.heights)
+
+
+def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch):
+    labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
+    waiting, pair_up = [], average.pair_up
+
+    def counted(state, most, **options):
+        waiting.append(np.isnan(state.nearest_similarity[state.active[:most]]).sum())
+        pair_up(state, most, **options)
+
+    monkeypatch.setattr(average, "pair_up", counted)
+    for weights in (None, random_weights(labels)):
+        waiting.clear()
+        works = Work(), Work()
+        found, _ = dendrogram_of(labels, weights, work=works[0])
+        assert sum(waiting) > 100
+        with monkeypatch.context() as patched:
+            patched.setattr(_Rounds, "lists_wait", False)
+            expected, _ = dendrogram_of(labels, weights, work=works[1])
+        assert merges_of(found) == merges_of(expected)
+        assert works[0].rounds == works[1].rounds
+        greedy = oracles.greedy_average_linkage(labels, weights)
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
@@ -204,7 +230,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 
 @pytest.mark.filterwarnings("ignore:theta=")
 @pytest.mark.parametrize("theta", THETAS)
-@pytest.mark.parametrize("n_listed", [2, 16])
+@pytest.mark.parametrize("n_listed", [2, pytest.param(16, marks=pytest.mark.thorough)])
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, monkeypatch):
     """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)

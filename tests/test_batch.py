@@ -725,6 +725,7 @@ def undisturbed(folder):
     return contents("whole")
 
 
+@pytest.mark.thorough
 def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch):
     from gpuens.batch import processes
 
@@ -779,6 +780,7 @@ def started(*more):
     raise AssertionError("the batch ended before its first job was done")
 
 
+@pytest.mark.thorough
 @POSIX
 @pytest.mark.parametrize(
     ("jobs", "number", "code"),
@@ -812,6 +814,7 @@ def test_processes_end_with_their_runner(undisturbed):
     assert contents() == undisturbed
 
 
+@pytest.mark.thorough
 @POSIX
 def test_two_runners_share_the_jobs_of_a_folder(undisturbed):
     runners = [subprocess.Popen(command("--quiet")) for _ in range(2)]

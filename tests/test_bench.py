@@ -79,7 +79,7 @@ def of_paper(paper, tmp_path, *arguments):
 @pytest.mark.bench
 def test_every_part_of_the_lwec_experiments_runs_on_a_pool_that_is_made_up(tmp_path):
     parts = of_paper("lwec", tmp_path)
-    assert set(parts) == {"tables", "hypergraph", "theta"}
+    assert set(parts) == {"tables", "best_k", "hypergraph", "theta"}
     (row,) = parts["tables"].values()
     assert {"LWEA", "WCT", "SEC", "CSPA"} < row["methods"].keys()
     assert {len(scores["ari"]) for scores in row["methods"].values()} == {2}
@@ -161,7 +161,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods"]
+PAGES += ["methods", "choose"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -230,6 +230,18 @@ def test_methods_are_measured_until_too_much_is_foreseen(tmp_path):
     assert [fit["n"] for fit in rows["eac"]["fits"]] == [250, 1000]
     assert (tmp_path / "found.md").read_text() == printed
     assert (tmp_path / "found.png").stat().st_size > 0
+
+
+@pytest.mark.bench
+def test_numbers_of_clusters_are_chosen_in_every_part(tmp_path):
+    printed = run("choose.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert set(parts) == {"planted", "noise", "real", "scaling"}
+    assert "failed" not in json.dumps(parts)
+    assert [row["by"]["suggested"] for row in parts["planted"].values()] == [2, 3]
+    assert parts["noise"]["ball"]["structure"] is False
+    assert {"lifetime", "pac", "delta_area"} < parts["real"]["iris"]["by"].keys()
+    assert (tmp_path / "found.md").read_text() == printed
 
 
 def test_seconds_are_foreseen_by_the_power_of_the_last_two_fits(on_bench):

@@ -1,10 +1,14 @@
 """The number of clusters: criteria against their definitions, planted numbers, noise, and refusals."""
 
+import json
+
 import numpy as np
 import pytest
 from conftest import refused, structured_labels
 
 import gpuens as ge
+from gpuens import forecast
+from gpuens.choosing import foresee
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -46,15 +50,88 @@ def test_criteria_are_those_of_the_clusterings_of_each_k():
         assert (row["anmi"], row["smallest"]) == (evidence.agreement.anmi, np.bincount(est.labels_).min())
 
 
-def test_noise_has_no_structure_beyond_chance():
+def noise(kind, rng):
+    """Return data without clusters."""
+    return rng.random((60, 3)) if kind == "cube" else rng.standard_normal((60, 5)) * [9, 3, 1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["long", "cube"])
+def test_noise_has_no_structure_beyond_chance(kind):
+    X = noise(kind, np.random.default_rng(1))
+    found = ge.choose_k(features=X, n_clusterings=4, ks=[3], null=19)
+    assert found.structure is False
+    assert "no structure beyond chance" in found.reasons[found.suggested]
+
+
+def test_clusters_are_more_than_chance():
     few = {"n_clusterings": 5, "ks": [3], "null": 19}
-    noise = ge.choose_k(features=np.random.default_rng(1).standard_normal((60, 5)), **few)
-    assert noise.structure is False
-    assert "no structure beyond chance" in noise.reasons[noise.suggested]
     clear = ge.choose_k(features=blobs(3, n=60), **few)
     assert (clear.suggested, clear.structure) == (3, True)
     assert clear.table.p[3] == 1 / 20
     assert clear.table.rcsi[3] > 0
+
+
+def test_single_criteria_by_name():
+    found = ge.choose_k(features=blobs(4, seed=4), **FEW)
+    table = found.table
+    assert found.by_criterion == {
+        **{name: table[name].idxmax() for name in ("mean_silhouette", "cluster_consensus")},
+        **{name: table[name].idxmin() for name in ("pac", "corrected_pac", "inconsistency")},
+        "delta_area": 4,
+    }
+    falls = table.delta_area.shift(1) / table.delta_area.clip(0.01)
+    assert falls.idxmax() == 5
+    assert found.to_dict()["by_criterion"] == found.by_criterion
+
+
+def kinds_of_work():
+    X = blobs(3, n=60)
+    own = {k: ge.generate.kmeans_ensemble(X, 5, (k, k), random_state=1) for k in (2, 3, 4)}
+    return {
+        "features": {"features": X[:30], "n_clusterings": 2, "null": 2},
+        "clusterings of each k": {"labels": own},
+        "a tree": {"labels": structured_labels(60, 6, 3, noise=0.2, seed=3)[0]},
+        "no tree": {"labels": structured_labels(60, 6, 3, noise=0.2, seed=3)[0], "method": "lwgp"},
+    }
+
+
+@pytest.mark.parametrize("kind", kinds_of_work())
+def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpuens.choosing.LEAST_NULL", 2)
+    given = kinds_of_work()[kind]
+    expected = ge.choose_k(ks=(2, 3, 4), **given)
+    folder = tmp_path / "kept"
+    ge.choose_k(ks=(4, 2), **given, resume=folder)  # in other company
+    done = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    found = ge.choose_k(ks=(2, 3, 4), **given, resume=folder)
+    assert json.dumps(found.to_dict()) == json.dumps(expected.to_dict())
+    for k, labels in expected.labels.items():
+        np.testing.assert_array_equal(found.labels[k], labels)
+    assert {name: (folder / name).stat().st_mtime_ns for name in done} == done
+    monkeypatch.setattr("gpuens.choosing.made", None)  # nothing is left to fit
+    if "tree" not in kind:
+        assert ge.choose_k(ks=(2, 3, 4), **given, resume=folder).to_dict() == found.to_dict()
+    refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
+    refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
+    (folder / "work.json").unlink()
+    refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
+
+
+@pytest.mark.parametrize("kind", kinds_of_work())
+def test_what_a_choice_takes_is_foreseen(kind, monkeypatch):
+    tried = []
+
+    def of_trials(choose, n, k, **more):
+        tried.append((n, k, choose(np.arange(0, n, 2))()))
+        return forecast.Forecast(2.0, 10.0)
+
+    monkeypatch.setattr("gpuens.choosing.LEAST_NULL", 2)
+    monkeypatch.setattr(forecast, "of_trials", of_trials)
+    found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind])
+    ((n, k, choice),) = tried
+    assert (n, k, found.memory) == (30 if kind == "features" else 60, 4, 10.0)
+    assert [row["k"] for row in choice.rows] == ([2, 4] if kind == "features" else [2, 3, 4])
+    assert found.seconds == (2.0 * 3 / 2 * 2 / 5 * 3 if kind == "features" else 2.0)
 
 
 @pytest.mark.filterwarnings("ignore:.*arbitrary")
@@ -73,7 +150,7 @@ def test_one_ensemble_is_cut_from_one_tree():
 
 
 def test_methods_by_features_get_them():
-    assert ge.choose_k(features=blobs(3, n=60), ks=(2, 3, 4), method="tome", n_clusterings=5).suggested == 3
+    assert ge.choose_k(features=blobs(3, n=60), ks=(2, 3, 4), method="tome", n_clusterings=5, n_init=1).suggested == 3
 
 
 def test_a_method_without_a_tree_is_fitted_for_each_number():

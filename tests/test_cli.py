@@ -22,6 +22,7 @@ import gpuens
 from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
 from gpuens.cli import warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
+from gpuens.partition.linkage import average
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
@@ -147,6 +148,7 @@ def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
     [
         ("--method eac", EAC()),
         ("--method eac -k 3 --linkage single", EAC(3, linkage="single")),
+        ("--method eac -k 3 --missing-labels ignore", EAC(3, missing="ignore")),
         ("--method eac --distance-threshold 0.8", EAC(distance_threshold=0.8)),
         ("--n-clusters 9 --theta 0.2", LWEA(9, theta=0.2)),
         ("--method lwgp -k 5 --theta 1 --n-init 2 --seed 3", LWGP(5, theta=1.0, n_init=2, random_state=3)),
@@ -447,8 +449,8 @@ BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
-        "--theta is no option of method 'eac', which has -k, --linkage, --weights, --distance-threshold, --reduce, "
-        "--device."
+        "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
+        "--distance-threshold, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --method LWEA": "method must be one of *, not 'LWEA' (did you mean 'lwea'?).",
@@ -888,7 +890,11 @@ def test_warm_fits_each_method_on_the_gpu(folder, call, fake_cupy, monkeypatch):
 def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch):
     monkeypatch.setattr(warm, "N_OBJECTS", 40)
     monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
-    assert call("warm --device cpu") == (0, [f"fitted {len(methods()) - len(NOT_HERE)} small ensembles on cpu"], [])
+    listed, index = [], average.nearest_index
+    monkeypatch.setattr(average, "nearest_index", lambda *args, **how: listed.append(args) or index(*args, **how))
+    n_fits = len(methods()) - len(NOT_HERE) + len(warm.LISTED)
+    assert call("warm --device cpu") == (0, [f"fitted {n_fits} small ensembles on cpu"], [])
+    assert len(listed) == len(warm.LISTED)
 
 
 def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):

@@ -208,8 +208,11 @@ def test_costs_go_on_as_between_the_last_two_trials():
 def test_trials_grow_until_they_tell(monkeypatch, labels):
     spent = iter([0.02, 0.02, 0.1, 0.1, 0.6])
     fitted = []
-    monkeypatch.setattr(forecast, "_seconds", lambda estimator, some, given: fitted.append(len(some)) or next(spent))
+    monkeypatch.setattr(forecast, "_held", lambda fit: 10**6)
+    monkeypatch.setattr(forecast, "_seconds", lambda fit, device: fit() and next(spent))
     many = np.random.default_rng(0).integers(0, 5, (20_000, 8))
+    fit = ge.LWEA.fit
+    monkeypatch.setattr(ge.LWEA, "fit", lambda est, some: fitted.append(len(some)) or fit(est, some))
     found = forecast.foresee(ge.LWEA(3), many)
     assert fitted == [250, 250, 1000, 1000, 4000]
     np.testing.assert_allclose(found.seconds, 0.6 * 5 ** (math.log(6) / math.log(4)))

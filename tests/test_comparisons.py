@@ -126,9 +126,10 @@ def test_wanted_is_what_any_lane_wants():
 
 def test_chunks_fit_the_cache_and_what_bytes_can_count(monkeypatch):
     monkeypatch.setattr(comparisons, "LABELS", 1)
+    few = np.arange(0, 21) * 100
+    assert chunks_of(few, 1)[0].tolist() == [0, 20]  # of four times the cache
+    assert chunks_of(few, 2)[0].tolist() == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
     monkeypatch.setattr(comparisons, "CHUNK", 2**18)
-    few = np.arange(0, 21) * 10
-    assert chunks_of(few, 1)[0].tolist() == [0, 20]
     assert chunks_of(np.arange(0, 1001) * 2, 1)[0].tolist() == [0, 255, 510, 765, 1000]
     many = np.concatenate([[0], np.cumsum([1000, 2000, 9000, 10, 3000, 1500])])
     found = chunks_of(many, 1)[0]
@@ -139,6 +140,7 @@ def test_chunks_fit_the_cache_and_what_bytes_can_count(monkeypatch):
 def test_chunks_of_few_labels_are_too_small_and_tables_have_as_many_chunks_as_fit(monkeypatch):
     monkeypatch.setattr(comparisons, "LABELS", 3)
     monkeypatch.setattr(comparisons, "CHUNK", 10 * LANES)
+    monkeypatch.setattr(comparisons, "WHOLE", 1)
     monkeypatch.setattr(comparisons, "TABLE", 60 * LANES)
     chunks, tables = chunks_of(np.arange(0, 12) * 10, 1)
     assert chunks.tolist() == [0, 3, 6, 9, 11]
@@ -151,6 +153,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, tables, monkeypatch):
     """Several chunks, tiles and blocks of lanes; missing labels; sizes of more than one object; ties in one order."""
     monkeypatch.setattr(comparisons, "LABELS", 1)
     monkeypatch.setattr(comparisons, "CHUNK", LANES * 20)
+    monkeypatch.setattr(comparisons, "WHOLE", 1)
     monkeypatch.setattr(comparisons, "TABLE", 2 * LANES * tables)
     labels = np.unique(structured_labels(300, 9, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
     ensemble = Ensemble(labels)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,32 @@ def test_what_a_piece_raises_reaches_the_caller(monkeypatch):
     with pytest.raises(MemoryError, match="piece of 5"):
         device.over_ranges(work, 10)
     assert device.over_ranges(lambda start, stop: stop - start, 4) == [1, 1, 1, 1]
+
+
+def test_the_caller_does_not_wait_for_threads_that_have_not_begun(monkeypatch):
+    """While all threads are busy the caller's own takes every piece, also of ranges within ranges."""
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    free = threading.Event()
+    busy = [device._pool(2).submit(free.wait) for _ in range(2)]
+    try:
+        whose = device.over_ranges(lambda start, stop: threading.get_ident(), 10)
+        sums = device.over_ranges(lambda a, b: sum(device.over_ranges(lambda c, d: d - c, b - a)), 100)
+    finally:
+        free.set()
+    assert (set(whose), sum(sums), [one.result() for one in busy]) == ({threading.get_ident()}, 100, [True, True])
+
+
+def test_after_an_error_no_other_piece_begins(monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    begun = []
+
+    def work(start, stop):
+        begun.append(start)
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        device.over_ranges(work, 1000)
+    assert len(begun) <= 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

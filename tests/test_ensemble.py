@@ -743,3 +743,18 @@ def test_large_label_matrices_are_encoded_in_a_moment():
     assert ens.codes.dtype == np.uint8
     np.testing.assert_array_equal(ens.codes, labels)
     assert seconds < 3  # 0.06 s measured: this catches a loop over objects, not a busy machine
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool])
+@pytest.mark.parametrize("largest", [1, 100, 2000])
+def test_a_small_matrix_is_encoded_at_once_as_its_columns_are_one_by_one(largest, dtype):
+    rng = np.random.default_rng(largest)
+    labels = rng.integers(0, 1 + min(largest, np.iinfo(dtype).max if dtype is not bool else 1), (300, 4))
+    if np.issubdtype(dtype, np.signedinteger):
+        labels[:, 1:][rng.random((300, 3)) < 0.2] = -1
+    found, expected = ge.Ensemble(labels.astype(dtype)), ge.Ensemble(list(labels.astype(dtype).T))
+    assert (found.codes.dtype, found.codes.flags.f_contiguous) == (expected.codes.dtype, True)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    for one, other in zip(found.categories, expected.categories, strict=True):
+        assert one.dtype == other.dtype == dtype
+        np.testing.assert_array_equal(one, other)

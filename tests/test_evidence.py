@@ -166,21 +166,44 @@ def test_threads_do_not_change_counts(monkeypatch):
         assert ge.evidence.pairs(labels).counts.tolist() == expected
 
 
-def test_pairs_equal_consensusclusterplus():
-    """PAC, and the area under the CDF by a histogram of 100 bins, of samples of 80 %; pairs never drawn count as 0."""
-    rng = np.random.default_rng(5)
-    labels, _ = structured_labels(60, 12, 4, seed=5)
-    for column in labels.T:
-        column[rng.permutation(60)[:30]] = -1
-    labels[(labels < 0).all(axis=1), 0] = 0
-    found = ge.evidence.pairs(labels)
-    _, seen, C = literal(labels, "ignore")
-    assert found.unseen == (seen == 0).sum() > 0
+def consensus_cdf(runs, n):
+    """ConsensusClusterPlus's CDF at 0.01, 0.02, … 1, by its definition.
+
+    Each run has drawn some objects and clustered them. C is the sum of the runs' connectivity over that of their
+    indicators, 0 for pairs that no run has drawn; the CDF is that of a histogram of 100 bins over the lower triangle.
+    """
+    connectivity, indicator = np.zeros((n, n)), np.zeros((n, n))
+    for drawn, clusters in runs:
+        for x, y in itertools.product(range(len(drawn)), repeat=2):
+            indicator[drawn[x], drawn[y]] += 1
+            connectivity[drawn[x], drawn[y]] += clusters[x] == clusters[y]
+    C = np.divide(connectivity, indicator, out=np.zeros((n, n)), where=indicator > 0)[np.tril_indices(n, -1)]
     # R's hist: bins (a, b], the first with its lower end, whose bounds give way to rounding
-    bounds = np.linspace(0, 1, 101)
-    cumulated = np.array([(bound + 1e-9 >= C).sum() for bound in bounds[1:]]) / len(C)
-    np.testing.assert_allclose(found.area(n_bins=100), (cumulated * np.diff(bounds)).sum(), atol=1e-12)
-    np.testing.assert_allclose(found.pac(), cumulated[89] - cumulated[9], atol=1e-12)
+    return np.array([(bound + 1e-9 >= C).mean() for bound in np.arange(1, 101) / 100])
+
+
+def test_pairs_equal_consensusclusterplus():
+    """CDF, PAC, area and its relative change from k to k, of runs on samples."""
+    rng, n = np.random.default_rng(5), 40
+    labels_of, areas, ours = {}, [], []
+    for k in (2, 3, 4):
+        drawn = [rng.permutation(n)[: 24 if k < 4 else 16] for _ in range(8)]
+        runs = [(some, (some + (rng.random(len(some)) < 0.2)) % k) for some in drawn]
+        labels = np.full((n, 8), -1)
+        for h, (some, clusters) in enumerate(runs):
+            labels[some, h] = clusters
+        labels[(labels < 0).all(axis=1), 0] = k  # alone: together with none, but each object has a label
+        cdf, found = consensus_cdf(runs, n), ge.evidence.pairs(labels)
+        np.testing.assert_allclose(found.cdf(np.arange(1, 101) / 100 + 1e-9), cdf, atol=1e-12)
+        np.testing.assert_allclose(found.pac(), cdf[89] - cdf[9], atol=1e-12)
+        areas.append((cdf * np.diff(np.arange(101) / 100)).sum())
+        ours.append(found.area(n_bins=100))
+        labels_of[k] = labels
+    assert found.unseen > 0
+    np.testing.assert_allclose(ours, areas, atol=1e-12)
+    change = [areas[0], *((after - before) / before for before, after in itertools.pairwise(areas))]
+    # that of the whole area, not of 100 bins
+    np.testing.assert_allclose(ge.choose_k(labels_of).table.delta_area, change, atol=0.02)
 
 
 @pytest.mark.parametrize("missing", ["ignore", "zero"])
@@ -383,6 +406,8 @@ def test_what_has_no_evidence_is_refused():
     refused(chunked.evidence, TypeError, "those of this fit are in chunks")
     soft = ge.SCEC(2).fit([np.eye(2)[labels[:, 0] % 2], np.eye(2)[labels[:, 1] % 2]])
     refused(soft.evidence, TypeError, "fit was given soft clusterings")
+    assert not hasattr(chunked, "confidence_")
+    refused(lambda: soft.confidence_, AttributeError, "this SCEC has no confidence_", "soft clusterings")
     refused(lambda: ge.LWEA(3).fit(labels).evidence(missing="omit"), ValueError, "missing must be")
 
 

@@ -186,6 +186,7 @@ def test_whatever_is_given_runs_or_is_refused_in_one_sentence(worker):
     assert answers["ran"] > answers.total() / 2
 
 
+@pytest.mark.thorough
 def test_a_crash_and_a_hang_are_answers(worker, monkeypatch):
     assert "interpreter ended" in worker.ask({"crash": True})
     monkeypatch.setattr(sys.modules[__name__], "SECONDS", 0.5)

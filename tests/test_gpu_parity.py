@@ -35,9 +35,12 @@ NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to roundi
 Record = dict[str, Any]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("device", ["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_parity(device, dtype, request):
+@pytest.mark.parametrize("dtype", ["uint8", *(pytest.param(wide, marks=pytest.mark.thorough) for wide in DTYPES[1:])])
+@pytest.mark.parametrize(
+    "device",
+    ["emulated", pytest.param("stand-in", marks=pytest.mark.thorough), pytest.param("cuda", marks=pytest.mark.gpu)],
+)
+def test_parity(device, dtype, request, by_lists):
     if device == "stand-in":
         request.getfixturevalue("fake_cupy")
     sizes = SIZES["cuda" if device == "cuda" else "emulated"]
@@ -245,7 +248,8 @@ def histograms(regions: Any, some: np.ndarray) -> tuple:
 
 
 IN_LINKAGE = ("look_up", "take_first_listed", "pair_up", "update_lists", "merge_histograms", "move_histograms",
-              "search", "offer_listed", "contract", "search_general", "merge_affinities")  # fmt: skip
+              "search", "offer_listed", "contract", "search_general", "search_observed",
+              "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
     "look_up": lambda _, state, *args: found_in(state),
     "take_first_listed": lambda _, rows, state, lists, *args: (found_in(state), listed(lists)),
@@ -255,6 +259,7 @@ COMPARED: dict[str, Callable] = {
     "move_histograms": lambda _, regions, roomy, live: histograms(roomy, live),
     "search": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
     "search_general": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
+    "search_observed": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
     "merge_affinities": lambda _, affinities, kept, absorbed, n_pairs: affinities[kept[: n_pairs[0]]],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers have the points' rounding
@@ -461,6 +466,23 @@ def general_linkage(case: Case) -> None:
     case.same("average_linkage, any similarity", linked)
 
 
+def observed_linkage(case: Case) -> None:
+    from gpuens.partition import Work, average_linkage
+
+    rows, sizes = case.groups()
+    if not case.small:
+        return
+    lam = case.of_clusters(rows.n_clusterings)
+    weights = np.repeat(lam, np.diff(rows.offsets))
+
+    def linked(device: str) -> Any:
+        work, codes = Work(), rows.codes_on(device)
+        found = average_linkage(codes, rows.offsets, weights, sizes, of_clusterings=lam, device=device, work=work)
+        return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
+
+    case.same("average_linkage, observed", linked)
+
+
 def moves(case: Case) -> None:
     move_histograms(*case.groups(), case.device)
 
@@ -569,7 +591,7 @@ def points_of(n_objects: int) -> np.ndarray:
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
     "look-ups and counts": [encoded, products, intersections, pairs, tiles, groups, trees, metrics],
     "coupling": [coupled_blocks, neighborhoods, label_space, soft_correspondence, mapping],
-    "linkage": [nearest, linkage, general_linkage, moves],
+    "linkage": [nearest, linkage, general_linkage, observed_linkage, moves],
     "estimators": [estimators, k_means],
     "generation": [generation],
 }

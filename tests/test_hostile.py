@@ -241,6 +241,7 @@ def too_long(*_):
     raise TimeoutError(f"more than {SECONDS} s of the processors")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CALLS)
 def test_a_parameter_works_or_is_refused_in_one_sentence_that_names_it(case, monkeypatch):
     call, parameter = CALLS[case]

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -137,6 +138,18 @@ def test_ctrl_c_ends_the_process_too(program, tmp_path):
         signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), signal.SIGTERM)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_it_ends_with_the_process_that_has_started_it():
+    folder = os.path.dirname(hypergraph.__file__)
+    child = f"import sys, time; sys.path[:0] = [{folder!r}]; import mtkahypar_process as it; it.end_with_parent()\n"
+    child += "print('ready', flush=True); time.sleep(60)"
+    parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-S', '-c', {child!r}]); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-S", "-c", parent], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline() == "ready\n"
+        started.kill()
+        assert started.stdout.read() == ""  # once both are gone and have closed it
 
 
 def test_without_the_package_it_is_refused_before_any_work(monkeypatch):

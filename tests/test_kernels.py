@@ -68,6 +68,7 @@ def shared_memory(request, monkeypatch):
 
 pytestmark = [
     pytest.mark.kernels,
+    pytest.mark.usefixtures("by_lists"),
     pytest.mark.filterwarnings("ignore:constant clusterings"),
     pytest.mark.filterwarnings("ignore:.*without links between them"),
     pytest.mark.filterwarnings("ignore:found only . of . clusters"),
@@ -555,7 +556,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+@pytest.mark.parametrize("dtype", [np.uint16, pytest.param(np.uint32, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
 def test_nearest_lists(n_listed, dense, dtype, weights, device, monkeypatch):
     """By bits where there are enough tiles to compare, and row by row."""
@@ -645,6 +646,7 @@ def test_thousands_of_clusterings(device):
     np.testing.assert_array_equal(on_host(found), ge.similarity.coassociation(list(labels.T)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", ["ones", "real", "all pairs"])
 def test_more_objects_than_int32_counts(weights, device):
     rows, offsets, sizes = groups_of(LABELS["31 rows"]())
@@ -727,6 +729,12 @@ def same_dendrogram(link, groups, weights, device):
     np.testing.assert_array_equal(found.absorbed, expected.absorbed)
     np.testing.assert_array_equal(found.similarities, expected.similarities)
     assert (work.rounds, work.searches) == (expected_work.rounds, expected_work.searches)
+
+
+def observed_linkage(codes, offsets, weights, sizes, **given):
+    """`average_linkage` over the clusterings that label both."""
+    lam = np.arange(1, len(offsets)) if weights.dtype.kind == "f" else np.ones(len(offsets) - 1)
+    return average_linkage(codes, offsets, weights, sizes, of_clusterings=lam.astype(weights.dtype), **given)
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -957,6 +965,7 @@ TINY = {
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
     "nearest by bits": lambda: nearest_by_bits("emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
+    "observed": lambda: same_dendrogram(observed_linkage, groups_of(SMALL), "real", "emulated"),
     "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
     "relative similarities": lambda: test_relative_similarities(7, "real", "emulated"),

@@ -18,6 +18,7 @@ FITS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_no_method_takes_more_than_the_budget(tmp_path):
     run("budgets.py", "--quick", "--output", tmp_path / "found.json")

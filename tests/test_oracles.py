@@ -357,6 +357,7 @@ def test_association_is_the_share_of_the_collapsed_clusters():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 1.0])
 def test_rock_merges_the_best_there_are(labels, theta):
     """Replay the merges on all objects, the links as sums of CCOSO, and follow eq 23 as they go on."""

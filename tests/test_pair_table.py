@@ -12,8 +12,11 @@ from gpuens.partition.linkage import average, pair_table
 from gpuens.partition.linkage.nearest import Lists, nearest_index, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
+from gpuens.partition.linkage.row_regions import Members
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
+
+pytestmark = pytest.mark.usefixtures("by_lists")
 
 SHAPES = {
     "noise": lambda: random_labels(300, 9, (2, 7), seed=1),
@@ -92,8 +95,8 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     worth = np.ones(ensemble.n_clusters, dtype=np.int64) if weights == "ones" else random_weights(labels)
     index = nearest_index(codes, ensemble.offsets, worth, sizes)
     regions = regions_of(codes, ensemble.offsets, sizes)
-    active, into = index.order.copy(), np.arange(n)
-    table = PairTable(active, into, index, regions, worth)
+    active = index.order.copy()
+    table = PairTable(active, Members.of_rows(n), index, regions, worth)
 
     def units_of_one():
         """Return the least upper and the largest lower bound of how many units a similarity of 1 is."""
@@ -117,7 +120,6 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
         assert (weights == "ones") == (table.slack == 0.0)
         kept, absorbed = (np.sort(active[: len(active) // 2 * 2].reshape(-1, 2), axis=1)[::3, i] for i in (0, 1))
         regions = pair_up(regions, kept, absorbed)
-        into[absorbed] = kept
         table.unite(kept, absorbed, regions)
         active = active[~np.isin(active, absorbed)]
     assert table.table.members[table.table.place[active]].max() > 4

@@ -41,3 +41,10 @@ def test_a_clock_has_the_seconds_of_each_phase_and_of_all():
     assert list(spent["seconds"]) == ["within", "first", "total"]
     assert 0 <= spent["seconds"]["within"] <= spent["seconds"]["first"] <= spent["seconds"]["total"] < 60
     assert spent["peak_memory_bytes"] == pytest.approx(record.peak_memory(), rel=0.5)
+
+
+def test_the_seconds_of_a_process_that_was_waited_for_count():
+    before = record.processor_seconds()
+    code = "import time\nwhile time.process_time() < .2: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert 0.15 < record.processor_seconds() - before < 60

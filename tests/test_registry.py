@@ -1,5 +1,6 @@
 """Methods of other packages: registered by hand or by entry points, they are methods like any other."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -154,3 +155,13 @@ def test_nothing_is_loaded_but_the_method_that_is_used():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) == {"gpuens.methods.base", "gpuens.methods.hbgf"}
+
+
+def test_summaries_are_read_without_importing_the_methods(monkeypatch):
+    """`gpuens info` prints them: no method is loaded, and no scikit-learn."""
+    expected = {name: inspect.getdoc(kind).split("\n")[0] for name, kind in ge.methods().items()}
+    assert REGISTRY.summaries() == expected
+    monkeypatch.setattr("importlib.machinery.SourceFileLoader.get_source", lambda *_: None)
+    assert REGISTRY.summaries() == expected
+    code = "import sys; from gpuens.cli import main; main(['info']); assert not {'sklearn', 'numba'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,9 +1,12 @@
 """Pages of a fit: the answer first, in one file that needs nothing else, whatever the method and the labels are."""
 
+import base64
+import json
+import os
 import re
 import shutil
 import subprocess
-from html import escape
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from conftest import structured_labels
 
 from gpuens import choose_k, cli
+from gpuens.forecast import Forecast
 from gpuens.methods import CSPA, EAC, EM, LWEA, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import of_fit
@@ -80,6 +84,7 @@ FITTED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FITTED)
 @pytest.mark.filterwarnings("ignore")
 def test_every_fit_has_a_page(name):
@@ -115,8 +120,14 @@ def test_many_pairs_are_drawn(monkeypatch):
 def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html"]) == 0
-    assert capsys.readouterr().out.endswith("written: page.html\n")
+    monkeypatch.setattr("gpuens.cli.choose.MANY", 100)
+    monkeypatch.setattr("gpuens.choosing.foresee", lambda **given: Forecast(40.0, 1e6))
+    assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "foreseen: 40 s, 1.0 MB\n"
+    assert "by single criteria: lifetime 4, mean " in said.out
+    assert said.out.endswith("written: page.html\n")
+    assert {path.name for path in Path("kept").iterdir()} == {"work.json", *(f"k_{k}.npz" for k in range(2, 7))}
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
@@ -134,6 +145,17 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     found = Read(Path("out.csv.html").read_bytes())
     assert found.texts["h1"] == ["Consensus of labels.npy"]
     assert "lwea" in found.texts["td"]
+    record = json.loads(Path("out.csv.json").read_text())
+    assert record["report"] == "out.csv.html"
+    assert set(record["seconds"]) == {"read", "fit", "write", "report", "total"}
+
+
+def test_labels_and_their_page_are_there_together_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", LABELS)
+    monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.npy"]
 
 
 def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
@@ -158,21 +180,110 @@ def test_without_jinja_one_sentence_says_what_to_install(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == [tmp_path / "labels.npy"]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_page_fits_the_window(width, tmp_path):
-    """In a browser, and without a word on the console; pictures shrink, and wide tables scroll by themselves."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium is installed")
-    page = of_fit("Consensus", LWEA(4).fit(LABELS), FACTS | {"a_long_word": "x" * 300}).decode()
-    (tmp_path / "framed.html").write_text(
-        f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{escape(page)}" onload="document.title = '
-        f'this.contentDocument.documentElement.scrollWidth"></iframe>'
+EXECUTE = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for place, end in enumerate(ends, 3):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Browser:
+    """A headless Chromium, told what to do through a pipe by Chrome's own protocol."""
+
+    def __init__(self, folder):
+        name = shutil.which("chromium") or shutil.which("google-chrome")
+        if name is None:
+            pytest.skip("no Chromium is installed")
+        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", EXECUTE, str(theirs_in), str(theirs_out), name, *options, "--remote-debugging-pipe"],
+            pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.to, self.of = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
+        self.number, self.session, self.events = 0, {}, []
+        target = self("Target.createTarget", url="about:blank")["targetId"]
+        self.session = {"sessionId": self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        for domain in ("Page", "Runtime", "Log"):
+            self(f"{domain}.enable")
+
+    def read(self):
+        letters = []
+        while (letter := self.of.read(1)) != b"\0":
+            assert letter, "the browser has ended"
+            letters.append(letter)
+        return json.loads(b"".join(letters))
+
+    def __call__(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters, **self.session}
+        self.to.write(json.dumps(message).encode() + b"\0")
+        self.to.flush()
+        while (answer := self.read()).get("id") != self.number:
+            self.events.append(answer["method"])
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def evaluate(self, expression):
+        return self("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def open(self, path):
+        self("Page.navigate", url=f"file://{path}")
+        while "Page.loadEventFired" not in self.events:
+            self.events.append(self.read()["method"])
+
+    def tab(self):
+        for kind in ("rawKeyDown", "keyUp"):
+            self("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait(60)
+        self.to.close()
+        self.of.close()
+
+
+@pytest.fixture
+def browser(tmp_path):
+    shown = Browser(tmp_path)
+    yield shown
+    shown.close()
+
+
+WIDER = "[...document.querySelectorAll('html, body *')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth)"
+
+
+def test_a_page_in_a_browser(tmp_path, browser):
+    """It fits the window, the keyboard reaches it with a visible focus, pictures have words, and it prints whole."""
+    wide = {f"option {i}": "x" * 300 for i in range(60)}
+    (tmp_path / "page.html").write_bytes(of_fit("Consensus", LWEA(4).fit(LABELS), FACTS | wide))
+    browser.open(tmp_path / "page.html")
+    for width in (390, 1280):
+        browser("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert (
+        browser.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth || i.alt.length < 10)") == []
     )
-    command = [
-        browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}",
-        "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom", f"file://{tmp_path}/framed.html",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert int(re.search(r"<title>(\d+)</title>", done.stdout)[1]) <= width
-    assert "CONSOLE" not in done.stderr
+
+    regions = browser.evaluate("document.querySelectorAll('.table').length")
+    assert regions == 3
+    for region in range(regions):
+        browser.tab()
+        assert browser.evaluate("[...document.querySelectorAll('.table')].indexOf(document.activeElement)") == region
+        assert browser.evaluate("document.activeElement.getAttribute('aria-label').length") > 5
+        outline = browser.evaluate("(s => [s.outlineStyle, s.outlineWidth])(getComputedStyle(document.activeElement))")
+        assert outline[0] != "none"
+        assert float(outline[1].removesuffix("px")) >= 1
+
+    pdf = base64.b64decode(browser("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    assert pdf[:5] == b"%PDF-"
+    assert 2 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 30
+    assert len(pdf) < 3e6
+    browser("Emulation.setEmulatedMedia", media="print")
+    browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)  # A4
+    assert browser.evaluate(f"{WIDER}.map(e => e.tagName + e.className)") == []
+    assert {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}.isdisjoint(browser.events)

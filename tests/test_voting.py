@@ -123,6 +123,7 @@ def test_the_best_of_those_with_k_clusters():
         assert est.n_clusters_ == k_of[est.best_clustering_] == k
         assert est.anmi_[est.best_clustering_] == est.anmi_[k_of == k].max()
     refused(lambda: ge.BestOfK(3).fit(MIXED), ValueError, "n_clusters=3", "none has 3", "leave it out")
+    refused(lambda: ge.BestOfK(3).fit([[0, 0, 1, 1], [0, 1, 1, 0]]), ValueError, "have 2 clusters and none has 3")
 
 
 @pytest.mark.parametrize("estimator", [ge.Voting(K), ge.Voting(K, voting="soft"), ge.BestOfK()], ids=str)

@@ -10,15 +10,13 @@ from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
 
-SAMPLE = 5000  # objects of a job that is tried
-
 
 def foreseen(runner: Runner) -> str:
     """Return a line for each job, and one for all; nothing is written.
 
     The seconds of a job are foreseen per byte of its input: those of done jobs of the same method and kind of file, or
-    else those of the smallest such input, of which at most 5,000 objects are fitted. They are taken to grow with the
-    number of objects, which is too little for linkages of noisy labels.
+    else those of the smallest such input, by fits to some of its objects (`gpuens.forecast`). From that input on they
+    are taken to grow with its size, which is too little for linkages of noisy labels.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
     done = [job for job in runner.own if runner.is_done(job)]
@@ -66,18 +64,14 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
 
 
 def _seconds_of_sample(job: Job, base: str) -> float:
-    """Return the seconds that a job may take, by reading its input and fitting a part of it; nan if that fails."""
-    from gpuens import io
+    """Return the seconds that a job may take, by reading its input and fitting parts of it; nan if that fails."""
+    from gpuens import forecast, io
 
     try:
         with places.at_hand(job.input, base) as path:
             started = time.perf_counter()
-            labels = io.read_label_file(path, **job.reading).ensemble.to_array()
+            labels = io.read_label_file(path, **job.reading).ensemble
             read = time.perf_counter() - started
-        for _ in range(2):  # the first time compiles
-            started = time.perf_counter()
-            job.estimator().fit(labels[:SAMPLE])
-        fitted = time.perf_counter() - started
+        return read + forecast.foresee(job.estimator(), labels).seconds
     except Exception:  # the job itself will say why
         return math.nan
-    return read + fitted * max(1.0, len(labels) / SAMPLE)

@@ -1,11 +1,13 @@
 """``gpuens choose``: how many clusters the base clusterings, or the features, of a file support."""
 
 import argparse
+import sys
 from collections.abc import Callable
+from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import aligned, check_inputs, check_page, print_json
+from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -24,9 +26,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20)")
     parser.add_argument("--method", default="eac", help="a method, see `gpuens methods` (eac)")
     parser.add_argument("--n-clusterings", type=int, default=50, metavar="M", help="of each k, with --features (50)")
+    parser.add_argument("--n-init", type=int, default=5, metavar="N", help="starts of each k-means (5)")
     parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
     add_reading(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    parser.add_argument(
+        "--resume", metavar="FOLDER", help="keep what is found for each k there, and go on where it was stopped"
+    )
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the criteria and pictures")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -46,23 +52,21 @@ def choose(args: argparse.Namespace) -> None:
     with failures.stage("read"):
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
+    given: dict[str, Any] = {
+        "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
+        "n_clusterings": args.n_clusterings, "n_init": args.n_init, "null": args.null, "random_state": args.seed,
+    }  # fmt: skip
     with failures.stage("choose"):
-        found = choosing.choose_k(
-            labels,
-            features=features,
-            ks=args.ks,
-            method=args.method,
-            n_clusterings=args.n_clusterings,
-            null=args.null,
-            random_state=args.seed,
-            device=args.device,
-        )
+        n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
+        if not args.quiet and n_objects >= MANY:
+            print(f"foreseen: {choosing.foresee(**given)}", file=sys.stderr, flush=True)
+        found = choosing.choose_k(**given, resume=args.resume)
     if args.report is not None:
         from gpuens import report
-        from gpuens.io import atomic
 
-        with failures.stage("report"), atomic.replacing(args.report) as file:
-            file.write(report.of_choice(found, f"How many clusters has {args.labels or args.features}?"))
+        write_page(
+            args.report, lambda: report.of_choice(found, f"How many clusters has {args.labels or args.features}?")
+        )
     if args.json:
         print_json({"input": args.labels or args.features, "method": args.method, **found.to_dict()})
         return
@@ -71,10 +75,12 @@ def choose(args: argparse.Namespace) -> None:
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
+    print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
     if args.report is not None:
         print(f"written: {args.report}")
 
 
+MANY = 5_000  # objects from which on it is foreseen how long it takes, which takes some seconds itself
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",

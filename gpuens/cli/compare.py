@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json
+from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, write_page
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -45,7 +45,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     from gpuens import io
-    from gpuens.io import atomic
 
     check_inputs(args.labels, *([args.truth] if args.truth else []), kinds=io.INPUTS)
     if args.report is not None:
@@ -70,8 +69,7 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        with failures.stage("report"), atomic.replacing(args.report) as file:
-            file.write(report.of_comparison(found, args.labels))
+        write_page(args.report, lambda: report.of_comparison(found, args.labels))
     if args.json:
         print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
         return

@@ -2,8 +2,10 @@
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
 
+from gpuens import failures
 from gpuens.record import Clock, peak_memory, surroundings
 
 
@@ -41,6 +43,14 @@ def check_page(path: str, *sources: str) -> None:
 
     report.refuse_missing()
     atomic.check_output(path, (".html",), inputs=sources)
+
+
+def write_page(path: str, draw: Callable[[], bytes]) -> None:
+    """Write a page that ``draw`` makes."""
+    from gpuens.io import atomic
+
+    with failures.stage("report"), atomic.replacing(path) as file:
+        file.write(draw())
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.files import print_json
-from gpuens.cli.methods import summaries
 from gpuens.failures import Temporary, describe
 from gpuens.record import extras, surroundings
 
@@ -90,13 +89,13 @@ def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
 def _show(as_json: bool) -> None:
     from gpuens import device, host
     from gpuens.checks import human_bytes
-    from gpuens.methods import methods
+    from gpuens.methods import REGISTRY
 
     facts = surroundings()
     facts["devices"] = device.describe()
     facts["threads"] = device.n_threads()
     facts["memory"] = {"total": host.total_memory(), "budget": device.memory_budget()}
-    facts["methods"] = summaries(methods())
+    facts["methods"] = REGISTRY.summaries()
     facts["extras"] = extras()
     if as_json:
         print_json(facts)

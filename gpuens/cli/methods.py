@@ -1,13 +1,13 @@
 """``gpuens methods``: a list of methods, similarities and partitioners, and the options of each."""
 
 import argparse
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import Parser
 from gpuens.cli.files import print_json
 from gpuens.cli.options import explain, flags
+from gpuens.registry import summary
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -23,11 +23,12 @@ def methods(args: argparse.Namespace) -> None:
     from gpuens.methods import REGISTRY, partitioners, similarities
 
     if not args.names and not args.json:
-        listed = {"--method": REGISTRY.all(), "--similarity": similarities(), "--partitioner": partitioners()}
-        for option, those in listed.items():
+        print("--method")
+        _print(REGISTRY.summaries())
+        others: dict[str, dict[str, Any]] = {"--similarity": similarities(), "--partitioner": partitioners()}
+        for option, those in others.items():
             print(option)
-            for name, summary in summaries(those).items():
-                print(f"  {name:17}{summary}")
+            _print({name: summary(kind) for name, kind in those.items()})
         return
     parts: dict[str, Any] = {**similarities(), **partitioners()}
     kinds = {name: parts.get(name) or REGISTRY.load(name) for name in args.names} if args.names else REGISTRY.all()
@@ -35,18 +36,14 @@ def methods(args: argparse.Namespace) -> None:
         print_json({name: _facts(kind) for name, kind in kinds.items()})
         return
     for name, kind in kinds.items():
-        parser = Parser(description=f"{kind.__name__}. {_summary(kind)}", usage=argparse.SUPPRESS, add_help=False)
+        parser = Parser(description=f"{kind.__name__}. {summary(kind)}", usage=argparse.SUPPRESS, add_help=False)
         explain(parser, name, kind, as_option=name not in parts)
         print(parser.format_help())
 
 
-def summaries(kinds: dict[str, Any]) -> dict[str, str]:
-    """Return the first line of each method's docstring."""
-    return {name: _summary(kind) for name, kind in kinds.items()}
-
-
-def _summary(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").split("\n")[0]
+def _print(summaries: dict[str, str]) -> None:
+    for name, meaning in summaries.items():
+        print(f"  {name:17}{meaning}")
 
 
 def _facts(kind: type) -> dict[str, Any]:
@@ -54,4 +51,4 @@ def _facts(kind: type) -> dict[str, Any]:
         flag: {"parameter": option.name, "type": option.said, "default": option.default, "meaning": option.meaning}
         for flag, option in flags(kind).items()
     }
-    return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": _summary(kind), "options": said}
+    return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": summary(kind), "options": said}

@@ -7,7 +7,12 @@ from typing import Any
 from gpuens.options import NEEDED, Option, options
 
 # parameters whose options have other names
-SPELLED = {"n_clusters": "-k", "random_state": "--seed", "reduction": "--reduce"}
+SPELLED = {
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "reduction": "--reduce",
+    "missing": "--missing-labels",  # --missing names the words of a file that mean a missing label
+}
 
 
 class OfMethod(argparse.Action):

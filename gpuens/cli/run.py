@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written
+from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
 from gpuens.cli.options import flags
 from gpuens.record import Clock
 from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run, check
@@ -46,7 +46,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "-o",
         "--output",
         help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy, .npz with "
-        "--evidence or --membership)",
+        "--evidence or --membership); from h5ad to h5ad: a copy with labels, confidence, margin and membership added",
     )
     parser.add_argument(
         "--evidence",
@@ -58,6 +58,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="write the share of each object in each cluster beside its label: membership_0, … (csv, tsv, parquet), or "
         "an array (npz); of scec, em, voting and others, see `gpuens methods NAME`",
+    )
+    parser.add_argument(
+        "--key-added",
+        metavar="NAME",
+        help="of labels from one h5ad file to another: what they are called in obs of the copy (consensus)",
     )
     parser.add_argument(
         "--report",
@@ -95,8 +100,9 @@ def run(args: argparse.Namespace) -> None:
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
     output = _default_output(args, kinds) if args.output is None else args.output
+    key_added = _key_added(args, output)
     for name in BESIDE:
-        if getattr(args, name):
+        if getattr(args, name) and key_added is None:
             _check_beside(f"--{name}", args.scheduler, output)
     if args.membership and not estimator.gives_membership:
         raise ValueError(
@@ -117,18 +123,18 @@ def run(args: argparse.Namespace) -> None:
         _chunks(args),
         args.evidence,
         args.membership,
+        key_added,
     )
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
         record |= facts(args, clock, device=device, output=output, **one.facts(done))
-    if args.report:
-        from gpuens.report import of_fit
+        if args.report:
+            from gpuens.report import of_fit
 
-        page = _page_of(output)
-        with clock.phase("report"), atomic.replacing(page) as file:
-            file.write(of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
-        atomic.write_record(atomic.record_of(output), {**record, "report": page, **clock.spent()})
+            with clock.phase("report"):
+                write_page(_page_of(output), lambda: of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
+            record |= {"report": _page_of(output), **clock.spent()}
     if not args.quiet:
         _print_summary(one, done)
         if args.report:
@@ -238,6 +244,20 @@ def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
     return (
         f"{args.labels.rstrip(os.sep)}.{args.method}.{'npz' if any(getattr(args, name) for name in BESIDE) else 'npy'}"
     )
+
+
+def _key_added(args: argparse.Namespace, output: str) -> str | None:
+    """Return the name of the labels in a copy of an h5ad file, None where the output is of another kind."""
+    from gpuens.io.kinds import ANNOTATED
+
+    if args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
+        return "consensus" if args.key_added is None else args.key_added
+    if args.key_added is not None:
+        raise ValueError(
+            f"--key-added={args.key_added} names the labels in a copy of an h5ad file; leave it out, or name an h5ad "
+            "file as the output of another."
+        )
+    return None
 
 
 def _check_beside(option: str, scheduler: str | None, output: str) -> None:

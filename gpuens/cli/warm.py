@@ -6,6 +6,7 @@ from typing import Any
 
 N_OBJECTS = 400  # in the ensembles that are fitted
 N_CLUSTERS = (4, 300)  # in each of their clusterings: codes of 8 and of 16 bits
+LISTED = ("eac", "lwea")  # what links more rows by other functions on the CPU: weights that are whole numbers, and not
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -43,6 +44,7 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
     import numpy as np
 
     from gpuens.methods import ESTIMATORS, REGISTRY
+    from gpuens.partition.linkage.few_rows import MOST
 
     rng = np.random.default_rng(0)
     for n_clusters in N_CLUSTERS:
@@ -53,3 +55,7 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
             estimator = REGISTRY.load(method)(3, device=device)  # more than two, so that there are strides
             if estimator.lacks is None:
                 yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
+        if device == "cpu":
+            many = rng.integers(n_clusters, size=(2 * MOST, 12))
+            for name in LISTED:
+                yield REGISTRY.load(name)(3, device=device), many, {}

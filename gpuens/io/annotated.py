@@ -1,12 +1,15 @@
-"""AnnData files, h5ad: labels in obs, features in X, layers or obsm."""
+"""AnnData files, h5ad: labels in obs, features in X, layers or obsm; what a consensus adds to an AnnData."""
 
 import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import IO, Any
 
 import numpy as np
 
-from gpuens import checks, device
+from gpuens import __version__, checks, device
+from gpuens.io.atomic import replacing
 
 
 def read_obs(path: str | os.PathLike) -> Any:
@@ -23,15 +26,32 @@ def read_obs(path: str | os.PathLike) -> Any:
     return obs
 
 
-def like_labels(obs: Any) -> list[int]:
-    """Return the positions of the annotations that are categories or integers, as labels are."""
+def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> list[int]:
+    """Return the positions of the annotations that are categories or integers, as labels are, but for ``results``."""
     import pandas as pd
 
-    kinds = [isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype) for dtype in obs.dtypes]
-    if not any(kinds):
+    found = [
+        m
+        for m, (name, dtype) in enumerate(obs.dtypes.items())
+        if (isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype)) and name not in results
+    ]
+    if not found:
         there = checks.listed(obs.columns)
-        raise ValueError(f"columns is needed: no column holds categories or integers; there are {there}.")
-    return [m for m, like in enumerate(kinds) if like]
+        raise ValueError(f"{argument} is needed: no column holds categories or integers; there are {there}.")
+    return found
+
+
+def results(uns: Mapping[str, Any]) -> set[str]:
+    """Return the names of the consensuses that were added earlier: no clusterings to make another one of."""
+    return {name for name, entry in uns.items() if isinstance(entry, Mapping) and "gpuens" in entry}
+
+
+def read_results(path: str | os.PathLike) -> set[str]:
+    """Return the names of the consensuses in a file."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return results(file.get("uns", {}))
 
 
 def read_features(path: str | os.PathLike, key: str | None) -> Any:
@@ -70,6 +90,68 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
     with h5py.File(buffer, "w") as made:
         write_elem(made, "/", anndata.AnnData(obs=obs))
     file.write(buffer.getbuffer())
+
+
+# --- what a consensus adds --------------------------------------------------------------------------------------------
+
+Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensus"] = value, …
+
+
+def check_key(key: Any, clusterings: Iterable) -> str:
+    """Return the key of a new consensus; refuse those that cannot be, and those of its own base clusterings."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ValueError(f"key_added must be a name without '/', such as 'consensus', not {checks.shown(key)}.")
+    if key in clusterings:
+        raise ValueError(f"key_added={key!r} is one of the base clusterings, which it would replace; take another.")
+    return key
+
+
+def entries(
+    key: str, labels: np.ndarray, beside: Mapping[str, np.ndarray], parameters: Mapping[str, Any], **facts: Any
+) -> Entries:
+    """Return what a consensus adds to an AnnData.
+
+    The labels (n_obs,) are categories of obs, with -1 as missing; of what is ``beside`` them, (n_obs,) goes to obs and
+    (n_obs, k) to obsm; parameters and facts to uns, without what is None.
+    """
+    import pandas as pd
+
+    names = pd.Index([str(c) for c in range(int(labels.max(initial=-1)) + 1)], dtype=object)
+    found: Entries = [("obs", key, pd.Categorical.from_codes(labels, names))]
+    for name, values in beside.items():
+        found.append(("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values))
+    about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "gpuens": __version__}
+    return [*found, ("uns", key, about)]
+
+
+def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the values as uns holds them: objects, such as reductions, by their texts."""
+    for name, value in values.items():
+        if isinstance(value, (list, tuple, np.ndarray)):
+            yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(one) for one in value]
+        elif value is not None:
+            yield name, value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def write_copy(path: str | os.PathLike, source: str | os.PathLike, added: Entries) -> None:
+    """Write a copy of an h5ad file with the entries that a consensus adds; nothing else is read."""
+    import h5py
+    from anndata.io import read_elem, write_elem
+
+    with replacing(path) as file:
+        with open(source, "rb") as original:
+            shutil.copyfileobj(original, file)
+        file.flush()
+        with h5py.File(file.name, "r+", locking=False) as copy:  # it is locked, by `replacing`
+            if (
+                copy["obs"].attrs.get("encoding-version") != "0.2.0"
+            ):  # of an anndata before 0.8, without such categories
+                write_elem(copy, "obs", read_elem(copy["obs"]))
+            for place, name, value in added:
+                write_elem(copy, f"{place}/{name}", value)
+            order = [*copy["obs"].attrs["column-order"]]
+            order += [name for place, name, _ in added if place == "obs" and name not in order]
+            copy["obs"].attrs["column-order"] = order
 
 
 def _fits(element: Any, path: str | os.PathLike, what: str) -> None:

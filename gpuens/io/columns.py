@@ -29,18 +29,18 @@ def choose_columns(
     """Return the positions of the columns to read and of the id column; refuse unknown names."""
     ids = None
     if id_column is not None:
-        ids, *others = _positions(id_column, names, "id_column")
+        ids, *others = positions(id_column, names, "id_column")
         if others:
             raise ValueError(f"id_column must name one column, but {id_column!r} names {len(others) + 1}.")
-    out = set() if exclude is None else set(_positions(exclude, names, "exclude"))
-    wanted = range(len(names)) if columns is None else _positions(columns, names, "columns")
+    out = set() if exclude is None else set(positions(exclude, names, "exclude"))
+    wanted = range(len(names)) if columns is None else positions(columns, names, "columns")
     found = [m for m in wanted if m not in out and m != ids]
     if not found:
         raise ValueError("columns: none is left; exclude fewer of them.")
     return found, ids
 
 
-def _positions(columns: Any, names: list, argument: str) -> list[int]:
+def positions(columns: Any, names: list, argument: str) -> list[int]:
     """Return the positions of columns given by name, number or pattern ('leiden_*'); refuse unknown ones."""
     chosen: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
@@ -108,14 +108,14 @@ def _numbers(words: list[str]) -> list[int]:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def omit_ids(labels: Any, names: list, source: str) -> list[int]:
+def omit_ids(labels: Any, names: list, source: str, argument: str = "columns (--columns)") -> list[int]:
     """Return the positions of the columns that are not ids; warn about the ids by name."""
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
     checks.warn(
         f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        "objects, as ids have, and is left out; name it in columns (--columns) if it is a clustering."
+        f"objects, as ids have, and is left out; name it in {argument} if it is a clustering."
     )
     return [m for m in range(len(names)) if m not in ids]
 

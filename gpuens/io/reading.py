@@ -162,7 +162,7 @@ def _read_labels(
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
     everything = columns is None
     if everything and suffix in ANNOTATED:
-        columns = annotated.like_labels(opened.read(list(range(len(opened.names)))))
+        columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), annotated.read_results(path))
     wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
     found = opened.read(wanted)

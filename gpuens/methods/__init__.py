@@ -171,10 +171,14 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    estimator = REGISTRY.load(method)
+    return made(method, n_clusters, parameters).fit(labels, features=features).labels_
+
+
+def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> Any:
+    """Return the estimator of a method; refuse parameters that it does not have."""
+    estimator: Any = REGISTRY.load(method)
     names = estimator._get_param_names()
     for name in parameters:
         if name not in names:
             raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(names)}.")
-    made: Any = estimator(n_clusters, **parameters)
-    return made.fit(labels, features=features).labels_
+    return estimator(n_clusters, **parameters)

@@ -341,24 +341,21 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     # --- evidence ---------------------------------------------------------------------------------------------------
 
-    def evidence(self, *, missing: str = "zero") -> Evidence:
+    def evidence(self, *, missing: str | None = None) -> Evidence:
         """Return the evidence that the base clusterings give for the labels, see `gpuens.evidence.Evidence`.
 
-        Its parts are computed when they are first asked for, and kept until the next fit.
+        ``missing`` is that of the method by default, "zero" if it has none. Its parts are computed when they are first
+        asked for, and kept until the next fit.
 
         Raises
         ------
         TypeError
             For labels in chunks, and for soft clusterings.
         """
-        check_is_fitted(self, "labels_")
-        if not isinstance(self.reduction_.ensemble, Ensemble):
-            raise TypeError("evidence takes labels, but fit was given soft clusterings; membership_ says how sure.")
-        if devices.chunked(self.labels_):
-            raise TypeError(
-                "evidence takes labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
-                "the labels of some objects and their consensus."
-            )
+        if (why := self._lacks_evidence()) is not None:
+            raise TypeError(why)
+        if missing is None:
+            missing = str(getattr(self, "missing", "zero"))
         if self._evidence is None or self._evidence.missing != missing:
             groups = self.reduction_.groups()
             row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
@@ -366,8 +363,22 @@ class Consensus(ClusterMixin, BaseEstimator):
             self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
         return self._evidence
 
+    def _lacks_evidence(self) -> str | None:
+        """Return why this fit has no evidence, None if it has."""
+        check_is_fitted(self, "labels_")
+        if not isinstance(self.reduction_.ensemble, Ensemble):
+            return "evidence takes labels, but fit was given soft clusterings; membership_ says how sure."
+        if devices.chunked(self.labels_):
+            return (
+                "evidence takes labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
+                "the labels of some objects and their consensus."
+            )
+        return None
+
     @property
     def confidence_(self) -> Any:
+        if (why := self._lacks_evidence()) is not None:
+            raise AttributeError(f"this {type(self).__name__} has no confidence_: {why}")
         return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
 
     # --- attributes of some partitions --------------------------------------------------------------------------------
@@ -423,7 +434,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         if self.reduction_.groups() is not self.reduction_:
             raise AttributeError(f"{name} is that of all objects, and this dendrogram is that of fewer rows.")
         similarity = self.similarity_
-        assert isinstance(similarity, ClusterSimilarity)
+        if not isinstance(similarity, ClusterSimilarity):
+            raise AttributeError(f"{name} is of means over all pairs, and missing='ignore' takes ratios of sums.")
         return of_average_linkage(self.reduction_.rows, similarity, tree.dendrogram, tree.self_similarities)
 
     def __sklearn_tags__(self) -> Any:
@@ -500,4 +512,5 @@ _NEEDS = {
     "blocks": "similarities within clusterings",
     "full": "similarities of all clusters",
     "pairs": "similarities of pairs of objects",
+    "observed": "co-association of observed pairs",
 }

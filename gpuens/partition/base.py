@@ -13,6 +13,7 @@ import numpy as np
 from gpuens.rows import Numbered, Rows, Rule
 
 DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diagonal", "blocks", "full", "pairs")
+OBSERVED = ("observed",)
 
 
 @dataclass

@@ -5,10 +5,21 @@
 HYPERGRAPH is a file in hMetis's format; PARTS gets the part of each vertex, one a line.
 """
 
+import ctypes
+import signal
 import sys
+
+PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
+
+
+def end_with_parent() -> None:
+    """Have Linux kill this process when the one that started it is gone: nobody would read its parts."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main(hypergraph: str, parts: str, n_parts: str, imbalance: str, objective: str, seed: str, threads: str) -> None:
+    end_with_parent()
     import mtkahypar
 
     initializer = mtkahypar.initialize(int(threads), print_warnings=False)

@@ -95,9 +95,10 @@ class BestBase(Partitioner):
         sizes, k_of = rows.cluster_sizes(), rows.clusters_in_use()
         candidates = np.ones(len(k_of), dtype=bool) if n_clusters is None else k_of == n_clusters
         if not candidates.any():
+            few, many = k_of.min(), k_of.max()
             raise ValueError(
-                f"n_clusters={n_clusters}, but the base clusterings have {k_of.min()} to {k_of.max()} clusters and "
-                f"none has {n_clusters}; leave it out to get the best of all."
+                f"n_clusters={n_clusters}, but the base clusterings have {few if few == many else f'{few} to {many}'} "
+                f"clusters and none has {n_clusters}; leave it out to get the best of all."
             )
         present = np.add.reduceat(sizes, rows.offsets[:-1])
         anmi = _mutual(rows) @ present / present.sum()

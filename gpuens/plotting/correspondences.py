@@ -8,7 +8,6 @@ import numpy as np
 from gpuens import checks
 from gpuens.plotting.drawing import (
     CELLS_WRITTEN,
-    INK,
     LONGEST_NAME,
     LONGEST_TITLE,
     SHARES,
@@ -19,6 +18,7 @@ from gpuens.plotting.drawing import (
     kind,
     short,
     write_names,
+    write_shares,
 )
 
 
@@ -120,11 +120,8 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
         write_names(axis, np.arange(0, len(texts), step), texts[::step], longest)
         if small or len(texts) > 20:
             axis.set_tick_params(labelsize=7)
-    if not small and matrix.size <= CELLS_WRITTEN:
-        for (c, d), value in np.ndenumerate(matrix):
-            if value >= 0.005:
-                color = "white" if value > 0.55 else INK
-                ax.text(d, c, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
+    if not small:
+        write_shares(ax, np.where(matrix >= 0.005, matrix, np.nan))
     return image
 
 

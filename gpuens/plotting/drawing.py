@@ -96,8 +96,8 @@ def seriated(distances: np.ndarray) -> np.ndarray:
 
 
 def write_shares(ax: Any, values: np.ndarray) -> None:
-    """Write the numbers of a matrix of shares into its cells, .65 for 0.65."""
-    for (i, j), value in np.ndenumerate(values):
+    """Write the numbers of a matrix of shares into its cells, .65 for 0.65, if they fit."""
+    for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
             text = f"{value:.2f}".replace("0.", ".")
             ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if value > 0.6 else INK)

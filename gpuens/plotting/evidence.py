@@ -7,7 +7,6 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.plotting.drawing import (
-    CELLS_WRITTEN,
     CLUSTERS,
     INK,
     MARK,
@@ -360,8 +359,7 @@ def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: Any, w
     else:
         ax.set_xticks([])
         ax.set_yticks([])
-    if values.size <= CELLS_WRITTEN:
-        write_shares(ax, shown)
+    write_shares(ax, shown)
     color_bar(image, ax, what)
     return ax
 

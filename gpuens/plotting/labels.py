@@ -8,7 +8,6 @@ from gpuens import checks
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 from gpuens.plotting.drawing import (
-    CELLS_WRITTEN,
     MARK,
     SHADE,
     SHARES,
@@ -153,8 +152,7 @@ def answers(comparison: Any, *, ax: Any = None) -> Any:
     places = np.arange(len(names))
     write_names(ax.xaxis, places, names)
     write_names(ax.yaxis, places, names)
-    if values.size <= CELLS_WRITTEN:
-        write_shares(ax, values)
+    write_shares(ax, values)
     color_bar(image, ax, "NMI of two answers")
     entitle(ax, f"Agreement between the answers of {len(names)} methods")
     return ax

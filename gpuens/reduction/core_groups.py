@@ -14,6 +14,8 @@ from gpuens import kernels
 from gpuens.reduction.base import Reduction
 from gpuens.rows import Rows, as_rows
 
+AT_ONCE = 2**16  # digits
+
 
 class CoreGroups:
     """The exact reduction: one representative for each distinct label row.
@@ -62,14 +64,17 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
 
     Column m is a digit 0 … radices[m] - 1, of which the last stands for "missing".
     """
-    missing = np.iinfo(codes.dtype).max
-    word_of = _words_of(radices)
-    words = np.zeros((word_of[-1] + 1, len(codes)), dtype=np.uint64)
-    for m, radix in enumerate(radices):
-        digit = codes[:, m].astype(np.uint64)
-        digit[codes[:, m] == missing] = radix - 1
-        words[word_of[m]] *= np.uint64(radix)
-        words[word_of[m]] += digit
+    word_of, n_rows = _words_of(radices), len(codes)
+    worth = np.ones(len(radices), dtype=np.uint64)  # of a digit in its word
+    for m in range(len(radices) - 2, -1, -1):
+        if word_of[m] == word_of[m + 1]:
+            worth[m] = worth[m + 1] * np.uint64(radices[m + 1])
+    first, last = np.flatnonzero(np.diff(word_of, prepend=-1)), radices.astype(np.uint64) - np.uint64(1)
+    words = np.empty((len(first), n_rows), dtype=np.uint64)
+    step = max(1, AT_ONCE // len(radices))
+    for start in range(0, n_rows, step):  # all digits of some rows, which stay in the cache
+        digits = np.minimum(codes[start : start + step].T, last[:, None])
+        np.add.reduceat(digits * worth[:, None], first, axis=0, out=words[:, start : start + step])
     return words
 
 

@@ -19,11 +19,13 @@ def of_choice(choice: Any, title: str) -> bytes:
     ]
     rows = [[row["k"], *(row[name] for name in found)] for row in choice.rows]
     reasons = Table("reasons", ("number of clusters", "why"), list(choice.reasons.items()))
+    named = [(name.replace("_", " "), k) for name, k in choice.by_criterion.items()]
+    single = Table("single criteria", ("criterion alone", "number of clusters"), named)
     columns = ("k", *(name.replace("_", " ") for name in found))
     return render(
         title, _answer(choice),
         [
-            Section("Why?", [reasons], pictures),
+            Section("Why?", [reasons, single], pictures),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
         ],

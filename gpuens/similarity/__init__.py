@@ -11,6 +11,7 @@ from gpuens.similarity.full import Full
 from gpuens.similarity.links import Jaccard, Links, links
 from gpuens.similarity.mapping import Mapping, mapping_coefficients
 from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors, common_neighbors
+from gpuens.similarity.observed import ObservedCoassociation
 from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.refined import RefinedPaths
@@ -49,6 +50,7 @@ __all__ = [
     "Links",
     "Mapping",
     "Measure",
+    "ObservedCoassociation",
     "Propagated",
     "RefinedPaths",
     "Similarity",

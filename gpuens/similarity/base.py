@@ -65,7 +65,7 @@ class Similarity:
 
     Attributes
     ----------
-    kind : {"diagonal", "blocks", "full", "pairs"}
+    kind : {"diagonal", "blocks", "full", "pairs", "observed"}
         How it is stored; partitioners list the kinds that they take.
     scale : float
         `sums` are this many times too large, the same for all rows.
@@ -305,12 +305,17 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
     return similarity.terms if isinstance(similarity, Sum) else ((1.0, similarity),)
 
 
-def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
-    """Return the weight of each cluster's clustering (N_c,), scaled to a mean of 1 over the clusterings."""
+def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
+    """Return the checked weight of each clustering (M,), scaled to a mean of 1."""
     of_clusterings = checks.check_weights(weights, rows.n_clusterings)
     assert of_clusterings is not None
-    scaled = of_clusterings / of_clusterings.mean()
-    return np.repeat(scaled, np.diff(rows.offsets))
+    scaled: np.ndarray = of_clusterings / of_clusterings.mean()
+    return scaled
+
+
+def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
+    """Return the weight of each cluster's clustering (N_c,), scaled to a mean of 1 over the clusterings."""
+    return np.repeat(weights_of_clusterings(weights, rows), np.diff(rows.offsets))
 
 
 def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:

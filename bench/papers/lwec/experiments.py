@@ -6,6 +6,8 @@ takes 10 clusterings of the pool without replacement, the same for all methods. 
 
     tables  NMI and ARI of the paper's methods, as many clusters as there are classes (Tables V to VIII); a method
             leaves out the draws beyond 20 CPU seconds on a set
+    best_k  the same with the number of clusters that scores best for each draw, a quarter as many draws: of all tables
+            the paper prints a column of that, too
     hypergraph  the same of HGPA, where mtkahypar is installed
     theta   NMI of LWEA and LWGP over θ, a quarter as many draws (Tables III and IV, 20 minutes)
 """
@@ -33,6 +35,7 @@ RUNS = (2, 20)  # quick, full (the paper: 100)
 SIZE = 10  # base clusterings in an ensemble
 METHODS = ("LWEA", "LWGP", "SEC", "KCC", "TOME", "GP-MGLA", "WEAC", "WCT", "EAC", "HBGF", "MCLA", "CSPA")
 ALLOWANCE = 20.0  # CPU seconds that a method gets on a data set: it leaves out the draws that are left then
+MULTIPLES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)  # of the true k, among which the best is sought
 QUICK = "made up"
 
 
@@ -52,6 +55,10 @@ def tables(options: Namespace, rows: common.Record) -> Iterator[Job]:
     return of_pools(score, options, options.runs)
 
 
+def best_k(options: Namespace, rows: common.Record) -> Iterator[Job]:
+    return of_pools(score, options, max(1, options.runs // 4), multiples=MULTIPLES)
+
+
 def hypergraph(options: Namespace, rows: common.Record) -> Iterator[Job]:
     known = importlib.util.find_spec("mtkahypar") is not None
     return of_pools(score, options, options.runs, of=["HGPA"]) if known else iter(())
@@ -61,7 +68,7 @@ def theta(options: Namespace, rows: common.Record) -> Iterator[Job]:
     return of_pools(over_thetas, options, max(1, options.runs // 4))
 
 
-PARTS = {"tables": Part(tables), "hypergraph": Part(hypergraph), "theta": Part(theta)}
+PARTS = {"tables": Part(tables), "best_k": Part(best_k), "hypergraph": Part(hypergraph), "theta": Part(theta)}
 
 
 # --- what the children do ---------------------------------------------------------------------------------------------
@@ -100,11 +107,19 @@ def nmi(labels: np.ndarray, classes: np.ndarray) -> float:
     return ge.metrics.nmi(labels, classes, average="max")
 
 
-def score(pool: str, runs: int, seed: int, of: Sequence[str] = METHODS) -> common.Record:
-    """Return scores and seconds of each method and draw."""
+def ks_of(classes: np.ndarray, multiples: Sequence[float]) -> list[int]:
+    """Return multiples of the number of classes, from 2 to √N."""
+    n_classes, largest = len(np.unique(classes)), math.isqrt(len(classes))
+    return sorted({min(max(2, round(n_classes * f)), largest) for f in multiples})
+
+
+def score(
+    pool: str, runs: int, seed: int, of: Sequence[str] = METHODS, multiples: Sequence[float] = (1,)
+) -> common.Record:
+    """Return scores and seconds of each method and draw; the best over ``multiples`` of the number of classes."""
     warnings.simplefilter("ignore")  # METIS may leave a meta-cluster to nobody
     members, classes = read_pool(pool)
-    n_classes, X = len(np.unique(classes)), features_of(pool)
+    X, ks = features_of(pool), ks_of(classes, multiples)
     more = {method: {"features": X} if method == "TOME" else {} for method in of if method != "TOME" or X is not None}
     found: common.Record = {method: {"nmi_max": [], "ari": [], "seconds": [], "cpu": []} for method in more}
     for method, given in more.items():  # compiles or loads, so that the seconds are those of the work
@@ -114,21 +129,25 @@ def score(pool: str, runs: int, seed: int, of: Sequence[str] = METHODS) -> commo
         for method, own in found.items():
             if sum(own["cpu"]) > ALLOWANCE:
                 continue
-            labels, seconds, cpu = common.timed(
-                partial(methods.consensus, method, ensemble, n_classes, draw, **more[method])
-            )
+            each, seconds, cpu = common.timed(partial(partitions, method, ensemble, ks, draw, more[method]))
             own["seconds"].append(seconds)
             own["cpu"].append(cpu)
-            own["nmi_max"].append(nmi(labels, classes))
-            own["ari"].append(ge.metrics.ari(labels, classes))
+            own["nmi_max"].append(max(nmi(labels, classes) for labels in each))
+            own["ari"].append(max(ge.metrics.ari(labels, classes) for labels in each))
     return {"methods": found, "load": common.load()}
+
+
+def partitions(
+    method: str, ensemble: ge.Ensemble, ks: Sequence[int], seed: int, features: dict[str, np.ndarray]
+) -> list[np.ndarray]:
+    return [methods.consensus(method, ensemble, k, seed, **features) for k in ks]
 
 
 def over_thetas(pool: str, runs: int, seed: int) -> common.Record:
     """Return {method: {"true_k" or "best_k": {θ: mean NMI}}}; the best k is sought for each draw."""
     members, classes = read_pool(pool)
     n_classes, largest = len(np.unique(classes)), math.isqrt(len(classes))
-    multiples = {min(max(2, round(n_classes * f)), largest) for f in (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)}
+    multiples = ks_of(classes, MULTIPLES)
     found: common.Record = {method: {"true_k": {}, "best_k": {}} for method in ("lwea", "lwgp")}
     for draw, ensemble in draws(members, runs, seed):
         for theta in printed_by("lwec")["thetas"]:

@@ -24,11 +24,11 @@ WHY = {  # where a method's means are not the paper's
 }
 
 
-def against_paper(rows: common.Record, score: str) -> Iterator[common.Record]:
+def against_paper(rows: common.Record, score: str, which: str = "true_k") -> Iterator[common.Record]:
     for name, row in rows.items():
         for method, scores in row["methods"].items():
             values = scores[score]
-            cell = PRINTED[SCORES[score]]["true_k"].get(method, {}).get(name)
+            cell = PRINTED[SCORES[score]][which].get(method, {}).get(name)
             found = {"key": name, "method": method, "ours": f"{np.mean(values):.3f}", "draws": len(values)}
             found["ours"] += f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
             found["theirs"] = "not readable"
@@ -41,15 +41,20 @@ def against_paper(rows: common.Record, score: str) -> Iterator[common.Record]:
             yield found
 
 
-def tables(rows: common.Record) -> Iterator[Found]:
+def against_best_k(rows: common.Record, score: str) -> Iterator[common.Record]:
+    return against_paper(rows, score, "best_k")
+
+
+def tables(rows: common.Record, which: str = "true_k") -> Iterator[Found]:
     by_method: dict[str, list[tuple[str, common.Record]]] = {}
     for score, (what, table) in {"nmi_max": ("NMI", "V"), "ari": ("ARI", "VII")}.items():
-        found = list(against_paper(rows, score))
+        found = list(against_paper(rows, score, which))
         known = [one for one in found if "within" in one]
         within = sum(one["within"] for one in known)
         counts = {"within": within, "known": len(known), "lost": len(found) - len(known)}
         of = sorted({one["method"] for one in found})
         title = f"{what}, Table {table}" + (f", {of[0]}" if len(of) == 1 else "")
+        title += ", the k that scores best" * (which == "best_k")
         yield "within", {"title": title, "tolerance": TOLERANCE, **counts}
         for one in known:
             by_method.setdefault(one["method"], []).append((what, one))
@@ -57,7 +62,12 @@ def tables(rows: common.Record) -> Iterator[Found]:
         far = [f"{what} of {one['key']} {one['distance']:+.1f}" for what, one in known if not one["within"]]
         counts = {"within": len(known) - len(far), "known": len(known)}
         if far:
-            yield "apart", {"method": method, "far": far, "why": WHY.get(method, ""), **counts}
+            why = WHY.get(method, "") if which == "true_k" else ""
+            yield "apart", {"method": method, "far": far, "why": why, **counts}
+
+
+def best_k(rows: common.Record) -> Iterator[Found]:
+    return tables(rows, "best_k")
 
 
 hypergraph = tables

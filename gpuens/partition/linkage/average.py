@@ -13,6 +13,11 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
 
+Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
+
+Over the clusterings that label both regions (`observed_regions`) the similarity of a union lies between those of its
+parts, and the bound of the union is the larger of theirs.
+
 With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
 ids at the end, at similarity 0. With any other S all regions are listed, whatever the sign, until one is left.
 """
@@ -26,10 +31,11 @@ from gpuens import device as devices
 from gpuens.encoding import codes_dtype
 from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import general_regions, pair_table, row_regions
+from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, row_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
+from gpuens.partition.linkage.observed_regions import search_observed
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
@@ -46,13 +52,16 @@ from gpuens.partition.linkage.rounds import (
     PAIRS,
     UNKNOWN,
     USED,
+    Certain,
     Counts,
     State,
     look_up,
     pair_up,
+    score_grown,
     take_first_listed,
     update_lists,
 )
+from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
@@ -65,6 +74,7 @@ def average_linkage(
     cluster_weights: np.ndarray,
     sizes: np.ndarray,
     *,
+    of_clusterings: np.ndarray | None = None,
     device: str = "cpu",
     work: Work | None = None,
 ) -> Dendrogram:
@@ -81,6 +91,10 @@ def average_linkage(
         Or the full matrix M S: float64, symmetric, of any sign.
     sizes : ndarray (G,), int64
         The number of objects of each row.
+    of_clusterings : ndarray (M,), optional
+        Weights λ of the clusterings, of the kind of those of a diagonal S. With them the similarity of two regions is
+        over the clusterings that label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the objects of A
+        that m labels; 0 where that is of no pair.
     work : Work, optional
         Counters to add to.
 
@@ -95,10 +109,19 @@ def average_linkage(
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
+    labelled = None if of_clusterings is None else codes != np.iinfo(codes.dtype).max
+    observed = labelled is not None and not bool(labelled.all())
     _similarities_are_exact(cluster_weights, sizes, n_clusterings)
+    if device == "cpu" and not observed and few_rows.suits(codes, cluster_weights, sizes):
+        return few_rows.link(codes, offsets, cluster_weights, sizes, work)
     if not general:
         codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
-    linkage_fits(codes, len(cluster_weights), int(sizes.sum()), general=general, device=device)
+    if observed:
+        assert of_clusterings is not None
+        codes, offsets, cluster_weights = observed_regions.with_labelled(
+            codes, offsets, cluster_weights, labelled, of_clusterings, int(sizes.sum()), device=device
+        )
+    linkage_fits(codes, int(offsets[-1]), int(sizes.sum()), general=general, device=device)
     regions = regions_of(codes, offsets, sizes, device=device)
     rounds: _Rounds
     if general:
@@ -106,6 +129,9 @@ def average_linkage(
         margin = general_regions.margin(cluster_weights, n_rows, n_clusterings)
         lists = Lists.empty(n_rows, n_listed, device)
         rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
+    elif observed:
+        lists = Lists.empty(n_rows, n_listed, device)
+        rounds = _ObservedRounds(lists, regions, cluster_weights, n_clusterings, work, device)
     else:
         index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
         bounding = bounding_weights(cluster_weights, device=device)
@@ -206,6 +232,7 @@ class _Rounds:
 
     nothing = 0.0  # the bound of a list outside of which there is nothing
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
+    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `Certain`
 
     def __init__(
         self,
@@ -228,10 +255,11 @@ class _Rounds:
         self.index = index
         self.table: PairTable | None = None  # in place of lists
         self.room = room  # for a table, in bytes
-        self.n_rows_of = np.ones(n_rows, dtype=np.int64)  # kept on the CPU
+        self.members = Members.of_rows(n_rows)  # kept on the CPU
         self.screened = 0.0  # the share of all entries that a search by histograms has looked at
         self.screened_at = 0  # active regions then
         self.n_clusterings = n_clusterings
+        self.divisor: int | None = n_clusterings  # of a sum over pairs of objects, None for a ratio of sums
         self.work = work
         self.device = device
         # float64 holds every numerator, so that searches need not score again
@@ -239,11 +267,12 @@ class _Rounds:
         # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut; where
         # similarities of both signs add up, no share of them says it
         exact = whole_numbers or self.margin > 0.0
-        self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (len(cluster_weights) + 8)
+        self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
         self.counts = Counts(active=n_rows)  # as far as the host knows them
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
+        self.certain = Certain.of_rows(n_rows, self.slack) if device == "cpu" and self.lists_wait else None
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         if lists.ids.shape[1]:
@@ -269,11 +298,14 @@ class _Rounds:
         pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
         made = slice(counts.merges, counts.merges + counts.active // 2)  # there are no more
+        if self.certain is not None:
+            made = slice(counts.merges, counts.merges + int(self.n_pairs[0]))
+            self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
         if self.table is None:
             update_lists(
-                self.state, self.regions, self.weights, self.lists, counts.active, self.n_clusterings, self.slack,
-                self.margin, self.nothing, device=self.device,
+                self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack,
+                self.margin, self.nothing, self.certain, device=self.device,
             )  # fmt: skip
         return True
 
@@ -281,7 +313,7 @@ class _Rounds:
         """Find the nearest of all active regions; return whether there are any."""
         state, most = self.state, self.counts.active
         if self.table is None:
-            look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
+            look_up(state, self.regions, self.lists, most, self.nothing, self.certain, device=self.device)
         counts = self._read_counts()
         if not counts.active:
             return False
@@ -307,12 +339,12 @@ class _Rounds:
         """Return whether searches to come would cost more than a table of all pairs, as those so far already do."""
         if not self.room or pair_table.bytes_needed(self.counts.active) > self.room:
             return False
-        n_rows = len(self.n_rows_of)
+        n_rows = len(self.members.n_rows)
         cost = pair_table.comparisons_needed(n_rows, self.n_clusterings)
         return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
 
     def _begin_table(self, active: Any) -> None:
-        self.table = PairTable(active, self.state.into, self.index, self.regions, self.weights)
+        self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
         self.compared += np.uint64(self.table.comparisons)
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -332,16 +364,18 @@ class _Rounds:
 
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
+        if self.certain is not None:
+            self.certain.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""
         n_queries, n_entries = len(queries), self.counts.entries
         if len(active) <= self.screened_at < 4 * len(active):
-            n_rows = self.n_rows_of[active]
+            n_rows = self.members.n_rows[active]
             n_labels = int(n_rows[n_rows <= LANES].sum()) * self.n_clusterings
             if row_regions.worthwhile(n_queries, self.screened * n_entries, n_labels):
                 self.compared += row_regions.search_rows(
-                    queries, active, self.state.into, self.index, self.regions, self.weights, self.lists,
+                    queries, active, self.members, self.index, self.regions, self.weights, self.lists,
                 )  # fmt: skip
                 return
         search(
@@ -358,10 +392,17 @@ class _Rounds:
             n_pairs = int(self.n_pairs[0])
             if self.table is not None:
                 self.table.unite(kept[:n_pairs], absorbed[:n_pairs], self.regions)
-            self.n_rows_of[kept[:n_pairs]] += self.n_rows_of[absorbed[:n_pairs]]
+            self.members.unite(kept[:n_pairs], absorbed[:n_pairs])
+
+    def _score_grown(self, some: np.ndarray, others: np.ndarray, similarities: np.ndarray) -> None:
+        score_grown(some, others, similarities, self.regions, self.weights, self.n_clusterings)
 
     def _choose_best_pair(self, active: Any) -> None:
         """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
+        if self.certain is not None:
+            similarities = self.state.nearest_similarity[active]
+            self._score_grown(active, self.state.nearest[active], similarities)
+            self.state.nearest_similarity[active] = similarities
         given = active, self.state.nearest, self.state.nearest_similarity
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
@@ -376,6 +417,7 @@ class _GeneralRounds(_Rounds):
     """`_Rounds` by affinities (G, N_c), for any symmetric S: similarities of any sign, and nothing retires."""
 
     nothing = -np.inf
+    lists_wait = False
 
     def __init__(
         self,
@@ -405,3 +447,26 @@ class _GeneralRounds(_Rounds):
     def _unite(self, kept: Any, absorbed: Any) -> None:
         super()._unite(kept, absorbed)
         merge_affinities(self.weights, kept, absorbed, self.n_pairs, device=self.device)
+
+
+class _ObservedRounds(_Rounds):
+    """`_Rounds` over the clusterings that label both regions; weights are (2, N_c + M)."""
+
+    lists_wait = False  # a ratio of sums may fall further than `Certain` says
+
+    def __init__(
+        self, lists: Lists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
+    ) -> None:
+        xp = devices.namespace(device)
+        everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)
+        weights = xp.asarray(weights)
+        search_observed(everything, everything, regions, weights, n_clusterings, lists, compared, device=device)
+        super().__init__(lists, regions, weights, n_clusterings, work, device)
+        self.compared[:] = compared
+        self.divisor = None
+
+    def _search(self, queries: Any, active: Any) -> None:
+        search_observed(
+            queries, active, self.regions, self.weights, self.n_clusterings, self.lists, self.compared,
+            device=self.device,
+        )  # fmt: skip

@@ -6,7 +6,8 @@ additions, whatever the weights. A missing label is a cluster of its own with we
 
 For label rows, integers of 8 or 16 bits in 64 lanes bound the score from above (exactly for unit weights). Regions are
 histograms, whose entries multiply rows of a table of floats in 16 lanes. Rows are compared by chunks of clusterings,
-whose part of a table fits the smallest cache. If a table of all clusters would be large, several are filled in turn.
+whose part of a table fits the smallest cache, unless all of it is little more: sums stay in registers then. If a table
+of all clusters would be large, several are filled in turn.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuens.compiled import njit
 from gpuens.lanes import LANES, nothing, plus, plus_times, scaled_sum, store, widened
 
 CHUNK = 2**15  # bytes of the part of a table that rows are compared with at a time, for the smallest cache
+WHOLE = 4  # chunks that are rather one, as the next cache has room for them
 LABELS = 16  # of a row at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
@@ -26,7 +28,8 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
     ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, whose unit
     weights a byte can sum.
     """
-    chunks = _parts(starts, CHUNK // (LANES * itemsize), LABELS)
+    rows = CHUNK // (LANES * itemsize)
+    chunks = _parts(starts, WHOLE * rows if starts[-1] <= WHOLE * rows else rows, LABELS)
     return chunks, _parts(starts[chunks], TABLE // (LANES * itemsize), 1)
 
 

@@ -84,12 +84,11 @@ class NearestIndex:
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
-        segment, tile = np.divmod(np.arange(len(codes)) // TILE, SEGMENT)
-        for m, n_clusters in enumerate(np.diff(offsets).tolist()):
-            labels = np.minimum(codes[:, m], n_clusters)[self.order]
-            self.rows[:, m] = labels
-            clusters = labels + self.starts[m]
-            self.present[segment, clusters, tile] = self.units[clusters]
+
+        def lay_out(start: int, stop: int) -> None:
+            _lay_out(start, stop, codes, self.order, self.starts, self.units, self.rows, self.present)
+
+        devices.over_ranges(lay_out, n_segments)
         self.chunks, self.tables = chunks_of(self.starts, self.units.itemsize)
         self.comparisons = 0
 
@@ -253,6 +252,19 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
     largest = np.maximum.reduceat(cluster_weights, offsets[:-1]).sum()
     scale = (np.iinfo(np.uint16).max - n_clusterings) / float(largest)
     return np.ceil(cluster_weights * scale).astype(np.uint16), scale
+
+
+@njit(cache=True, nogil=True)
+def _lay_out(start, stop, codes, order, starts, units, rows, present):
+    """Write the rows of segments ``start`` … ``stop`` in their order, and the units of what their tiles have."""
+    for segment in range(start, stop):
+        first = segment * SEGMENT * TILE
+        for m in range(rows.shape[1]):
+            missing = starts[m + 1] - starts[m] - 1
+            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # down a column, whose labels are side by side
+                label = min(np.int64(codes[order[first + i], m]), missing)
+                rows[first + i, m] = label
+                present[segment, starts[m] + label, i // TILE] = units[starts[m] + label]
 
 
 @njit(cache=True, nogil=True)

@@ -26,7 +26,7 @@ from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN, State
-from gpuens.partition.linkage.row_regions import members_of, row_scores
+from gpuens.partition.linkage.row_regions import Members, row_scores
 
 MOST = 2**30  # bytes of a table
 PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels
@@ -88,12 +88,12 @@ class PairTable:
     """Finds the nearest of regions by a table of all pairs of those that are ``active`` now."""
 
     def __init__(
-        self, active: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions, weights: np.ndarray
+        self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
     ) -> None:
         n = len(active)
-        place = np.full(len(into), -1)
+        place = np.full(len(index.rows), -1)
         place[active] = np.arange(n)
-        units, self.slack, self.unit = _units_of(active, place, into, index, regions, weights)
+        units, self.slack, self.unit = _units_of(active, members, index, regions, weights)
         self.weights = weights
         self.n_clusterings = index.rows.shape[1]
         self.comparisons = len(index.rows) ** 2 // 2 * self.n_clusterings
@@ -164,16 +164,15 @@ class PairTable:
 
 
 def _units_of(
-    active: np.ndarray, place: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions, weights: np.ndarray
+    active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
     """Return the similarity of all pairs of active regions in units (n, columns).
 
     Also by how many units it is too large at most, and how many a similarity of 1 is at least.
     """
     n = len(active)
-    members, ends = members_of(into, place, index.order, n)
-    most_rows = int(np.diff(ends, prepend=0).max())
-    sizes = index.sizes[index.order[members]]
+    places, sizes, ends = members.of_regions(active, index.place, index.sizes)
+    most_rows = int(members.n_rows[active].max())
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
     exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
@@ -193,7 +192,7 @@ def _units_of(
 
     def fill(start: int, stop: int) -> None:
         _fill_units(
-            start, stop, active, ends, most_rows, members, index.rows, sizes, starts, offsets, chunks, tables, regions,
+            start, stop, active, ends, most_rows, places, index.rows, sizes, starts, offsets, chunks, tables, regions,
             weights, scale, to_units, up, kind, units,
         )  # fmt: skip
 

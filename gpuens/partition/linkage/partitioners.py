@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
+from gpuens import device as devices
+from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, linkage_fits
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram
@@ -65,6 +66,8 @@ class Linkage(Partitioner):
         else:
             k = _of_longest_lifetime(lifetimes, dendrogram.n_leaves) if n_clusters is None else n_clusters
         found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work}
+        if similarity.kind == "observed":
+            found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, k)
         return CutTree(dendrogram.cut(k), k, found=found, dendrogram=dendrogram, self_similarities=own)
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
@@ -82,15 +85,19 @@ class AverageLinkage(Linkage):
     [0, 0, 0, 0, 1, 1]
     """
 
-    takes = CLUSTERS
+    takes = CLUSTERS + OBSERVED
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        if kind != "diagonal":  # a diagonal S checks later, without long work before, once it has dropped clusters
+        if kind in ("blocks", "full"):  # others check later, without long work before, once clusters are dropped
             linkage_fits(rows.codes, rows.n_clusters, rows.n_objects, general=True, device=rows.device)
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
-        weights = similarity.weights if similarity.kind == "diagonal" else similarity.full()
-        return average_linkage(rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work)
+        observed = similarity.kind == "observed"
+        weights = similarity.weights if observed or similarity.kind == "diagonal" else similarity.full()
+        return average_linkage(
+            rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work,
+            of_clusterings=similarity.of_clusterings if observed else None,
+        )  # fmt: skip
 
 
 class SingleLinkage(Linkage):
@@ -99,7 +106,7 @@ class SingleLinkage(Linkage):
     Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs are computed log G times.
     """
 
-    takes = ANY
+    takes = ANY + OBSERVED
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
         if similarity.kind != "diagonal":
@@ -114,7 +121,7 @@ class CompleteLinkage(Linkage):
     number are arbitrary and cause a warning.
     """
 
-    takes = ANY
+    takes = ANY + OBSERVED
     bytes_each_pair = 8
 
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
@@ -153,6 +160,26 @@ def linkage(name: str, distance_threshold: float | None = None) -> Linkage:
 
 def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
     return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
+
+
+def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_clusters: int) -> int:
+    """Return how many merges join regions that no clustering labels objects of both of; warn if the cut makes some."""
+    first = int(np.count_nonzero(dendrogram.similarities > 0))  # these come last
+    region = dendrogram.cut(dendrogram.n_leaves - first)
+    observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)
+    np.logical_or.at(observed, region, devices.to_host(rows.codes != rows.ensemble.missing_code))
+    apart = []
+    for i in range(first, dendrogram.n_leaves - 1):
+        a, b = region[dendrogram.kept[i]], region[dendrogram.absorbed[i]]
+        if not (observed[a] & observed[b]).any():
+            apart.append(i)
+        observed[a] |= observed[b]
+    if made := sum(i < dendrogram.n_leaves - n_clusters for i in apart):
+        checks.warn(
+            f"{n_clusters} cluster(s) take {made} merge(s) of objects that no clustering labels together, in arbitrary "
+            f"order; ask for {dendrogram.n_leaves - apart[0]} clusters, or add clusterings that label objects of both."
+        )
+    return len(apart)
 
 
 def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:

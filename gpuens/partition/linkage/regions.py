@@ -6,6 +6,9 @@ integer; with float64 weights it is taken in ascending order of the clusters, on
 
 For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
 the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
+
+Over the clusterings that label both (`observed_regions`) it is a ratio of two such sums: weights are (2, N_c + M), and
+there is no M to divide by.
 """
 
 from typing import Any, NamedTuple
@@ -64,10 +67,26 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
         sizes.copy(),
         xp.full(1, total, dtype=np.int64),
     )
+    if device == "cpu":
+        first, missing = offsets[:-1], np.iinfo(codes.dtype).max
+        devices.over_ranges(lambda a, b: _lay_out_rows(a, b, codes, first, missing, regions), len(codes), grain=1024)
+        return regions
     regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[known]
     counts = sizes.astype(regions.counts.dtype)
     regions.counts[:total] = xp.broadcast_to(counts[:, None], known.shape)[known]
     return regions
+
+
+@njit(cache=True, nogil=True)
+def _lay_out_rows(start, stop, codes, first, missing, regions):
+    clusters, counts, size = regions.clusters, regions.counts, regions.size
+    for low in range(start, stop, TILE):
+        at = regions.start[low : min(low + TILE, stop)].copy()
+        for m in range(codes.shape[1]):
+            for i in range(len(at)):  # down a column, whose labels are side by side
+                if codes[low + i, m] != missing:
+                    clusters[at[i]], counts[at[i]] = first[m] + codes[low + i, m], size[low + i]
+                    at[i] += 1
 
 
 def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu") -> Regions:
@@ -90,11 +109,11 @@ def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     roomy.length[live] = length = regions.length[live]
     roomy.start[live] = roomy.used[0] + np.cumsum(length) - length
     roomy.used[0] += length.sum()
-    devices.over_ranges(lambda start, stop: _move(regions, roomy, live[start:stop]), len(live), grain=256)
+    devices.over_ranges(lambda start, stop: move_some(regions, roomy, live[start:stop]), len(live), grain=256)
 
 
 @njit(cache=True, nogil=True)
-def _move(regions, roomy, live):
+def move_some(regions, roomy, live):
     cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
     for r in live:
         begin, new_begin = np.uint64(regions.start[r]), np.uint64(roomy.start[r])
@@ -114,7 +133,7 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
     begins = regions.used[0] + np.cumsum(room) - room
 
     def merge(start: int, stop: int) -> None:
-        _merge(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
+        merge_some(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
 
     devices.over_ranges(merge, len(kept), grain=4)
     for last in kept[-1:]:  # what the other unions leave of their room stays empty
@@ -122,7 +141,7 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
 
 
 @njit(cache=True, nogil=True)
-def _merge(regions, kept, absorbed, begins):
+def merge_some(regions, kept, absorbed, begins):
     cluster, count, one = regions.clusters, regions.counts, np.uint64(1)
     for p in range(len(kept)):
         a, b = kept[p], absorbed[p]
@@ -148,12 +167,21 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     """Return the average similarity of two regions; the same bits whichever comes first."""
     if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
         a, b = b, a
-    cluster, count = regions.clusters, regions.counts
     if weights.ndim == 2:  # known when this is compiled
-        score = 0.0
+        if n_clusterings is None:  # and this
+            together, both = _total(regions, weights[0], a, b), _total(regions, weights[1], a, b)
+            return together / both if both > 0 else 0.0
+        cluster, count, score = regions.clusters, regions.counts, 0.0
         for e in range(regions.start[a], regions.start[a] + regions.length[a]):
             score += count[e] * weights[b, cluster[e]]
         return score / (regions.size[a] * regions.size[b] * n_clusterings)
+    return _total(regions, weights, a, b) / (regions.size[a] * regions.size[b] * n_clusterings)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _total(regions, weights, a, b):
+    """Return Σ_c w_c n_A[c] n_B[c], where A has the fewer entries."""
+    cluster, count = regions.clusters, regions.counts
     i, j = regions.start[a], regions.start[b]
     end_a, end_b = i + regions.length[a], j + regions.length[b]
     leap = regions.length[b] > 8 * regions.length[a]
@@ -175,7 +203,7 @@ def similarity_of(regions, weights, n_clusterings, a, b):
             total += weights[wanted] * (np.int64(count[i]) * np.int64(count[j]))
             j += 1
         i += 1
-    return total / (regions.size[a] * regions.size[b] * n_clusterings)
+    return total
 
 
 @njit(cache=True, nogil=True)

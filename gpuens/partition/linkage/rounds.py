@@ -13,7 +13,16 @@ from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
-from gpuens.partition.linkage.regions import LAID, Regions, clear, histograms, lay_out, plus_shared, similarity_to
+from gpuens.partition.linkage.regions import (
+    LAID,
+    Regions,
+    clear,
+    histograms,
+    lay_out,
+    plus_shared,
+    similarity_of,
+    similarity_to,
+)
 
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
 AT_ONCE = 4  # pairs of regions that are compared at once
@@ -78,14 +87,44 @@ class State(NamedTuple):
 # --- on the CPU -------------------------------------------------------------------------------------------------------
 
 
+class Certain(NamedTuple):
+    """For how long regions are sure of their nearest, in arrays (G,) on the CPU: so long their lists wait.
+
+    While a nearest region of similarity s grows from n to n' objects, its similarity stays at least s n / n', and no
+    union is nearer than the nearer of its parts. So a list need not be brought up to date before its owner merges, or
+    its nearest has more than ``until`` objects: up to these it is nearer, by the share ``margin`` that rounding cannot
+    hide, than all that is listed beside it or left out. ``seen`` is the round that a list is of, ``merged`` the one
+    that a region last merged in. The similarity to a nearest that has grown is NaN. Where lists do not ``wait``, all
+    are up to date after each round.
+    """
+
+    until: np.ndarray
+    seen: np.ndarray
+    merged: np.ndarray
+    margin: float
+    wait: bool
+
+    @classmethod
+    def of_rows(cls, n_rows: int, slack: float, *, wait: bool = True) -> "Certain":
+        seen, merged = np.zeros((2, n_rows), dtype=np.int64)
+        return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack, wait)
+
+    def note(self, rows: np.ndarray, state: State, lists: Lists, size: np.ndarray) -> None:
+        """Note how long ``rows``, whose lists have just been made, are sure of their nearest."""
+        _note(rows, state, size, self, lists.similarities, lists.bound)
+
+
 @kernels.primitive
-def look_up(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0) -> None:
+def look_up(
+    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, certain: Certain | None = None
+) -> None:
     """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
 
     A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
     the round before, and counts the entries of active regions. At ``most`` so many are active.
     """
-    _look_up(state, regions.length, nothing, *lists)
+    certain = certain or Certain.of_rows(len(state.nearest), 0.0, wait=False)
+    _look_up(state, regions.length, regions.size, nothing, certain, *lists)
 
 
 @kernels.primitive
@@ -113,20 +152,24 @@ def pair_up(state: State, most: int) -> None:
 
 @kernels.primitive
 def update_lists(
-    state: State, regions: Regions, weights: np.ndarray, lists: Lists, most: int, n_clusterings: int,
-    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
+    state: State, regions: Regions, weights: np.ndarray, lists: Lists, most: int, n_clusterings: int | None,
+    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, certain: Certain | None = None,
 ) -> None:  # fmt: skip
     """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
 
-    Rounding can hide the share ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
+    ``n_clusterings`` is None where similarities are ratios of sums, see `observed_regions`. Rounding can hide the share
+    ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing. On the CPU lists may wait for as
+    long as their owners are ``certain`` of their nearest.
     """
-    n_active = int(state.counts[ACTIVE])
+    n_active, merges, pairs = (int(state.counts[which]) for which in (ACTIVE, MERGES, PAIRS))
     laid, laid_at = _lay_out_longest(state, regions, weights, n_clusterings)
+    certain = certain or Certain.of_rows(len(state.nearest), 0.0, wait=False)
+    certain.merged[state.kept[merges - pairs : merges]] = state.counts[ROUNDS]
 
     def update_range(start: int, stop: int) -> None:
         _update(
-            state.active[start:stop], state.partner, state.into, regions, laid, laid_at, weights, n_clusterings, slack,
-            margin, nothing, state.nearest, *lists,
+            state.active[start:stop], state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing,
+            certain, *lists,
         )  # fmt: skip
 
     devices.over_ranges(update_range, n_active, grain=256)
@@ -134,7 +177,7 @@ def update_lists(
 
 
 def _lay_out_longest(
-    state: State, regions: Regions, weights: np.ndarray, n_clusterings: int
+    state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return whole histograms (n, N_c) of the longest of the regions that merged in this round, and whose they are.
 
@@ -142,17 +185,44 @@ def _lay_out_longest(
     """
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     merged = state.kept[merges - pairs : merges]
-    merged = merged[regions.length[merged] > n_clusterings]
-    room = min(LAID, int(state.counts[ACTIVE]) * n_clusterings) // len(weights) if weights.ndim == 1 else 0
-    if len(merged) > room:
-        merged = merged[np.argsort(-regions.length[merged], kind="stable")[:room]]
+    if n_clusterings is None or weights.ndim == 2:
+        merged = merged[:0]
+    else:
+        merged = merged[regions.length[merged] > n_clusterings]
+        room = min(LAID, int(state.counts[ACTIVE]) * n_clusterings) // len(weights)
+        if len(merged) > room:
+            merged = merged[np.argsort(-regions.length[merged], kind="stable")[:room]]
     laid_at = np.full(len(state.nearest), -1, dtype=np.int32)
     laid_at[merged] = np.arange(len(merged))
     return histograms(regions, merged, len(weights)), laid_at
 
 
 @njit(cache=True, nogil=True)
-def _look_up(state, length, nothing, ids, similarities, bound, bound_hash):
+def score_grown(some, others, similarities, regions, weights, n_clusterings):
+    """Write the similarities of pairs of regions that are NaN; the second of a pair may be none."""
+    for i in range(len(some)):
+        if np.isnan(similarities[i]) and others[i] >= 0:
+            similarities[i] = similarity_of(regions, weights, n_clusterings, some[i], others[i])
+
+
+@njit(cache=True, nogil=True)
+def _note(rows, state, size, certain, similarities, bound):
+    for a in rows:
+        second = similarities[a, 1] if similarities.shape[1] > 1 else 0.0
+        _be_certain(a, state, max(second, bound[a]), size, certain)
+
+
+@njit(cache=True, nogil=True)
+def _be_certain(a, state, rival, size, certain):
+    """Note how long the nearest of region a, which has just been found, is nearer than any ``rival``."""
+    certain.seen[a] = state.counts[ROUNDS]
+    certain.until[a] = np.inf
+    if rival > 0.0 and state.nearest[a] >= 0:
+        certain.until[a] = state.nearest_similarity[a] / rival * (1.0 - certain.margin) * size[state.nearest[a]]
+
+
+@njit(cache=True, nogil=True)
+def _look_up(state, length, size, nothing, certain, ids, similarities, bound, bound_hash):
     nearest, counts = state.nearest, state.counts
     unknown, entries = 0, 0
     for a in state.active[: counts[ACTIVE]]:
@@ -163,15 +233,20 @@ def _look_up(state, length, nothing, ids, similarities, bound, bound_hash):
         best = -1
         best_similarity = 0.0
         best_tie = NO_HASH
+        rival = bound[a]
         for s in range(ids.shape[1]):
             if ids[a, s] < 0:
                 break
             tie = pair_hash(a, ids[a, s])
             if best < 0 or comes_before(similarities[a, s], tie, best_similarity, best_tie):
+                rival = max(rival, best_similarity)
                 best, best_similarity, best_tie = ids[a, s], similarities[a, s], tie
+            else:
+                rival = max(rival, similarities[a, s])
         if best >= 0 and not comes_before(bound[a], bound_hash[a], best_similarity, best_tie):
             nearest[a] = best
             state.nearest_similarity[a] = best_similarity
+            _be_certain(a, state, rival, size, certain)
         elif best < 0 and bound[a] <= nothing:
             nearest[a] = RETIRED
         else:
@@ -203,10 +278,13 @@ def _pair_up(state):
 
 @njit(cache=True, nogil=True)
 def _update(
-    active, partner, into, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, nearest,
+    active, state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, certain,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_listed = ids.shape[1]
+    nearest, partner, into = state.nearest, state.partner, state.into  # once: each look takes a reference
+    seen_in, merged_in, until, size = certain.seen, certain.merged, certain.until, regions.size
+    this_round = state.counts[ROUNDS]
     # the histogram of the region at hand: by weights (N_c,), unless there are too many clusters to begin with zeros
     dense = weights.ndim == 1 and len(weights) <= 256 * len(active)
     held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
@@ -215,26 +293,34 @@ def _update(
     ties = np.empty(n_listed, dtype=np.uint64)
     waiting, n_waiting = np.empty((AT_ONCE, 2), dtype=np.int64), 0  # regions, and places in their lists
     for a in active:
+        since = seen_in[a]
         if partner[a] < 0:
-            if nearest[a] >= 0 and (partner[nearest[a]] >= 0 or into[nearest[a]] != nearest[a]):
+            old = nearest[a]
+            grown = old >= 0 and (partner[old] >= 0 or into[old] != old)
+            if grown and size[into[old]] <= until[a]:
+                nearest[a], state.nearest_similarity[a] = into[old], np.nan
+            elif grown:
                 nearest[a] = UNKNOWN
+            if certain.wait and nearest[a] != UNKNOWN:
+                continue
+            seen_in[a] = this_round
             changed = 0
             for s in range(n_listed):
-                new = into[ids[a, s]] if ids[a, s] >= 0 else a
-                changed += partner[new] >= 0 and laid_at[new] < 0
+                new = _now(into, ids[a, s]) if ids[a, s] >= 0 else a
+                changed += merged_in[new] > since and laid_at[new] < 0
             lay = changed > 2 and len(held) > 0  # else not worth it
             if lay:
                 lay_out(regions, a, held)
             near = held if lay else nobody
             kept = 0
-            while kept < n_listed and ids[a, kept] >= 0 and partner[into[ids[a, kept]]] < 0:
+            while kept < n_listed and ids[a, kept] >= 0 and merged_in[_now(into, ids[a, kept])] <= since:
                 kept += 1  # as it is
             for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
                     break
-                new = into[old]
-                if partner[new] < 0:
+                new = _now(into, old)
+                if merged_in[new] <= since:
                     ids[a, kept], similarities[a, kept] = old, similarities[a, s]
                     kept += 1
                     continue
@@ -261,7 +347,12 @@ def _update(
 
         b = partner[a]
         nearest[a] = UNKNOWN
-        if bound[a] != bound[b]:
+        seen_in[a] = this_round
+        if n_clusterings is None:  # known when this is compiled: a ratio of sums is between those of the parts
+            if bound[a] != bound[b] or bound_hash[b] == 0:
+                bound_hash[a] = 0
+            bound[a] = max(bound[a], bound[b])
+        elif bound[a] != bound[b]:
             part = (regions.size[a] - regions.size[b]) / regions.size[a]  # of a, before
             bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
             bound_hash[a] = 0
@@ -270,7 +361,7 @@ def _update(
             for s in range(n_listed):
                 if ids[side, s] < 0:
                     break
-                new = into[ids[side, s]]
+                new = _now(into, ids[side, s])
                 seen = new == a
                 for earlier in range(n_pooled):
                     seen = seen or pooled[earlier] == new
@@ -293,6 +384,8 @@ def _update(
             listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
             if slack > 0.0 or margin > 0.0:
                 dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
+            if n_clusterings is None and bound_hash[a] == 0:
+                dropped_tie = np.uint64(0)
             if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
                 bound[a], bound_hash[a] = dropped, dropped_tie
         if len(held):
@@ -301,6 +394,14 @@ def _update(
         for i in range(n_waiting, AT_ONCE):
             waiting[i, 0], waiting[i, 1] = waiting[0, 0], waiting[0, 1]
         _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _now(into, r):
+    """Return the region that region r is part of now."""
+    while into[r] != r:
+        r = into[r]
+    return r
 
 
 @njit(cache=True, nogil=True)
@@ -338,7 +439,9 @@ ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # of kernels that read 
 
 
 @look_up.kernel
-def _(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, *, device: str) -> None:
+def _(
+    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, certain: None = None, *, device: str
+) -> None:
     kernels.launch(
         "look_up", kernels.blocks(most, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
@@ -370,14 +473,14 @@ def _(state: State, most: int, *, device: str) -> None:
 
 @update_lists.kernel
 def _(
-    state: State, regions: Regions, weights: Any, lists: Lists, most: int, n_clusterings: int, slack: float = 0.0,
-    margin: float = 0.0, nothing: float = 0.0, *, device: str,
+    state: State, regions: Regions, weights: Any, lists: Lists, most: int, n_clusterings: int | None,
+    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, certain: None = None, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(
         "update_lists", kernels.blocks(most, 4), 128,
         (state.active, np.int32(lists.ids.shape[1]), state.partner, state.into, regions.clusters, regions.counts,
          regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
-         n_clusterings, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
+         n_clusterings or 0, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
          state.counts),
         device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip

@@ -7,6 +7,8 @@ chunk of the clusterings. The scores also tell below what score no region can be
 scored exactly, by their histograms. Regions of more than 64 rows, for which that would be slower, are all of these.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuens import device as devices
@@ -29,62 +31,68 @@ def worthwhile(n_queries: int, n_entries: float, n_labels: int) -> bool:
     return n_labels > 10**5 and by_rows < ENTRY * by_histograms
 
 
+class Members(NamedTuple):
+    """The rows of each of G regions as a chain, in arrays (G,).
+
+    Region a begins with row a, and ``follows`` leads from row to row, to -1 behind the ``last`` of ``n_rows``.
+    """
+
+    follows: np.ndarray
+    last: np.ndarray
+    n_rows: np.ndarray
+
+    @classmethod
+    def of_rows(cls, n_rows: int) -> "Members":
+        return cls(np.full(n_rows, -1), np.arange(n_rows), np.ones(n_rows, dtype=np.int64))
+
+    def unite(self, kept: np.ndarray, absorbed: np.ndarray) -> None:
+        self.follows[self.last[kept]] = absorbed
+        self.last[kept] = self.last[absorbed]
+        self.n_rows[kept] += self.n_rows[absorbed]
+
+    def of_regions(self, some: np.ndarray, place: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the ``place`` and ``sizes`` of the rows of ``some`` regions, and where those of each end."""
+        ends = np.cumsum(self.n_rows[some])
+        places, theirs = np.empty((2, int(ends[-1]) if len(ends) else 0), dtype=np.int64)
+        _follow(some, self.follows, place, sizes, places, theirs)
+        return places, theirs, ends
+
+
+@njit(cache=True, nogil=True)
+def _follow(some, follows, place, sizes, places, theirs):
+    n = 0
+    for row in some:
+        while row >= 0:
+            places[n], theirs[n] = place[row], sizes[row]
+            row = follows[row]
+            n += 1
+
+
 def search_rows(
-    queries: np.ndarray, active: np.ndarray, into: np.ndarray, index: NearestIndex, regions: Regions,
+    queries: np.ndarray, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions,
     weights: np.ndarray, lists: Lists,
 ) -> int:  # fmt: skip
     """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
 
-    ``into`` (G,) is the region that each has become part of. As in `regions.search`, a full list holds active regions
-    with their current similarities.
+    Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
+    their current similarities.
     """
-    position = np.full(len(into), -1)
-    position[active] = np.arange(len(active))
-    members, ends = members_of(into, position, index.order, len(active))
-    n_members = np.diff(ends, prepend=0)
-    large = np.flatnonzero(n_members > LANES)
-    large = large[np.argsort(-n_members[large], kind="stable")][: LAID // len(weights)]
+    n_rows = members.n_rows[active]
+    large = np.flatnonzero(n_rows > LANES)
+    large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // len(weights)]
     laid = histograms(regions, active[large], len(weights))
-    few = np.ones(len(active), dtype=bool)
-    few[large] = False
-    small, members = np.flatnonzero(few), members[np.repeat(few, n_members)]
-    sizes = index.sizes[index.order[members]]
-    queries = queries[np.argsort(position[queries])]
+    small = np.delete(active, large)
+    places, sizes, ends = members.of_regions(small, index.place, index.sizes)
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
     def work(start: int, stop: int) -> int:
         return _search(
-            queries[start * LANES : stop * LANES], active[small], np.cumsum(n_members[small]), active[large], laid,
-            members, index.rows, sizes, starts, offsets, chunks, tables, regions, weights, *lists,
+            queries[start * LANES : stop * LANES], small, ends, active[large], laid, places, index.rows, sizes, starts,
+            offsets, chunks, tables, regions, weights, *lists,
         )  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
-
-
-@njit(cache=True, nogil=True)
-def members_of(into, position, order, n_active):
-    """Return places in the ``order`` of rows, region by region, and where those of each active region end."""
-    place = np.empty(len(order), dtype=np.int64)
-    ends = np.zeros(n_active, dtype=np.int64)
-    for i in range(len(order)):
-        r = order[i]
-        while into[r] != r:
-            r = into[r]
-        place[i] = position[r]
-        if place[i] >= 0:  # else it has retired
-            ends[place[i]] += 1
-    total = 0
-    for p in range(n_active):
-        begin = total
-        total += ends[p]
-        ends[p] = begin
-    members = np.empty(total, dtype=np.int64)
-    for i in range(len(order)):
-        if place[i] >= 0:
-            members[ends[place[i]]] = i
-            ends[place[i]] += 1
-    return members, ends
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,176 @@
+"""Regions compared over the clusterings that label both: ratios of two sums, and searches over all pairs.
+
+The similarity of regions A and R is Σ_c w_c n_A[c] n_R[c] / Σ_m λ_m p_A[m] p_R[m], where p_A[m] counts the objects of A
+that clustering m labels: of all pairs of their objects, what share of the clusterings that label both puts them
+together; 0 where none does. A union's similarity is the mediant of its parts', and so lies between them: average
+linkage stays reducible.
+
+A clustering's labelled objects are one more cluster, behind those of all clusterings: `with_labelled` adds these M to
+the rows, so that a histogram holds n_A and then p_A, and merges as any other. Weights are (2, N_c + M): those of the
+sum above, 0 for the last M, and those of the sum below, 0 for all others.
+
+No bound excludes tiles of rows here, as any row may have few labels that all match. A search visits each region once
+for 16 queries, and bounds both sums in float32; what may enter a list is scored exactly.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels, progress
+from gpuens.compiled import njit
+from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+from gpuens.partition.linkage.comparisons import histogram_scores
+from gpuens.partition.linkage.nearest import WARPS, Lists
+from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.regions import SMALLEST, Regions, shared
+
+
+def with_labelled(
+    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, labelled: Any, of_clusterings: np.ndarray,
+    n_objects: int, *, device: str = "cpu",
+) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
+    """Return codes (G, 2 M) and offsets with a cluster of the labelled objects of each clustering, and the weights.
+
+    ``labelled`` (G, M) says which labels there are, those of clusters that ``codes`` have dropped among them. Weights
+    are whole numbers if they were and float64 holds all sums, so that a similarity is rounded once.
+    """
+    xp, missing = devices.namespace(device), codes.dtype.type(np.iinfo(codes.dtype).max)
+    n_clusters, n_clusterings = len(cluster_weights), codes.shape[1]
+    dtype = cluster_weights.dtype if float(n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
+    weights = np.zeros((2, n_clusters + n_clusterings), dtype=dtype)
+    weights[0, :n_clusters], weights[1, n_clusters:] = cluster_weights, of_clusterings
+    return (
+        xp.concatenate([codes, xp.where(labelled, codes.dtype.type(0), missing).astype(codes.dtype)], axis=1),
+        np.concatenate([offsets, n_clusters + 1 + np.arange(n_clusterings)]),
+        weights,
+    )
+
+
+@kernels.primitive
+def search_observed(
+    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int, lists: Lists,
+    compared: np.ndarray,
+) -> None:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+
+    A list that is not full holds all others of a similarity above 0. A bound says nothing about ties where no
+    clustering labels both the query and some region: if that merges with one as similar as the bound, so is the union,
+    but by another name.
+    """
+    n_clusters = weights.shape[1] - n_clusterings
+    of_labelled = _first_of_labelled(active, regions, n_clusters)
+    bounding = weights.sum(axis=0) / weights.max()
+    bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])  # from above, the others from below
+    bounding = bounding.astype(np.float32)
+    most = 1.0 if weights.dtype.kind == "i" else np.inf  # that a similarity can be
+    at_once = max(4096, -(-len(queries) // 100))
+    with progress.bar(total=len(queries), description="nearest regions") as shown:
+        for first in range(0, len(queries), at_once):
+            some = queries[first : first + at_once]
+
+            def work(start: int, stop: int, some: np.ndarray = some) -> int:
+                return _search(
+                    some[start * FLOAT_LANES : stop * FLOAT_LANES], active, of_labelled, regions, weights, bounding,
+                    most, *lists,
+                )  # fmt: skip
+
+            compared += np.uint64(sum(devices.over_ranges(work, -(-len(some) // FLOAT_LANES))))
+            shown.update(len(some))
+
+
+@njit(cache=True, nogil=True)
+def _first_of_labelled(active, regions, n_clusters):
+    """Return where the entries of labelled objects begin for each of ``active`` regions."""
+    first = np.empty(len(active), dtype=np.int64)
+    for place in range(len(active)):
+        start = regions.start[active[place]]
+        e = start + regions.length[active[place]]
+        while e > start and regions.clusters[e - 1] >= n_clusters:
+            e -= 1
+        first[place] = e
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _search(queries, active, of_labelled, regions, weights, bounding, most, ids, similarities, bound, bound_hash):
+    n_clusters, n_listed = weights.shape[1], ids.shape[1]
+    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    start, length, size = regions.start, regions.length, regions.size
+    table = aligned_zeros(n_clusters, FLOAT_LANES, np.float32)
+    held = np.zeros((FLOAT_LANES, n_clusters), dtype=counts.dtype)
+    together = np.empty((1, FLOAT_LANES), dtype=np.float32)
+    both = np.empty((1, FLOAT_LANES), dtype=np.float32)
+    needed = np.empty((1, FLOAT_LANES), dtype=np.float32)  # the sum above that is worth scoring exactly
+    floor = np.empty(FLOAT_LANES, dtype=np.float32)
+    listed = np.empty(FLOAT_LANES, dtype=np.int64)
+    ties = np.empty((FLOAT_LANES, n_listed), dtype=np.uint64)
+    sees_all = np.empty(FLOAT_LANES, dtype=np.bool_)
+    smallest = np.float32(np.finfo(np.float32).tiny)
+    compared = 0
+    for first in range(0, len(queries), FLOAT_LANES):
+        width = min(FLOAT_LANES, len(queries) - first)
+        floor[:] = 0.0
+        sees_all[:] = True
+        for j in range(width):
+            a = queries[first + j]
+            for e in range(start[a], start[a] + length[a]):
+                table[clusters[e], j] = bounding[clusters[e]] * (counts[e] / size[a])
+                held[j, clusters[e]] = counts[e]
+            for s in range(n_listed):
+                ids[a, s] = -1
+                similarities[a, s] = 0.0
+            listed[j] = 0
+        for place in range(len(active)):
+            r, middle = active[place], of_labelled[place]
+            begin, end = start[r], start[r] + length[r]
+            compared += length[r] * width
+            histogram_scores(clusters, counts, begin, middle, size[r], table, together)
+            histogram_scores(clusters, counts, middle, end, size[r], table, both)
+            for j in range(FLOAT_LANES):
+                needed[0, j] = max(smallest, floor[j] * both[0, j])
+                sees_all[j] &= both[0, j] > 0.0
+            hits = reaching(together, 0, needed)
+            while hits:
+                j = lowest(hits)
+                hits &= hits - np.uint64(1)
+                a, tie, last = queries[first + j], pair_hash(queries[first + j], r), n_listed - 1
+                full = listed[j] == n_listed
+                if r == a or (full and not comes_before(most, tie, similarities[a, last], ties[j, last])):
+                    continue
+                similarity = shared(clusters, counts, begin, middle, held[j], weights[0])
+                similarity /= shared(clusters, counts, middle, end, held[j], weights[1])
+                listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
+                if listed[j] == n_listed:
+                    # lower by all that sums of float32 can be off by
+                    floor[j] = similarities[a, last] * max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])
+        for j in range(width):
+            a = queries[first + j]
+            full = listed[j] == n_listed
+            bound[a] = similarities[a, n_listed - 1] if full else 0.0
+            bound_hash[a] = (ties[j, n_listed - 1] if full else NO_HASH) if sees_all[j] else np.uint64(0)
+            for e in range(start[a], start[a] + length[a]):
+                table[clusters[e], j] = 0.0
+                held[j, clusters[e]] = 0
+    return compared
+
+
+# --- kernels/observed_regions.cu --------------------------------------------------------------------------------------
+
+
+@search_observed.kernel
+def _(
+    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Lists, compared: Any, *,
+    device: str,
+) -> None:  # fmt: skip
+    n_columns = weights.shape[1]
+    room = devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1
+    n_blocks = kernels.blocks(len(queries), WARPS, room)
+    tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)
+    kernels.launch(
+        "search_observed", n_blocks, 32 * WARPS,
+        (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
+         weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]), tables, *lists, compared),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""Long work that was stopped goes on: each part of its results is kept in a folder."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuens.io import atomic
+
+WORK = "work.json"
+Arrays = dict[str, np.ndarray]
+
+
+class Folder:
+    """A folder with the results of one work, an npz file for each part.
+
+    Parameters
+    ----------
+    path : str or path
+        It is made where it is not there.
+    work : dict
+        What decides the results, such as parameters and a digest of the data, for JSON.
+
+    Raises
+    ------
+    ValueError, OSError
+        For a folder that holds other work, or other files, or cannot be written to.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     found = [Folder(f"{place}/sums", {"seed": 0}).part("first", lambda: {"sum": np.array(s)}) for s in (3, 4)]
+    >>> [int(part["sum"]) for part in found]
+    [3, 3]
+    """
+
+    def __init__(self, path: str | os.PathLike, work: dict[str, Any]) -> None:
+        atomic.check_folder(path, "resume")
+        os.makedirs(path, exist_ok=True)
+        self.path = os.fspath(path)
+        at = os.path.join(self.path, WORK)
+        if os.path.exists(at):
+            with open(at, encoding="utf-8") as file:
+                before = json.load(file)
+            if other := [name for name in work if before.get(name) != work[name]]:
+                raise ValueError(
+                    f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder."
+                )
+        elif os.listdir(self.path):
+            raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
+        else:
+            atomic.write_record(at, work)
+
+    def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
+        """Return the arrays of a part: those that are kept, else those that ``find`` returns, which are then kept."""
+        path = os.path.join(self.path, f"{name}.npz")
+        if os.path.exists(path):
+            with np.load(path) as kept:
+                return dict(kept)
+        found = find()
+        with atomic.replacing(path) as file:
+            np.savez(file, **found)  # type: ignore[arg-type]
+        return found

@@ -1,0 +1,132 @@
+"""Single-cell data: the consensus of the clusterings in an AnnData, written back into it as scverse does."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.ensemble import Ensemble
+from gpuens.io import annotated
+from gpuens.io.columns import omit_ids, positions
+from gpuens.methods import made
+from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.runs import entries, found_by
+
+
+def consensus(
+    adata: Any,
+    keys: Any = None,
+    *,
+    obsm_key: str | None = None,
+    n_clusters: int | None = None,
+    method: str = "lwea",
+    key_added: str = "consensus",
+    use_rep: str | None = None,
+    drop_unlabelled: bool = False,
+    copy: bool = False,
+    **parameters: Any,
+) -> Any:
+    """Find the consensus of the clusterings of the cells, such as Leiden at several resolutions.
+
+    Parameters
+    ----------
+    adata : AnnData
+    keys : name, number, pattern, or list of them, optional
+        The columns of ``obs`` with base clusterings, such as ``"leiden_*"``. By default those of categories and
+        integers, but for an earlier consensus and for ids. Columns unlike the others cause a warning (a batch, the
+        truth).
+    obsm_key : str, optional
+        In place of keys: the entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
+    n_clusters : int, optional
+        Without it the linkage methods choose (longest lifetime).
+    method : str
+        A key of `gpuens.methods`.
+    key_added : str
+        The name of the result; an entry of that name is replaced.
+    use_rep : str, optional
+        "X", or the entry of ``obsm`` with the features of the cells, for the methods that need them.
+    drop_unlabelled : bool
+        Leave out the cells without any label instead of refusing them; their consensus is missing.
+    copy : bool
+        Return a copy with the result instead of changing ``adata``.
+    **parameters
+        The method's other parameters, such as ``theta``, ``random_state`` or ``device``.
+
+    Returns
+    -------
+    AnnData or None
+        None, and these entries, or with ``copy=True`` an AnnData that has them:
+
+        - ``obs[key_added]``: the consensus, categories "0", "1", …
+        - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: how sure the clusterings are of it, see
+          `gpuens.evidence.objects`.
+        - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), of methods with soft results.
+        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs") and the means over
+          the cells.
+
+    Raises
+    ------
+    ImportError
+        Without anndata.
+    ValueError, TypeError
+        For keys that are not there, clusterings that `Ensemble` refuses, and parameters that cannot be.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, pandas as pd
+    >>> import gpuens as ge
+    >>> obs = pd.DataFrame({"leiden_1": list("aaabbb"), "leiden_2": list("aabccc")}, index=list("uvwxyz"))
+    >>> adata = anndata.AnnData(np.zeros((6, 1), np.float32), obs=obs)
+    >>> ge.sc.consensus(adata, "leiden_*", n_clusters=2)
+    >>> adata.obs["consensus"].tolist()
+    ['0', '0', '0', '1', '1', '1']
+    """
+    _check_annotated(adata)
+    if keys is not None and obsm_key is not None:
+        raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
+    estimator = made(method, n_clusters, parameters)
+    if estimator.needs_features != (use_rep is not None):
+        instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
+        raise ValueError(
+            f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
+            f"{instead}."
+        )
+    labels = _columns(adata, keys) if obsm_key is None else _entry(adata.obsm, obsm_key, "obsm_key")
+    if drop_unlabelled:
+        ensemble, labelled = Ensemble.of_labelled(labels)
+        if hasattr(labels, "columns"):
+            warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "adata")
+    else:
+        ensemble, labelled = Ensemble(labels), None
+    annotated.check_key(key_added, ensemble.names)
+    features = None if use_rep is None else adata.X if use_rep == "X" else _entry(adata.obsm, use_rep, "use_rep")
+    estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
+    found = found_by(estimator, labelled, True, estimator.gives_membership)
+    adata = adata.copy() if copy else adata
+    for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
+        getattr(adata, place)[key] = value
+    return adata if copy else None
+
+
+def _check_annotated(adata: Any) -> None:
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise ImportError("gpuens.sc needs anndata, which is not installed: pip install 'gpuens[io]'.") from error
+    if not isinstance(adata, AnnData):
+        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; gpuens.consensus takes labels.")
+
+
+def _columns(adata: Any, keys: Any) -> Any:
+    """Return the columns of obs that keys name, by default those that are like labels, as a DataFrame."""
+    obs = adata.obs
+    if keys is not None:
+        return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
+    like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
+    return like.iloc[:, omit_ids(like, list(like.columns), "adata.obs", "keys")]
+
+
+def _entry(obsm: Any, key: str, argument: str) -> Any:
+    if key not in obsm:
+        raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
+    return obsm[key]

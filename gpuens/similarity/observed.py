@@ -1,0 +1,118 @@
+"""Co-association over the clusterings that label both objects: a missing label was not observed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.incidence import label_histograms, row_lookups
+from gpuens.rows import Rows
+from gpuens.similarity.base import Features, LookedUp, Measure, Similarity, Sums, weights_of_clusterings
+from gpuens.similarity.diagonal import coassociation_tile
+
+
+class Observed(Similarity):
+    """Σ_m λ_m [same cluster] / Σ_m λ_m [both labelled], 0 where no clustering labels both.
+
+    Attributes
+    ----------
+    weights : ndarray (N_c,), int64 ones or float64
+        λ of each cluster's clustering.
+    of_clusterings : ndarray (M,)
+        λ.
+    """
+
+    kind = "observed"
+    scale = 1.0
+
+    def __init__(self, of_clusterings: np.ndarray, offsets: np.ndarray) -> None:
+        self.of_clusterings, self.offsets = of_clusterings, offsets
+        self.weights = np.repeat(of_clusterings, np.diff(offsets))
+        self.found: dict[str, Any] = {}
+
+    def most(self) -> float:
+        return 1.0
+
+    def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
+        together = self._sums(rows.codes, self.offsets, self.weights, start, stop, first, rows.device)
+        offsets = np.arange(rows.n_clusterings + 1)
+        both = self._sums(_labelled(rows), offsets, self.of_clusterings, start, stop, first, rows.device)
+        return np.divide(together, both, out=together, where=both > 0)
+
+    @staticmethod
+    def _sums(
+        codes: Any, offsets: np.ndarray, weights: np.ndarray, start: int, stop: int, first: int, device: str
+    ) -> np.ndarray:
+        """Return the weight of the clusters that rows share, host; whole numbers if weights are."""
+        means = coassociation_tile(
+            codes[start:stop], codes[first:], offsets, weights.astype(np.float64, copy=False), device=device
+        )
+        sums: np.ndarray = devices.to_host(means) * codes.shape[1]
+        return np.rint(sums) if weights.dtype.kind == "i" else sums
+
+    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+        return devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)).astype(np.float64)
+
+    def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
+        """Return a function that maps rows to the ratio of sums over a cluster's members, times their number."""
+        k, counts = int(labels.max()) + 1, rows.xp.asarray(rows.counts)
+        given = counts, rows.xp.asarray(labels), k
+        held, seen = (
+            devices.to_host(label_histograms(codes, offsets, *given, device=rows.device)).astype(np.float64)
+            for codes, offsets in ((rows.codes, rows.offsets), (_labelled(rows), np.arange(rows.n_clusterings + 1)))
+        )
+        of_clusters = LookedUp(self.weights[:, None] * held)
+        members = np.bincount(devices.to_host(labels), weights=rows.counts, minlength=k)
+        return _Ratios(of_clusters, self.of_clusterings[:, None] * seen, members)
+
+
+@dataclass(frozen=True)
+class _Ratios:
+    together: LookedUp
+    both: np.ndarray  # (M, k)
+    members: np.ndarray  # (k,)
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        offsets = np.arange(rows.n_clusterings + 1)
+        both = devices.to_host(row_lookups(_labelled(rows), offsets, self.both, device=rows.device))
+        together = self.together(rows)
+        ratios: np.ndarray = np.divide(together, both, out=together, where=both > 0)
+        ratios *= self.members
+        return ratios
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedCoassociation(Measure):
+    """Co-association of observed pairs: the share of the clusterings that label both objects, C of Monti et al. (2003).
+
+    Two objects that no clustering labels both of have similarity 0. Average linkage, and the similarity of an object to
+    a cluster, is a ratio of sums: over all pairs of their objects, how often clusterings put the pair together, to how
+    often they label both.
+
+    Parameters
+    ----------
+    weights : array (n_clusterings,), optional
+        λ: the weight of each clustering, scaled to a mean of 1; equal by default.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 1], [0, None, 1]])
+    >>> ge.similarity.ObservedCoassociation()(rows).tile(rows, 0, 1).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+
+    weights: Any = None
+    kind = "observed"
+
+    def __call__(self, rows: Rows, features: Features | None = None) -> Observed:
+        if self.weights is None:
+            return Observed(np.ones(rows.n_clusterings, dtype=np.int64), rows.offsets)
+        return Observed(weights_of_clusterings(self.weights, rows), rows.offsets)
+
+
+def _labelled(rows: Rows) -> Any:
+    """Return codes (G, M) of clusterings with one cluster each, of all objects that have a label."""
+    codes, missing = rows.codes, rows.ensemble.missing_code
+    return rows.xp.asfortranarray(rows.xp.where(codes == missing, codes, codes.dtype.type(0)))

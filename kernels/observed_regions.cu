@@ -1,0 +1,71 @@
+// Regions compared over the clusterings that label both (gpuens/partition/linkage/observed_regions.py): searches over all
+// pairs. A histogram has n_A (N_c,), and behind it p_A (M,), the objects that each clustering labels; weights are (2,
+// N_c + M), those of either sum.
+//
+//   similarity(A, R) = sum_c w_c n_A[c] n_R[c] / sum_m lambda_m p_A[m] p_R[m]
+//
+// variants: COUNT = i32 i64; WEIGHT = i64 f64
+
+// Lists anew the nearest of all active regions for each query, all with a similarity above 0 where there are no more than
+// fit: then the bound is 0. A bound says nothing about ties where no clustering labels both the query and a region. One
+// warp a query: a lane scores a region, and together they hold the list. tables (warps, N_c + M) zeros before and after:
+// the histogram of the query.
+extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
+                                           const i32* clusters, const COUNT* counts, const i64* start,
+                                           const i64* length, const WEIGHT* weights, i64 n_columns, i64 n_clusters,
+                                           int n_listed, COUNT* tables, i32* ids, f64* similarities, f64* bound,
+                                           u64* bound_hash, u64* compared) {
+    int lane = threadIdx.x % 32;
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    COUNT* table = tables + warp * n_columns;
+    u64 work = 0;
+    for (i64 i = warp; i < n_queries; i += n_warps) {
+        i64 a = queries[i], begin = start[a], end = begin + length[a];
+        for (i64 e = begin + lane; e < end; e += 32) table[clusters[e]] = counts[e];
+        __syncwarp();
+        WarpList list(n_listed);
+        bool apart = false;
+        for (i64 first = 0; first < n_active; first += 32) {
+            i64 r = first + lane < n_active ? active[first + lane] : a;
+            WEIGHT together = 0, both = 0;
+            for (i64 e = start[r]; e < start[r] + length[r]; ++e) {
+                i32 c = clusters[e];
+                WEIGHT pairs = (WEIGHT)((i64)table[c] * (i64)counts[e]);
+                if (c < n_clusters)
+                    together += weights[c] * pairs;
+                else
+                    both += weights[n_columns + c] * pairs;
+            }
+            if (first + lane < n_active) work += length[r];
+            apart = apart || both == 0;
+            bool passes = r != a && together > 0;
+            f64 similarity = passes ? (f64)together / (f64)both : 0.0;
+            u64 tie = pair_hash(a, r);
+            f64 last = list.last_similarity();
+            u64 last_tie = list.last_tie();
+            passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
+            unsigned offers = __ballot_sync(ALL_LANES, passes);
+            while (offers) {
+                int lender = __ffs(offers) - 1;
+                offers &= offers - 1;
+                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
+                            __shfl_sync(ALL_LANES, tie, lender));
+            }
+        }
+        f64 last = list.last_similarity();
+        u64 last_tie = list.last_tie();
+        unsigned any_apart = __ballot_sync(ALL_LANES, apart);
+        if (lane < n_listed) {
+            ids[a * n_listed + lane] = (i32)list.id;
+            similarities[a * n_listed + lane] = list.similarity;
+        }
+        if (lane == 0) {
+            bound[a] = list.full() ? last : 0.0;
+            bound_hash[a] = any_apart ? 0 : list.full() ? last_tie : NO_HASH;
+        }
+        __syncwarp();  // a vote orders no memory, and all lanes have read the table
+        for (i64 e = begin + lane; e < end; e += 32) table[clusters[e]] = 0;
+        __syncwarp();
+    }
+    if (work) atomicAdd(compared, work);
+}

@@ -1,0 +1,149 @@
+"""Consensus of the cells of an AnnData: what is added to it, in memory and in a copy of its file."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import refused, structured_labels
+
+import gpuens as ge
+from gpuens import cli
+
+anndata = pytest.importorskip("anndata")
+
+LABELS = structured_labels(90, 4, 3, noise=0.1, seed=1)[0]
+NAMES = [f"leiden_{m}" for m in range(4)]
+
+
+@pytest.fixture
+def adata():
+    obs = pd.DataFrame(LABELS, columns=NAMES, index=[f"c{i}" for i in range(90)]).astype("category")
+    obs = obs.assign(depth=0.5, cell=pd.Categorical([f"b{i}" for i in range(90)]))
+    X = np.random.default_rng(0).standard_normal((90, 3)).astype(np.float32)
+    return anndata.AnnData(X, obs=obs, obsm={"X_pca": X[:, :2], "labels": LABELS}, uns={"before": {"params": 1}})
+
+
+def same(one, other):
+    """Fail unless two AnnData hold the same."""
+    pd.testing.assert_frame_equal(one.obs, other.obs)
+    np.testing.assert_array_equal(one.X, other.X)
+    assert one.obsm.keys() == other.obsm.keys()
+    for key, values in one.obsm.items():
+        np.testing.assert_array_equal(values, other.obsm[key])
+    assert one.uns.keys() == other.uns.keys()
+
+
+def test_what_is_added(adata):
+    before = adata.copy()
+    assert ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="em", random_state=1) is None
+    est = ge.EM(3, random_state=1).fit(LABELS)
+    assert adata.obs.consensus.cat.categories.tolist() == ["0", "1", "2"]
+    assert adata.obs.consensus.astype(int).tolist() == est.labels_.tolist()
+    np.testing.assert_array_equal(adata.obs.consensus_confidence, est.confidence_)
+    np.testing.assert_array_equal(adata.obs.consensus_margin, est.evidence().objects.margin)
+    np.testing.assert_array_equal(adata.obsm["consensus_membership"], est.membership_)
+    about = adata.uns["consensus"]
+    assert about["params"]["method"] == "em"
+    assert (about["params"]["random_state"], about["params"]["clusterings"]) == (1, NAMES)
+    assert about["anmi"] == est.evidence().agreement.anmi
+    added = {"consensus", "consensus_confidence", "consensus_margin"}
+    pd.testing.assert_frame_equal(adata.obs.drop(columns=list(added)), before.obs)
+    assert [set(adata.obs) - set(before.obs), set(adata.obsm) - set(before.obsm)] == [added, {"consensus_membership"}]
+
+
+def test_a_copy_leaves_the_original_alone(adata):
+    before = adata.copy()
+    found = ge.sc.consensus(adata, [0, "leiden_1", "leiden_3"], n_clusters=3, key_added="mine", copy=True)
+    same(adata, before)
+    expected = ge.consensus(LABELS[:, [0, 1, 3]], 3)
+    assert found.obs.mine.astype(int).tolist() == expected.tolist()
+    assert "mine_membership" not in found.obsm
+
+
+def test_keys_are_those_like_labels_but_for_ids_and_results(adata):
+    with pytest.warns(UserWarning, match="adata.obs: 'cell' has a different value for each of the 90 objects"):
+        ge.sc.consensus(adata, n_clusters=3)
+    del adata.obs["cell"]
+    ge.sc.consensus(adata, n_clusters=3, key_added="again")
+    assert adata.uns["again"]["params"]["clusterings"] == NAMES
+    assert adata.obs.again.tolist() == adata.obs.consensus.tolist()
+    ge.sc.consensus(adata, obsm_key="labels", n_clusters=3, key_added="third")
+    assert adata.obs.third.tolist() == adata.obs.consensus.tolist()
+    adata.obs["batch"] = pd.Categorical(np.arange(90) % 2)
+    with pytest.warns(UserWarning, match="'batch' is unlike the other clusterings"):
+        ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3)
+
+
+def test_cells_without_labels_are_missing(adata):
+    adata.obs.loc["c7", NAMES] = np.nan
+    refused(lambda: ge.sc.consensus(adata, "leiden_*", n_clusters=3), ValueError, "7")
+    ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="em", drop_unlabelled=True)
+    assert adata.obs.index[adata.obs.consensus.isna()].tolist() == ["c7"]
+    assert np.isnan(adata.obsm["consensus_membership"][7]).all()
+    expected = ge.consensus(np.delete(LABELS, 7, axis=0), 3, method="em")
+    assert adata.obs.consensus.drop("c7").astype(int).tolist() == expected.tolist()
+
+
+def test_methods_by_features_get_a_representation(adata):
+    ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="tome", use_rep="X_pca")
+    assert adata.obs.consensus.astype(int).tolist() == (
+        ge.consensus(LABELS, 3, method="tome", features=adata.obsm["X_pca"]).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "sentence"),
+    [
+        ({"keys": "nothing_*"}, ValueError, "keys: there is no column 'nothing_*'; there are 'leiden_0'"),
+        ({"keys": "leiden_*", "obsm_key": "labels"}, ValueError, "give one of them"),
+        ({"obsm_key": "X_umap"}, ValueError, "obsm_key='X_umap' names nothing in obsm, which has 'X_pca'"),
+        ({"obsm_key": "X_pca"}, ValueError, "not whole numbers"),
+        ({"keys": "leiden_*", "key_added": "leiden_2"}, ValueError, "is one of the base clusterings"),
+        ({"keys": "leiden_*", "key_added": "a/b"}, ValueError, "key_added must be a name without '/'"),
+        ({"keys": "leiden_*", "method": "tome"}, ValueError, "use_rep=None, but method 'tome' goes by features"),
+        ({"keys": "leiden_*", "use_rep": "X"}, ValueError, "goes by labels alone: leave it out"),
+        ({"keys": "leiden_*", "resolution": 1}, TypeError, "'resolution' is no parameter of method 'lwea'"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_added(adata, given, kind, sentence):
+    before = adata.copy()
+    refused(lambda: ge.sc.consensus(adata, n_clusters=3, **given), kind, sentence)
+    same(adata, before)
+
+
+def test_other_data_and_no_anndata(monkeypatch):
+    refused(lambda: ge.sc.consensus(LABELS), TypeError, "adata must be an AnnData, not ndarray")
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    refused(lambda: ge.sc.consensus(LABELS), ImportError, "needs anndata", "pip install 'gpuens[io]'")
+
+
+def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch, capsys):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    adata.obs = pd.DataFrame(LABELS, columns=NAMES, index=adata.obs_names).assign(depth=0.5)
+    adata.obs.loc["c7", NAMES] = -1
+    adata.write_h5ad("cells.h5ad")
+    with h5py.File("cells.h5ad", "r+") as file:  # of an anndata before 0.8, whose categories were held otherwise
+        file["obs"].attrs["encoding-version"] = "0.1.0"
+    options = "-k 3 --method em --seed 1 --drop-unlabelled --quiet"
+    assert cli.main(f"run cells.h5ad {options} --columns leiden_* -o out.h5ad".split()) == 0
+    ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="em", random_state=1, drop_unlabelled=True)
+    found = anndata.read_h5ad("out.h5ad")
+    same(found, adata)
+    assert found.uns["consensus"]["params"].keys() == adata.uns["consensus"]["params"].keys()
+    assert found.uns["consensus"]["anmi"] == adata.uns["consensus"]["anmi"]
+
+    assert cli.main(f"run out.h5ad {options} --key-added mine -o next.h5ad".split()) == 0
+    again = anndata.read_h5ad("next.h5ad")
+    assert again.uns["mine"]["params"]["clusterings"].tolist() == NAMES
+    assert again.obs.mine.tolist() == found.obs.consensus.tolist()
+    for command, sentence in (
+        ("cells.h5ad --key-added leiden_1 -o other.h5ad --columns leiden_*", "is one of the base clusterings"),
+        ("cells.h5ad --key-added mine -o other.npy", "--key-added=mine names the labels in a copy of an h5ad file"),
+    ):
+        assert cli.main(["run", *command.split(), *options.split()]) > 1
+        assert sentence in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("cells.h5ad", "next.h5ad", "next.h5ad.json", "out.h5ad", "out.h5ad.json")
+    ]
