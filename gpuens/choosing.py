@@ -208,7 +208,7 @@ def choose_k(
         labels = Ensemble(labels)
         numbers = _numbers(ks, len(core_groups(Rows(labels, device=device)).rows))
         find = _of_any(labels, numbers[-1], how)
-    keep: Callable[[str, Callable[[], Arrays]], Arrays] = lambda name, find: find()  # noqa: E731
+    keep: Callable[[str, Callable[[], Arrays]], Arrays] = _found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
         about = {"gpuens": __version__, "data": _digest(labels if X is None else X), **how._asdict(), **drawn}
@@ -240,11 +240,13 @@ def foresee(
     ks: Iterable[int] | None = None,
     n_clusterings: int = 50,
     null: int = 0,
+    resume: Any = None,
     **others: Any,
 ) -> forecast.Forecast:
     """Return about what `choose_k` will take, from choices for some of the objects; parameters are the same.
 
-    With features only the least and the largest number and a fifth of the clusterings are tried.
+    With features only the least and the largest number and a fifth of the clusterings are tried. The folder ``resume``
+    is neither read nor written: results of some objects have no place among those of all.
     """
     times, few = 1.0, dict[str, Any]()
     if features is not None:
@@ -299,6 +301,11 @@ class _How(NamedTuple):
         rng = np.random.default_rng([self.seed, 0, k])  # the same whatever the other numbers are
         row = {"k": k, **_of_consensus(evidence, rng), **more}
         return {"labels": labels, "row": np.array(json.dumps(row))}
+
+
+def _found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
+    """Return a part of a choice that keeps none."""
+    return find()
 
 
 def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:

@@ -41,7 +41,7 @@ class Folder:
         atomic.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
-        at = os.path.join(self.path, WORK)
+        at, work = os.path.join(self.path, WORK), json.loads(atomic.encoded(work))  # as it is read
         if os.path.exists(at):
             with open(at, encoding="utf-8") as file:
                 before = json.load(file)

@@ -95,7 +95,7 @@ class Run:
                 name = ESTIMATORS[type(instead).__name__]
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         if self.key_added is not None:
-            annotated.check_key(self.key_added, read.ensemble.names)
+            annotated.check_key(self.key_added, read.ensemble.names, annotated.read_index_name(self.labels))
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
         evidence, membership = self.evidence, self.membership
@@ -208,12 +208,14 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a record says of the evidence for a fit, and what is written beside the labels."""
     import numpy as np
 
+    from gpuens.io.annotated import BESIDE
+
     found = estimator.evidence()
     means = {}
     for name in ("confidence", "margin", "item_consensus", "silhouette"):
         values = getattr(found.objects, name)
         means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
-    beside = {"confidence": found.objects.confidence, "margin": found.objects.margin}
+    beside = {name: getattr(found.objects, name) for name in BESIDE}
     return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
 
 

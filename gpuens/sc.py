@@ -82,6 +82,10 @@ def consensus(
     ['0', '0', '0', '1', '1', '1']
     """
     _check_annotated(adata)
+    if copy and adata.isbacked:
+        raise ValueError(
+            "adata is backed by its file, which copy=True cannot copy; pass adata.to_memory(), or copy=False."
+        )
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
     estimator = made(method, n_clusters, parameters)
@@ -98,7 +102,7 @@ def consensus(
             warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "adata")
     else:
         ensemble, labelled = Ensemble(labels), None
-    annotated.check_key(key_added, ensemble.names)
+    annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else adata.X if use_rep == "X" else _entry(adata.obsm, use_rep, "use_rep")
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
     found = found_by(estimator, labelled, True, estimator.gives_membership)

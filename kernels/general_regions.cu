@@ -40,24 +40,9 @@ extern "C" __global__ void search_general(const i64* queries, i64 n_queries, con
             f64 last = list.last_similarity();
             u64 last_tie = list.last_tie();
             passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
-            unsigned offers = __ballot_sync(ALL_LANES, passes);
-            while (offers) {
-                int lender = __ffs(offers) - 1;
-                offers &= offers - 1;
-                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
-                            __shfl_sync(ALL_LANES, tie, lender));
-            }
+            list.insert_each(passes, r, similarity, tie);
         }
-        f64 last = list.last_similarity();
-        u64 last_tie = list.last_tie();
-        if (lane < n_listed) {
-            ids[a * n_listed + lane] = (i32)list.id;
-            similarities[a * n_listed + lane] = list.similarity;
-        }
-        if (lane == 0) {
-            bound[a] = list.full() ? last : nothing;
-            bound_hash[a] = list.full() ? last_tie : NO_HASH;
-        }
+        list.write(a, ids, similarities, bound, bound_hash, nothing);
     }
     if (work) atomicAdd(compared, work);
 }

@@ -182,15 +182,7 @@ extern "C" __global__ void nearest_rows(
                 passes = similarity >= at_least &&
                          (!list.full() || comes_before(similarity, tie, last, last_tie));
             }
-            unsigned offers = __ballot_sync(ALL_LANES, passes);
-            if (!offers) return;
-            while (offers) {
-                int lender = __ffs(offers) - 1;
-                offers &= offers - 1;
-                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
-                            __shfl_sync(ALL_LANES, tie, lender));
-            }
-            if (!list.full()) return;
+            if (!list.insert_each(passes, r, similarity, tie) || !list.full()) return;
             last = list.last_similarity();
             last_tie = list.last_tie();
             floor = max(floor, (int)(last * to_score + 1e-9));
@@ -242,14 +234,7 @@ extern "C" __global__ void nearest_rows(
             high = low;
             low = min(high - 1, high - high / 4);
         }
-        if (lane < n_listed) {
-            ids[q * n_listed + lane] = (i32)list.id;
-            similarities[q * n_listed + lane] = list.similarity;
-        }
-        if (lane == 0) {
-            bound[q] = list.full() ? last : at_least;
-            bound_hash[q] = list.full() ? last_tie : NO_HASH;
-        }
+        list.write(q, ids, similarities, bound, bound_hash, at_least);
         __syncwarp();  // the next query's labels take the place of this one's
     }
     if (lane == 0) atomicAdd(compared, work);

@@ -44,25 +44,11 @@ extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, co
             f64 last = list.last_similarity();
             u64 last_tie = list.last_tie();
             passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
-            unsigned offers = __ballot_sync(ALL_LANES, passes);
-            while (offers) {
-                int lender = __ffs(offers) - 1;
-                offers &= offers - 1;
-                list.insert(__shfl_sync(ALL_LANES, r, lender), __shfl_sync(ALL_LANES, similarity, lender),
-                            __shfl_sync(ALL_LANES, tie, lender));
-            }
+            list.insert_each(passes, r, similarity, tie);
         }
-        f64 last = list.last_similarity();
-        u64 last_tie = list.last_tie();
-        unsigned any_apart = __ballot_sync(ALL_LANES, apart);
-        if (lane < n_listed) {
-            ids[a * n_listed + lane] = (i32)list.id;
-            similarities[a * n_listed + lane] = list.similarity;
-        }
-        if (lane == 0) {
-            bound[a] = list.full() ? last : 0.0;
-            bound_hash[a] = any_apart ? 0 : list.full() ? last_tie : NO_HASH;
-        }
+        list.write(a, ids, similarities, bound, bound_hash, 0.0);
+        bool any_apart = __ballot_sync(ALL_LANES, apart) != 0;
+        if (lane == 0 && any_apart) bound_hash[a] = 0;
         __syncwarp();  // a vote orders no memory, and all lanes have read the table
         for (i64 e = begin + lane; e < end; e += 32) table[clusters[e]] = 0;
         __syncwarp();

@@ -108,6 +108,32 @@ struct WarpList {
         }
         if (listed < room) ++listed;
     }
+
+    // The pair of each lane where it passes; whether any did.
+    __device__ bool insert_each(bool passes, i64 new_id, f64 new_similarity, u64 new_tie) {
+        unsigned offers = __ballot_sync(ALL_LANES, passes);
+        bool any = offers != 0;
+        for (; offers; offers &= offers - 1) {
+            int lender = __ffs(offers) - 1;
+            insert(__shfl_sync(ALL_LANES, new_id, lender), __shfl_sync(ALL_LANES, new_similarity, lender),
+                   __shfl_sync(ALL_LANES, new_tie, lender));
+        }
+        return any;
+    }
+
+    // The list of region a, and the bound of what is not listed: the last entry of a full list, else `nothing`.
+    __device__ void write(i64 a, i32* ids, f64* similarities, f64* bound, u64* bound_hash, f64 nothing) const {
+        f64 last = last_similarity();
+        u64 last_hash = last_tie();
+        if (lane < room) {
+            ids[a * room + lane] = (i32)id;
+            similarities[a * room + lane] = similarity;
+        }
+        if (lane == 0) {
+            bound[a] = full() ? last : nothing;
+            bound_hash[a] = full() ? last_hash : NO_HASH;
+        }
+    }
 };
 
 // --- objects through the clusters of each clustering (gpuens/similarity/coupled.py) ----------------------------------

@@ -228,18 +228,7 @@ extern "C" __global__ void search_regions(
             high = low;
             low *= (BOUND)0.75;
         }
-        if (warp == 0) {
-            f64 last = list.last_similarity();
-            u64 last_tie = list.last_tie();
-            if (lane < n_listed) {
-                ids[a * n_listed + lane] = (i32)list.id;
-                similarities[a * n_listed + lane] = list.similarity;
-            }
-            if (lane == 0) {
-                bound[a] = list.full() ? last : 0.0;
-                bound_hash[a] = list.full() ? last_tie : NO_HASH;
-            }
-        }
+        if (warp == 0) list.write(a, ids, similarities, bound, bound_hash, 0.0);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x) table[clusters[e]] = 0.0;
         __syncthreads();
     }

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tracemalloc
 import warnings
 from functools import cache
 from pathlib import Path
@@ -162,6 +163,23 @@ def refused(call, kind, *mentioned):
     for part in mentioned:
         assert part in text, f"{part!r} is not in: {text}"
     return text
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def peak_of(work):
+    """Return the most bytes that Python and NumPy hold at once for some work.
+
+    The least of three runs: other threads of the process may allocate meanwhile, and a first run imports.
+    """
+    peaks = []
+    for _ in range(3):
+        tracemalloc.start()
+        work()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return min(peaks)
 
 
 # --- data sets --------------------------------------------------------------------------------------------------------

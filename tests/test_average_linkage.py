@@ -1,12 +1,10 @@
 """Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
 
-import tracemalloc
-
 import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import MANY_SHAPES, random_labels, structured_labels
+from conftest import MANY_SHAPES, peak_of, random_labels, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
@@ -375,11 +373,9 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     ensemble = Ensemble(labels)
     reduced = core_groups(Rows(ensemble))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts), 16)  # compile
-    tracemalloc.start()
-    nearest_lists(nearest_index(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts), 16)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
+    nearest_lists(nearest_index(*given), 16)  # compiles
+    peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
 

@@ -113,12 +113,14 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
         assert ge.choose_k(ks=(2, 3, 4), **given, resume=folder).to_dict() == found.to_dict()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
+    numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
+    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same work
     (folder / "work.json").unlink()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
 
 
 @pytest.mark.parametrize("kind", kinds_of_work())
-def test_what_a_choice_takes_is_foreseen(kind, monkeypatch):
+def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
     tried = []
 
     def of_trials(choose, n, k, **more):
@@ -127,7 +129,8 @@ def test_what_a_choice_takes_is_foreseen(kind, monkeypatch):
 
     monkeypatch.setattr("gpuens.choosing.LEAST_NULL", 2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
-    found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind])
+    found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()  # results of some objects have no place there
     ((n, k, choice),) = tried
     assert (n, k, found.memory) == (30 if kind == "features" else 60, 4, 10.0)
     assert [row["k"] for row in choice.rows] == ([2, 4] if kind == "features" else [2, 3, 4])

@@ -542,10 +542,7 @@ def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
 @pytest.mark.parametrize("here", [True, False])
 def test_a_worker_with_a_gpu(labels, here, monkeypatch):
     """In a process of its own, and only one: Dask moves CuPy's arrays between processes by RMM or Numba's driver."""
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
-        distributed.Client(cluster),
-    ):
+    with processes(1) as cluster, distributed.Client(cluster):
         if not here:  # the client has no GPU
             if "gpu_stack" not in sys.modules:
                 pytest.skip("takes the GPU away: make check-gpu")

@@ -11,6 +11,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.regions import regions_of
+from gpuens.record import forget_peak_memory, peak_memory, resident_memory
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
@@ -83,8 +84,26 @@ def test_what_few_rows_are(monkeypatch):
     assert not few_rows.suits(codes, ones, few * 10**7)
     assert few_rows.suits(codes, ones * 1.0, few * 10**7)
     assert not few_rows.suits(np.zeros((1501, 9), dtype=np.uint8), ones, np.ones(1501, dtype=np.int64))
-    monkeypatch.setenv("GPUENS_MEMORY", "127")
+    monkeypatch.setenv("GPUENS_MEMORY", "2500")
+    assert few_rows.suits(codes, ones, few)
+    monkeypatch.setenv("GPUENS_MEMORY", "2300")
     assert not few_rows.suits(codes, ones, few)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
+def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
+    """Here the matrix takes 8 MB, the histograms ten times as much."""
+    labels = np.asfortranarray(np.random.default_rng(0).integers(10, size=(1000, 1400)).astype(np.uint8))
+    ones, few = np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
+    average_linkage(labels[:5], np.arange(1401) * 10, ones, few[:5])  # compiles
+    before = resident_memory()
+    forget_peak_memory()
+    average_linkage(labels, np.arange(1401) * 10, ones, few)
+    held = peak_memory() - before
+    assert held > 32e6
+    assert few_rows.suits(labels, ones, few)
+    monkeypatch.setenv("GPUENS_MEMORY", str(held))
+    assert not few_rows.suits(labels, ones, few)
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair():

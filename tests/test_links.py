@@ -2,14 +2,13 @@
 
 import itertools
 import os
-import tracemalloc
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import oracles
 import pytest
-from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
+from conftest import MANY_SHAPES, peak_of, random_labels, refused, shapes, structured_labels
 from scipy.sparse import csr_array
 
 import gpuens as ge
@@ -434,12 +433,3 @@ def test_pam_takes_the_memory_that_is_asked_for(k, monkeypatch):
     pam(similarity, rows, 2)  # compiles
     pam.refuse_too_many(rows, k, "diagonal")
     assert 0.7 * needed[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * needed[-1]
-
-
-def peak_of(work):
-    """Return the most bytes that were held at once."""
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak

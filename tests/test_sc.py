@@ -100,6 +100,13 @@ def test_methods_by_features_get_a_representation(adata):
         ({"obsm_key": "X_umap"}, ValueError, "obsm_key='X_umap' names nothing in obsm, which has 'X_pca'"),
         ({"obsm_key": "X_pca"}, ValueError, "not whole numbers"),
         ({"keys": "leiden_*", "key_added": "leiden_2"}, ValueError, "is one of the base clusterings"),
+        (
+            {"keys": ["leiden_0", "mine_margin"], "key_added": "mine"},
+            ValueError,
+            "would replace 'mine_margin', which is",
+        ),
+        ({"keys": "leiden_*", "key_added": "barcode"}, ValueError, "would replace the names of the cells, 'barcode'"),
+        ({"keys": "leiden_*", "key_added": "_index"}, ValueError, "would replace the names of the cells, '_index'"),
         ({"keys": "leiden_*", "key_added": "a/b"}, ValueError, "key_added must be a name without '/'"),
         ({"keys": "leiden_*", "method": "tome"}, ValueError, "use_rep=None, but method 'tome' goes by features"),
         ({"keys": "leiden_*", "use_rep": "X"}, ValueError, "goes by labels alone: leave it out"),
@@ -107,6 +114,8 @@ def test_methods_by_features_get_a_representation(adata):
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_added(adata, given, kind, sentence):
+    adata.obs["mine_margin"] = adata.obs.leiden_1
+    adata.obs.index.name = "barcode"
     before = adata.copy()
     refused(lambda: ge.sc.consensus(adata, n_clusters=3, **given), kind, sentence)
     same(adata, before)
@@ -116,6 +125,35 @@ def test_other_data_and_no_anndata(monkeypatch):
     refused(lambda: ge.sc.consensus(LABELS), TypeError, "adata must be an AnnData, not ndarray")
     monkeypatch.setitem(sys.modules, "anndata", None)
     refused(lambda: ge.sc.consensus(LABELS), ImportError, "needs anndata", "pip install 'gpuens[io]'")
+
+
+def test_data_backed_by_a_file(adata, tmp_path):
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    given = {"keys": "leiden_*", "n_clusters": np.int64(3)}
+    refused(lambda: ge.sc.consensus(backed, **given, copy=True), ValueError, "is backed by its file", "to_memory")
+    ge.sc.consensus(backed, **given)
+    ge.sc.consensus(adata, **given)
+    assert backed.obs.consensus.tolist() == adata.obs.consensus.tolist()
+    assert type(adata.uns["consensus"]["params"]["n_clusters"]) is int
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["_index", "barcode"])
+def test_a_copy_keeps_the_names_of_the_cells(adata, name, tmp_path, monkeypatch, capsys):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    adata.obs.index.name = None if name == "_index" else name
+    adata.write_h5ad("cells.h5ad")
+    with h5py.File("cells.h5ad", "r+") as file:  # as other programs write it
+        del file["uns"], file["obsm"]
+    run = "run cells.h5ad --method em -k 3 --quiet --columns leiden_* -o out.h5ad --key-added".split()  # noqa: SIM905
+    assert cli.main([*run, name]) == 2
+    assert f"would replace the names of the cells, '{name}'" in capsys.readouterr().err
+    assert cli.main([*run, "mine"]) == 0
+    found = anndata.read_h5ad("out.h5ad")
+    assert found.obs_names.equals(adata.obs_names)
+    assert found.obsm["mine_membership"].shape == (90, 3)
 
 
 def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch, capsys):

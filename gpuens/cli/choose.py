@@ -55,12 +55,13 @@ def choose(args: argparse.Namespace) -> None:
     given: dict[str, Any] = {
         "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
         "n_clusterings": args.n_clusterings, "n_init": args.n_init, "null": args.null, "random_state": args.seed,
+        "resume": args.resume,
     }  # fmt: skip
     with failures.stage("choose"):
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:
             print(f"foreseen: {choosing.foresee(**given)}", file=sys.stderr, flush=True)
-        found = choosing.choose_k(**given, resume=args.resume)
+        found = choosing.choose_k(**given)
     if args.report is not None:
         from gpuens import report
 

@@ -97,12 +97,31 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensus"] = value, …
 
 
-def check_key(key: Any, clusterings: Iterable) -> str:
-    """Return the key of a new consensus; refuse those that cannot be, and those of its own base clusterings."""
+BESIDE = ("confidence", "margin")  # of each cell, in obs
+
+
+def read_index_name(path: str | os.PathLike) -> str:
+    """Return the name under which a file holds the names of the cells."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return str(file["obs"].attrs.get("_index", "_index"))
+
+
+def check_key(key: Any, clusterings: Iterable, index: Any) -> str:
+    """Return the key of a new consensus; refuse one that cannot be, or that would replace what it is made from.
+
+    That is the base clusterings, and the names of the cells, which obs holds under the name ``index``.
+    """
     if not isinstance(key, str) or not key or "/" in key:
         raise ValueError(f"key_added must be a name without '/', such as 'consensus', not {checks.shown(key)}.")
-    if key in clusterings:
-        raise ValueError(f"key_added={key!r} is one of the base clusterings, which it would replace; take another.")
+    added = [key, *(f"{key}_{name}" for name in BESIDE)]
+    if names := {"_index", index}.intersection(added):
+        raise ValueError(f"key_added={key!r} would replace the names of the cells, {names.pop()!r}; take another.")
+    if replaced := [name for name in added if name in clusterings]:
+        raise ValueError(
+            f"key_added={key!r} would replace {replaced[0]!r}, which is one of the base clusterings; take another."
+        )
     return key
 
 
@@ -130,6 +149,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, (list, tuple, np.ndarray)):
             yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(one) for one in value]
         elif value is not None:
+            value = value.item() if isinstance(value, np.generic) else value
             yield name, value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
@@ -143,10 +163,11 @@ def write_copy(path: str | os.PathLike, source: str | os.PathLike, added: Entrie
             shutil.copyfileobj(original, file)
         file.flush()
         with h5py.File(file.name, "r+", locking=False) as copy:  # it is locked, by `replacing`
-            if (
-                copy["obs"].attrs.get("encoding-version") != "0.2.0"
-            ):  # of an anndata before 0.8, without such categories
+            # of an anndata before 0.8, without such categories
+            if copy["obs"].attrs.get("encoding-version") != "0.2.0":
                 write_elem(copy, "obs", read_elem(copy["obs"]))
+            for place in {place for place, _, _ in added} - set(copy):
+                write_elem(copy, place, {})  # as AnnData does; h5py's own groups would not say what they are
             for place, name, value in added:
                 write_elem(copy, f"{place}/{name}", value)
             order = [*copy["obs"].attrs["column-order"]]

@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import IO, Any
 
+import numpy as np
+
 from gpuens import checks
 
 try:
@@ -144,10 +146,14 @@ def write_record(path: Path_, record: dict[str, Any]) -> None:
 
 
 def encoded(record: dict[str, Any]) -> bytes:
-    """Return a record as the JSON of a file."""
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    """Return a record as the JSON of a file: NumPy's numbers as numbers, what JSON does not know by its text."""
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
     # bytes of file names that are not text are written as \uXXXX, which is JSON too
     return f"{text}\n".encode(errors="backslashreplace")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = ContextVar("together", default=None)

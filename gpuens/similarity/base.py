@@ -306,9 +306,10 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
 
 
 def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
-    """Return the checked weight of each clustering (M,), scaled to a mean of 1."""
+    """Return the checked weight of each clustering (M,), scaled to a mean of 1: whole ones where none are given."""
     of_clusterings = checks.check_weights(weights, rows.n_clusterings)
-    assert of_clusterings is not None
+    if of_clusterings is None:
+        return np.ones(rows.n_clusterings, dtype=np.int64)
     scaled: np.ndarray = of_clusterings / of_clusterings.mean()
     return scaled
 

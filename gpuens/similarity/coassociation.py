@@ -40,8 +40,6 @@ class Coassociation(Measure):
     learns_by_sums = True
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
-        if self.weights is None:
-            return Diagonal(np.ones(rows.n_clusters, dtype=np.int64), rows.offsets)
         return Diagonal(weights_of_clusters(self.weights, rows), rows.offsets)
 
 
@@ -75,8 +73,7 @@ class LWCA(Measure):
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
         index = eci(rows, self.theta)
-        weights = index if self.weights is None else index * weights_of_clusters(self.weights, rows)
-        return Diagonal(weights, rows.offsets, eci=index)
+        return Diagonal(index * weights_of_clusters(self.weights, rows), rows.offsets, eci=index)
 
 
 def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "auto") -> np.ndarray:

@@ -107,8 +107,6 @@ class ObservedCoassociation(Measure):
     kind = "observed"
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Observed:
-        if self.weights is None:
-            return Observed(np.ones(rows.n_clusterings, dtype=np.int64), rows.offsets)
         return Observed(weights_of_clusterings(self.weights, rows), rows.offsets)
 
 

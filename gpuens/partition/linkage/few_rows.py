@@ -14,19 +14,23 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
-from gpuens.partition.linkage.regions import Regions, merge_some, move_some, regions_of, similarity_of
+from gpuens.partition.linkage.regions import Regions, count_dtype, merge_some, move_some, regions_of, similarity_of
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN
 from gpuens.partition.linkage.work import Work
 
 MOST = 1500  # rows, whose matrix takes 18 MB
 BLOCK = 64  # columns whose highest score is kept; rows and columns that are mirrored together
+ARENAS = 6.5  # room for entries, of those of all rows: the first arena has 1.5, and two of `_with_room` 2.5 each
 NEVER = np.iinfo(np.int64).max // 2  # bits of a score that none has
 
 
 def suits(codes: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> bool:
-    """Return whether `link` is for these rows: few, S diagonal, pairs in memory, and whole sums exact in float64."""
+    """Return whether `link` is for these rows: few, S diagonal, room for all pairs, and whole sums exact in float64."""
     n_rows, n_clusterings = codes.shape
-    if n_rows > MOST or cluster_weights.ndim == 2 or 8 * n_rows**2 > devices.memory_budget():
+    if n_rows > MOST or cluster_weights.ndim == 2:
+        return False
+    entry = 4 + count_dtype(int(sizes.sum())).itemsize
+    if n_rows * (8 * n_rows + ARENAS * entry * n_clusterings + 112) > devices.memory_budget():
         return False
     return cluster_weights.dtype.kind == "f" or float(sizes.sum()) ** 2 * n_clusterings < 2.0**53
 
