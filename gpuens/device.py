@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, partial
@@ -293,18 +293,25 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     results: list = [None] * pieces
     left = iter(range(pieces))
 
+    def stop() -> None:
+        """Let nobody begin another piece."""
+        for _ in left:
+            pass
+
     def take() -> None:
         try:
             for i in left:
                 results[i] = work(bounds[i], bounds[i + 1])
         finally:
-            for _ in left:  # after an error nobody begins another
-                pass
+            stop()
 
-    others = [_pool(threads).submit(take) for _ in range(min(threads, pieces) - 1)]
+    others: list[Future] = []
     try:
+        for _ in range(min(threads, pieces) - 1):
+            others.append(_pool(threads).submit(take))
         take()
-    finally:
+    finally:  # whatever ends this, a signal too: nobody writes to the caller's arrays after it
+        stop()
         begun = [other for other in others if not other.cancel()]
         wait(begun)
     for other in begun:

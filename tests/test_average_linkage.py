@@ -356,7 +356,7 @@ def test_label_comparisons_are_counted_and_few():
 def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch, method):
     labels = random_labels(500, 5, 9, seed=1)
     monkeypatch.setenv("GPUENS_MEMORY", "50kB")
-    with pytest.raises(MemoryError, match=rf"{method} linkage of \d+ distinct rows of 5 labels needs .* 50\.0 kB may"):
+    with pytest.raises(MemoryError, match=rf"{method} linkage of \d+ distinct rows needs .* 50\.0 kB may"):
         gpuens.EAC(3, linkage=method).fit(labels)
 
 
@@ -461,5 +461,5 @@ def test_a_diagonal_in_full_is_the_diagonal():
 def test_any_similarity_that_does_not_fit_is_refused_before_it_starts(monkeypatch):
     labels = random_labels(500, 5, 9, seed=1)
     monkeypatch.setenv("GPUENS_MEMORY", "200kB")
-    with pytest.raises(MemoryError, match=r"average linkage of \d+ distinct rows of 5 labels needs .*CATree.*Sample"):
+    with pytest.raises(MemoryError, match=r"average linkage of \d+ distinct rows needs .*CATree.*Sample"):
         general_dendrogram(labels, np.eye(45))

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,6 +65,29 @@ def test_after_an_error_no_other_piece_begins(monkeypatch):
     with pytest.raises(MemoryError):
         device.over_ranges(work, 1000)
     assert len(begun) <= 2
+
+
+def test_a_signal_between_threads_waits_for_those_that_have_begun(monkeypatch):
+    """They write to arrays of the caller."""
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    pool, begun, done = device._pool(3), threading.Event(), []
+
+    def submit(take):
+        if begun.is_set():
+            raise KeyboardInterrupt
+        future = pool.submit(take)
+        assert begun.wait(60)
+        return future
+
+    def work(start, stop):
+        begun.set()
+        time.sleep(0.1)
+        done.append(start)
+
+    monkeypatch.setattr(device, "_pool", lambda _: SimpleNamespace(submit=submit))
+    with pytest.raises(KeyboardInterrupt):
+        device.over_ranges(work, 1000)
+    assert done == [0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -36,8 +36,9 @@ def run(
         relative to its folder.
     out : str or path
         A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (or its format), with ``report``
-        ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``. Runners that
-        share a folder share the jobs; behind a URI they need shards.
+        ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``. An h5ad file
+        holds the labels alone, not the cells' expression over again for each job. Runners that share a folder share
+        the jobs; behind a URI they need shards.
     jobs : int
         The number of jobs at once, each in a process of its own with its share of threads and memory; where there are
         several GPUs, each process has one. 1: in this process.

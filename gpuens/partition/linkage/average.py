@@ -187,11 +187,11 @@ def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterin
 
 def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str = "cpu") -> None:
     """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
-    n_rows, n_clusterings = codes.shape
+    n_rows = len(codes)
     checks.check_memory(
         _bytes_needed(codes, n_clusters, n_objects, general=general, device=device),
         devices.memory_budget(device),
-        f"average linkage of {n_rows} distinct rows of {n_clusterings} labels",
+        f"average linkage of {n_rows} distinct rows",
         "reduce the rows first, reduction=CATree(…) or Sample(…)"
         if general
         else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",

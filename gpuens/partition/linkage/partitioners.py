@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
+from gpuens.compiled import njit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, linkage_fits
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
@@ -168,18 +169,27 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_clusters: int) -> i
     region = dendrogram.cut(dendrogram.n_leaves - first)
     observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)
     np.logical_or.at(observed, region, devices.to_host(rows.codes != rows.ensemble.missing_code))
-    apart = []
-    for i in range(first, dendrogram.n_leaves - 1):
-        a, b = region[dendrogram.kept[i]], region[dendrogram.absorbed[i]]
-        if not (observed[a] & observed[b]).any():
-            apart.append(i)
-        observed[a] |= observed[b]
-    if made := sum(i < dendrogram.n_leaves - n_clusters for i in apart):
+    apart = first + np.flatnonzero(
+        _join(region[dendrogram.kept[first:]], region[dendrogram.absorbed[first:]], observed)
+    )
+    if made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_clusters)):
         checks.warn(
             f"{n_clusters} cluster(s) take {made} merge(s) of objects that no clustering labels together, in arbitrary "
             f"order; ask for {dendrogram.n_leaves - apart[0]} clusters, or add clusterings that label objects of both."
         )
     return len(apart)
+
+
+@njit(cache=True, nogil=True)
+def _join(kept, absorbed, observed):
+    """Join regions (R, M) in the order of the merges; return for each whether none of M is of both."""
+    apart = np.ones(len(kept), dtype=np.bool_)
+    for i in range(len(kept)):
+        for m in range(observed.shape[1]):
+            if observed[kept[i], m] and observed[absorbed[i], m]:
+                apart[i] = False
+            observed[kept[i], m] |= observed[absorbed[i], m]
+    return apart
 
 
 def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:

@@ -42,7 +42,7 @@ def single_linkage(
     checks.check_memory(
         bytes_needed(codes, len(cluster_weights), n_listed) + 120 * n_rows,
         devices.memory_budget(device),
-        f"single linkage of {n_rows} distinct rows of {codes.shape[1]} labels",
+        f"single linkage of {n_rows} distinct rows",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
     index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
