@@ -113,4 +113,4 @@ def test_clusters_beside_few_rows_count_in_memory(est, monkeypatch):
     x = np.zeros((100, 1))
     found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)
     found.compute()  # compiles
-    assert peak_of(found.compute) < foreseen[0]
+    assert peak_of(found.compute) < 1.01 * foreseen[0]

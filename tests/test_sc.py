@@ -138,7 +138,6 @@ def test_data_backed_by_a_file(adata, tmp_path):
     assert type(adata.uns["consensus"]["params"]["n_clusters"]) is int
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["_index", "barcode"])
 def test_a_copy_keeps_the_names_of_the_cells(adata, name, tmp_path, monkeypatch, capsys):
     h5py = pytest.importorskip("h5py")

@@ -169,7 +169,7 @@ def write_copy(path: str | os.PathLike, source: str | os.PathLike, added: Entrie
             for place in {place for place, _, _ in added} - set(copy):
                 write_elem(copy, place, {})  # as AnnData does; h5py's own groups would not say what they are
             for place, name, value in added:
-                write_elem(copy, f"{place}/{name}", value)
+                write_elem(copy[place], name, value)
             order = [*copy["obs"].attrs["column-order"]]
             order += [name for place, name, _ in added if place == "obs" and name not in order]
             copy["obs"].attrs["column-order"] = order
