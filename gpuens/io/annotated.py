@@ -135,7 +135,7 @@ def entries(
     """
     import pandas as pd
 
-    names = pd.Index([str(c) for c in range(int(labels.max(initial=-1)) + 1)], dtype=object)
+    names = pd.Index([str(c) for c in range(int(labels.max(initial=-1)) + 1)])
     found: Entries = [("obs", key, pd.Categorical.from_codes(labels, names))]
     for name, values in beside.items():
         found.append(("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values))
