@@ -14,7 +14,7 @@ from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import average, row_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.regions import bounding_weights, make_room, merge_histograms, regions_of, search
+from gpuens.partition.linkage.regions import bounding_weights, compact, make_room, merge_histograms, regions_of, search
 from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
@@ -316,6 +316,24 @@ def test_histograms_that_are_gone_cannot_be_read(where):
     roomy = make_room(roomy, xp.asarray(np.array([0, 2, 7])), 10**4, device=where)
     assert np.flatnonzero(devices.to_host(roomy.length)).tolist() == [0, 2, 7]
     assert (devices.to_host(roomy.length)[[1, 3]] == 0).all()
+
+
+def test_histograms_stay_in_their_arena_when_others_are_gone():
+    labels = random_labels(40, 5, 6, seed=2)
+    reduced = core_groups(Rows(labels))
+    regions = regions_of(reduced.ensemble.codes, reduced.ensemble.offsets, reduced.counts)
+    merge_histograms(regions, np.array([0, 20]), np.array([1, 30]), np.array([2]))
+    live = np.array([20, 9, 0, 2])  # unions lie last
+    moved = make_room(regions, live, len(regions.clusters))
+    compact(regions, live)
+    assert regions.used[0] == moved.used[0] == regions.length.sum()
+    assert np.flatnonzero(regions.length).tolist() == sorted(live)
+    for r in live:
+        here, there = (
+            [part[of.start[r] : of.start[r] + of.length[r]].tolist() for part in (of.clusters, of.counts)]
+            for of in (regions, moved)
+        )
+        assert here == there
 
 
 @pytest.mark.parametrize("dtype_needed", [300, 70_000])

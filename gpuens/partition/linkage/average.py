@@ -41,6 +41,7 @@ from gpuens.partition.linkage.regions import (
     BoundingWeights,
     Regions,
     bounding_weights,
+    compact,
     count_dtype,
     make_room,
     merge_histograms,
@@ -292,14 +293,12 @@ class _Rounds:
             return False
         counts = self.counts
         active = state.active[: counts.active]
-        if counts.used + counts.entries > len(self.regions.clusters):
-            capacity = max(len(self.regions.clusters), 5 * counts.entries // 2)
-            self.regions = make_room(self.regions, active, capacity, device=self.device)
         pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
-        made = slice(counts.merges, counts.merges + counts.active // 2)  # there are no more
+        n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # there are no more
+        made = slice(counts.merges, counts.merges + n_pairs)
+        self._make_room(active, state.kept[made], state.absorbed[made])
         if self.certain is not None:
-            made = slice(counts.merges, counts.merges + int(self.n_pairs[0]))
             self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
         if self.table is None:
@@ -386,13 +385,28 @@ class _Rounds:
             self.screened = (int(self.compared[0]) - self.counts.compared) / max(1, n_entries * n_queries)
             self.screened_at = len(active)
 
+    def _make_room(self, active: Any, kept: Any, absorbed: Any) -> None:
+        """Make room in the arena for the unions, which have no more entries than all ``active`` regions.
+
+        On the CPU it is known how many they have, mostly far fewer, and what is left finds room in the same arena.
+        """
+        counts, needed, capacity = self.counts, self.counts.entries, len(self.regions.clusters)
+        if self.device == "cpu":
+            needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
+        if counts.used + needed <= capacity:
+            return
+        if self.device == "cpu":
+            compact(self.regions, active)
+        if self.device != "cpu" or counts.entries + needed > capacity:
+            capacity = max(capacity, counts.entries + needed + counts.entries // 2)
+            self.regions = make_room(self.regions, active, capacity, device=self.device)
+
     def _unite(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
         if self.device == "cpu":
-            n_pairs = int(self.n_pairs[0])
             if self.table is not None:
-                self.table.unite(kept[:n_pairs], absorbed[:n_pairs], self.regions)
-            self.members.unite(kept[:n_pairs], absorbed[:n_pairs])
+                self.table.unite(kept, absorbed, self.regions)
+            self.members.unite(kept, absorbed)
 
     def _score_grown(self, some: np.ndarray, others: np.ndarray, similarities: np.ndarray) -> None:
         score_grown(some, others, similarities, self.regions, self.weights, self.n_clusterings)

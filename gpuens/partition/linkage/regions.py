@@ -103,6 +103,29 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
     return roomy
 
 
+def compact(regions: Regions, live: np.ndarray) -> None:
+    """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
+    length = regions.length[live]
+    regions.length.fill(0)
+    regions.length[live] = length
+    regions.used[0] = _compact(regions, live[np.argsort(regions.start[live])])
+
+
+@njit(cache=True, nogil=True)
+def _compact(regions, live):
+    """Move histograms down, in the order in which they lie, and return the end of the last."""
+    cluster, count, at = regions.clusters, regions.counts, np.uint64(0)
+    for r in live:
+        begin, length = np.uint64(regions.start[r]), np.uint64(regions.length[r])
+        for e in range(length):
+            cluster[at + e] = cluster[begin + e]
+        for e in range(length):
+            count[at + e] = count[begin + e]
+        regions.start[r] = at
+        at += length
+    return np.int64(at)
+
+
 @kernels.primitive
 def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
