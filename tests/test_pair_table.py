@@ -84,7 +84,7 @@ def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypa
         assert_greedy(labels, weights, found)
 
 
-@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("weights", ["ones", "real", "far apart"])
 def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     """Of rows, then of unions of them, up to unions of unions: in 16 bits, and in both halves of 32."""
     labels = structured_labels(200, 40, 6, noise=0.5, missing=0.1, seed=3)[0]
@@ -93,6 +93,8 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     codes, n = reduced.ensemble.codes, len(reduced.counts)
     sizes = np.random.default_rng(1).integers(1, 4, n)
     worth = np.ones(ensemble.n_clusters, dtype=np.int64) if weights == "ones" else random_weights(labels)
+    if weights == "far apart":  # some are worth hardly a unit of 16 bits
+        worth[::2] = pair_table.WEIGHTS * worth.max()
     index = nearest_index(codes, ensemble.offsets, worth, sizes)
     regions = regions_of(codes, ensemble.offsets, sizes)
     active = index.order.copy()

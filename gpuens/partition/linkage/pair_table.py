@@ -34,6 +34,7 @@ LISTED = 16  # regions in the list of each
 EPS = 6e-8  # what a sum of float32 can be off by for each addend, as a share
 OTHERS = 16  # roundings beside those of sums
 LAID = 2**22  # counts of whole histograms
+TRIFLE = 2.0**-20  # of what a label is worth, so that no rounding lifts it above a whole number
 WEIGHTS = 2.0**-10  # the smallest weight, as a share of the largest, that units can tell from nothing
 
 
@@ -182,24 +183,58 @@ def _units_of(
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
     scale = (65_535 - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
     scale = min(scale, 2.0**31 / largest.sum())
+    worth, to_worth = weights, 1.0 if exact else scale
     if exact:
         scale, to_units, up, slack = 1.0, 65_535 // n_clusterings, 0.5, 0.0
     else:
+        above, below = float(n_clusterings), 0.0  # by how much the labels of a row are worth too much, and too little
+        if most_rows == 1:
+            to_worth, (worth, above, below) = 1.0, _to_nearest(weights * scale, index)
         rounding = 2e-6 + 2.4e-7 * most_rows
         to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
-        up, slack = 1.0, 2.0 + to_units * n_clusterings + 65_535 * rounding
+        up, slack = 1.0 + 1.001 * to_units * below, 2.0 + to_units * (above + below) + 65_535 * rounding
     units = np.empty((n, _padded(n)), dtype=np.uint16)
 
     def fill(start: int, stop: int) -> None:
         _fill_units(
             start, stop, active, ends, most_rows, places, index.rows, sizes, starts, offsets, chunks, tables, regions,
-            weights, scale, to_units, up, kind, units,
+            worth, to_worth, to_units, up, kind, units,
         )  # fmt: skip
 
     n_blocks = -(-n // LANES)
     devices.over_ranges(fill, n_blocks)
     devices.over_ranges(lambda start, stop: _mirror(start, stop, units), n_blocks)
     return units, slack, to_units * scale * n_clusterings * (1.0 - 1e-9)
+
+
+def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, float, float]:
+    """Return what labels of single rows are worth (N_c,), less a trifle than the nearest whole number that is not 0.
+
+    Also by how much the labels of any row are worth too much in all, and by how much too little: bounds of
+    similarities are then a fourth as far apart as if all were rounded up.
+    """
+    whole = np.maximum(np.rint(worth), 1.0)
+    offsets = index.starts - np.arange(len(index.starts))
+    errors = np.insert(whole - worth, offsets[1:], 0.0)  # none of a missing label
+    found = devices.over_ranges(
+        lambda start, stop: _largest_errors(start, stop, index.rows, index.starts, errors), len(index.rows), grain=256
+    )
+    above, below = np.max(found, axis=0).tolist()
+    return whole - TRIFLE, above, below
+
+
+@njit(cache=True, nogil=True)
+def _largest_errors(start, stop, rows, starts, errors):
+    """Return the largest sums of the positive and of the negative errors of the labels of rows ``start`` … ``stop``."""
+    above = below = 0.0
+    for i in range(start, stop):
+        more = less = 0.0
+        for m in range(np.uint64(rows.shape[1])):
+            error = errors[np.uint64(starts[m]) + np.uint64(rows[i, m])]
+            more += max(error, 0.0)
+            less += max(-error, 0.0)
+        above, below = max(above, more), max(below, less)
+    return above, below
 
 
 @njit(cache=True, nogil=True)
@@ -236,7 +271,7 @@ def _fill_units(
                 if at + i + 1 < ends[at_region]:
                     continue
                 factor = to_units / regions.size[active[at_region]]
-                if up == 1.0:  # rounded up, by more than the sums can be off by
+                if up >= 1.0:  # rounded up, by more than the sums can be off by
                     factor *= 1.0 + 1e-6 + 1.2e-7 * (at + i + 1 - begin_region)
                 for j in range(LANES):
                     more = np.float32(up if total[j] > 0.0 else 0.0)
