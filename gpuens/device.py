@@ -314,9 +314,11 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
         stop()
         begun = [other for other in others if not other.cancel()]
         wait(begun)
+        # one that was cancelled may stay in the pool's queue for a while: without what it would have worked on
+        found, results, work = results, [], None  # type: ignore[assignment]
     for other in begun:
         other.result()  # or what it has raised
-    return results
+    return found
 
 
 def worth_a_thread(steps: float) -> int:

@@ -169,17 +169,12 @@ def refused(call, kind, *mentioned):
 
 
 def peak_of(work):
-    """Return the most bytes that Python and NumPy hold at once for some work.
-
-    The least of three runs: other threads of the process may allocate meanwhile, and a first run imports.
-    """
-    peaks = []
-    for _ in range(3):
-        tracemalloc.start()
-        work()
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    return min(peaks)
+    """Return the most bytes that Python and NumPy hold at once for some work."""
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 # --- data sets --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import tomllib
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,6 +66,20 @@ def test_after_an_error_no_other_piece_begins(monkeypatch):
     with pytest.raises(MemoryError):
         device.over_ranges(work, 1000)
     assert len(begun) <= 2
+
+
+def test_nothing_that_was_worked_on_is_held_for_threads_that_have_not_begun(monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    free, array = threading.Event(), np.zeros(100)
+    there = weakref.ref(array)
+    busy = [device._pool(2).submit(free.wait) for _ in range(2)]
+    try:
+        device.over_ranges(lambda start, stop, array=array: array[start:stop], 10)
+        del array
+        assert there() is None
+    finally:
+        free.set()
+    assert [one.result() for one in busy] == [True, True]
 
 
 def test_a_signal_between_threads_waits_for_those_that_have_begun(monkeypatch):
