@@ -128,7 +128,11 @@ class Ensemble:
         kind = device.kind_of(rows)
         if kind == "cpu":
             rows = checks.check_indices(rows, self.n_objects, "rows")
-        codes = self._copy(kind)[rows].copy(order="F")
+        codes = self._copy(kind)
+        if kind == "cpu":
+            codes = codes.T.take(rows, axis=1).T  # column by column, each of which the cache holds
+        else:
+            codes = codes[rows].copy(order="F")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
         subset.__dict__.pop("sizes", None)  # of all objects

@@ -5,12 +5,19 @@ from typing import Any
 import numpy as np
 
 from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
 from gpuens.rows import Rows
 
 # clusters: eigenvectors of fewer are the processor's. A GPU takes the columns of a matrix one after the other, with a
 # few launches and little work for each; LAPACK needs some 10 ms for 512 columns, and the matrix is 2 MB
 ON_GPU_FROM = 512
+ONE_THREAD_UP_TO = (
+    2000  # clusters: threads wait for each other at every column, for seconds where processors are shared
+)
+STEP_BYTES = 2**26  # of points and lengths computed at once on a GPU
+LANES = 16  # sums that compiled code adds to at once: other numbers of dimensions would end one by one
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:
@@ -36,13 +43,15 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     They are computed where the matrix is.
     """
     from scipy.linalg import LinAlgError, eigh
+    from threadpoolctl import threadpool_limits
 
     size = len(matrix)
     try:
         if devices.kind_of(matrix) == "cuda":
             values, vectors = (devices.to_host(found[..., size - n :]) for found in eigenvectors(matrix))
         else:
-            values, vectors = eigh(matrix, subset_by_index=[size - n, size - 1], check_finite=False)
+            with threadpool_limits(1 if size <= ONE_THREAD_UP_TO else None, user_api="blas"):
+                values, vectors = eigh(matrix, subset_by_index=[size - n, size - 1], check_finite=False)
     except LinAlgError:
         vectors = np.empty((size, 0))
     if not _orthonormal(vectors, n):
@@ -67,3 +76,44 @@ def unit_length(points: Any) -> tuple[Any, Any]:
     length = np.where(length > 0, length, 1.0)
     points /= length
     return points, length
+
+
+@kernels.primitive
+def unit_points32(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return the points (G, d) of `unit_points`, rounded to float32; nothing else of their size is held."""
+    n_dimensions = table.shape[1]
+    table = np.pad(np.ascontiguousarray(table), ((0, 0), (0, -n_dimensions % LANES)))
+    points = np.empty((len(codes), n_dimensions), dtype=np.float32)
+    grain = devices.worth_a_thread(codes.shape[1] * table.shape[1] / LANES)
+    devices.over_ranges(lambda a, b: _unit_points(codes[a:b], offsets, table, points[a:b]), len(codes), grain=grain)
+    return points
+
+
+@njit(cache=True, nogil=True)
+def _unit_points(codes, offsets, table, points):
+    missing = codes.dtype.type(-1)
+    point = np.empty(table.shape[1])
+    for g in range(codes.shape[0]):
+        point[:] = 0.0
+        for m in range(codes.shape[1]):
+            if codes[g, m] != missing:
+                row = table[offsets[m] + codes[g, m]]
+                for d in range(len(point)):
+                    point[d] += row[d]
+        square = 0.0
+        for d in range(points.shape[1]):
+            square += point[d] * point[d]
+        length = np.sqrt(square) if square > 0 else 1.0
+        for d in range(points.shape[1]):
+            points[g, d] = point[d] / length
+
+
+@unit_points32.kernel
+def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
+    """In pieces, since the sums are float64."""
+    points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
+    at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
+    for start in range(0, len(codes), at_once):
+        some = slice(start, start + at_once)
+        points[some] = unit_length(row_lookups(codes[some].copy(order="F"), offsets, table, device=device))[0]
+    return points

@@ -1,4 +1,4 @@
-"""k-means of weighted points, on the device of the points; on the CPU by scikit-learn."""
+"""k-means of weighted points, on the device of the points; of few of them on the CPU by scikit-learn."""
 
 import warnings
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.kmeans import best_of
+from gpuens.partition import compiled_lloyd
 from gpuens.partition.base import Partition
 from gpuens.rows import by_first_row
 
@@ -30,7 +31,7 @@ def kmeans(
     else:
         sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
         chosen = points[devices.namespace(device).asarray(sample)]
-        _, centers = restarts(chosen, counts[sample], k, n_init, seed, device=device)
+        centers = begin(chosen, counts[sample], k, n_init, seed, device=device)
         labels = lloyd(points, counts, centers, device=device)
     partition = Partition.of_labels(by_first_row(labels), **found)
     checks.warn_of_fewer(partition.n_clusters, k)
@@ -42,6 +43,15 @@ def restarts(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: 
     """Return the labels (G,) and centers (k, d) of the best of ``n_init`` starts of k-means of points (G, d)."""
     found = _fitted(points, counts, k, n_init=n_init, random_state=seed)
     return found.labels_, found.cluster_centers_
+
+
+@kernels.primitive
+def begin(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: int) -> np.ndarray:
+    """Return the centers (k, d) of `restarts`, where only rounding of the result may depend on how it is found."""
+    found = compiled_lloyd.best_start(points, counts, k, n_init, seed, MOST_ITERATIONS)
+    if found is None:  # scikit-learn moves empty clusters
+        found = _fitted(points, counts, k, n_init=n_init, random_state=seed).cluster_centers_
+    return found
 
 
 def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None]) -> Any:
@@ -66,7 +76,14 @@ def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any
 @kernels.primitive
 def lloyd(points: np.ndarray, counts: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the labels (G,) of k-means from ``centers`` (k, d); row g of ``points`` (G, d) weighs counts[g]."""
-    labels: np.ndarray = _fitted(points, counts, len(centers), init=centers, n_init=1, copy_x=False).labels_
+    labels = np.full(len(points), -1, dtype=np.int64)
+
+    def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        total, weight, changed = compiled_lloyd.nearest(points, counts, centers, labels)
+        return (total, weight) if changed else None
+
+    enough = 1e-4 * compiled_lloyd.mean_variance(points)
+    compiled_lloyd.nearest(points, counts, descend(centers, enough, sums_of), labels)
     return labels
 
 
@@ -83,6 +100,11 @@ def _fitted(points: np.ndarray, counts: np.ndarray, k: int, **how: Any) -> Any:
 @restarts.kernel
 def _(points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device: str) -> tuple[Any, Any]:
     return best_of(points, counts, k, n_init=n_init, max_iter=MOST_ITERATIONS, seed=seed, device=device)
+
+
+@begin.kernel
+def _(points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device: str) -> Any:
+    return restarts(points, counts, k, n_init, seed, device=device)[1]
 
 
 @lloyd.kernel

@@ -24,7 +24,13 @@ from gpuens import checks, contingency
 from gpuens import device as devices
 from gpuens.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
-from gpuens.partition.embeddings import leading_eigenvectors, unit_length, unit_points, where_eigenvectors_are
+from gpuens.partition.embeddings import (
+    leading_eigenvectors,
+    unit_length,
+    unit_points,
+    unit_points32,
+    where_eigenvectors_are,
+)
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
 from gpuens.rows import Rows, numbered
 
@@ -248,18 +254,13 @@ def _leading(
 
 
 def _all_points(rows: Rows, table: np.ndarray) -> Any:
-    """Return points (G, d); above `RESTARTS_ON` rows as float32, computed in pieces.
+    """Return points (G, d); above `RESTARTS_ON` rows as float32.
 
     float32 halves the memory, and points of length 1 lose no relevant precision.
     """
     if len(rows) <= RESTARTS_ON:
         return unit_points(rows, table)[0]
-    points = rows.xp.empty((len(rows), table.shape[1]), dtype=np.float32)
-    at_once = max(256, min(STEP_BYTES, devices.scratch(rows.device)) // (16 * table.shape[1]))
-    for start in range(0, len(rows), at_once):
-        some = slice(start, start + at_once)
-        points[some] = unit_points(rows.take(some), table)[0]
-    return points
+    return unit_points32(rows.codes, rows.offsets, table, device=rows.device)
 
 
 def _dense_eigenvectors(

@@ -1,0 +1,77 @@
+"""Compiled k-means against scikit-learn's, sorting of words against a stable sort."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+import gpuens as ge
+from gpuens.partition import compiled_lloyd, lloyd
+from gpuens.partition.embeddings import unit_points, unit_points32
+from gpuens.reduction.core_groups import lexicographic
+from gpuens.rows import Rows
+
+
+def points_of(n, d, k, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((k, d))[rng.integers(k, size=n)] * 2 + rng.standard_normal((n, d))
+    return points.astype(dtype), rng.integers(1, 5, size=n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "d", "k"), [(20_003, 3, 4), (9_000, 17, 9), (70, 2, 3)])
+def test_starts_and_iterations_are_scikit_learns(n, d, k, dtype):
+    points, counts = points_of(n, d, k, dtype)
+    expected = KMeans(k, n_init=5, random_state=3, max_iter=100).fit(points, sample_weight=counts)
+    centers = compiled_lloyd.best_start(points, counts, k, 5, 3, 100)
+    inertia = (counts * ((points[:, None] - centers) ** 2).sum(axis=2).min(axis=1)).sum()
+    assert inertia < 1.001 * expected.inertia_
+    if dtype == "float64":  # in float32 rounding decides some draws
+        np.testing.assert_allclose(centers, expected.cluster_centers_, atol=2e-3)
+    found = lloyd.lloyd(points, counts, centers)
+    again = KMeans(k, n_init=1, init=centers.astype(dtype), max_iter=100).fit(points, sample_weight=counts)
+    assert (found == again.labels_).mean() > 0.999
+
+
+def test_sums_do_not_depend_on_threads(monkeypatch):
+    points, counts = points_of(50_000, 5, 6, "float32")
+    centers, found = points[:6].astype(float), []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        labels = np.full(len(points), -1)
+        total, weight, changed = compiled_lloyd.nearest(points, counts, centers, labels)
+        assert changed == len(points)
+        found.append((total.tobytes(), weight.tobytes(), labels.tobytes()))
+    assert len(set(found)) == 1
+
+
+def test_an_empty_cluster_is_left_to_scikit_learn():
+    points, counts = np.repeat(np.eye(2), 50, axis=0), np.ones(100, dtype=np.int64)
+    assert compiled_lloyd.best_start(points, counts, 3, 2, 0, 100) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lloyd.begin(points, counts, 3, 2, 0).shape == (3, 2)
+
+
+@pytest.mark.parametrize("largest", [3, 10**6])
+@pytest.mark.parametrize("n_words", [1, 2, 4])
+def test_words_are_sorted(n_words, largest):
+    words = np.random.default_rng(0).integers(largest, size=(n_words, 20_000)).astype(np.uint64)
+    words[0] //= np.uint64(1 + largest // 10**5)
+    order = lexicographic(words)
+    np.testing.assert_array_equal(np.sort(order), np.arange(20_000))
+    np.testing.assert_array_equal(words[:, order], words[:, np.lexsort(words[::-1])])
+
+
+@pytest.mark.parametrize("d", [1, 7, 16, 25])
+def test_float32_points_are_the_rounded_ones(d, where):
+    rng = np.random.default_rng(d)
+    labels = rng.integers(-1, 6, size=(1000, 5))
+    labels[:, 0] = rng.integers(4, size=1000)
+    rows = Rows(labels, device=where)
+    table = np.asfortranarray(rng.standard_normal((rows.n_clusters, d)))
+    table[:4] = 0.0
+    found = ge.device.to_host(unit_points32(rows.codes, rows.offsets, table, device=rows.device))
+    expected = ge.device.to_host(unit_points(rows, table)[0])
+    np.testing.assert_allclose(found, expected, atol=1e-7)
