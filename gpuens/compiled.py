@@ -75,8 +75,14 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
-def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
-    """Return Numba's ``njit`` with these options; ``cache`` keeps compiled functions where there is a place."""
+def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable], Any]:
+    """Return Numba's ``njit`` with these options; ``cache`` keeps compiled functions where there is a place.
+
+    A function that neither makes nor returns arrays (``makes_arrays=False``) does not count references to those that it
+    is given, and to views of them. To count one up and down takes as long as ten labels are compared in, and longer
+    where threads count the same array's.
+    """
+    options = options if makes_arrays else {**options, "_nrt": False}
 
     def compiled(function: Callable) -> Any:
         found = numba.njit(**options)(function)

@@ -43,7 +43,7 @@ def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
     return np.array([*bounds, len(starts) - 1])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def label_scores(rows, which, first, count, starts, begin, end, base, table, sums, at):
     """Write the scores of ``count`` rows, those of ``which`` from ``first`` on, into ``sums``, from ``sums[at]`` on.
 
@@ -79,7 +79,7 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
         i += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def keep(total, begin, sums, at):
     """Write a vector to row ``at`` of ``sums``, or add it, if there were labels before ``begin``."""
     wide = widened(total, sums)
@@ -88,7 +88,7 @@ def keep(total, begin, sums, at):
     store(wide, sums, at)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def histogram_scores(clusters, counts, begin, end, size, table, sums):
     """Write a region's mean score for each lane into row 0 of ``sums``; its entries are ``begin`` … ``end``."""
     even = nothing(table)  # two sums, so that consecutive additions are independent
@@ -104,7 +104,7 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
     store(scaled_sum(even, odd, 1.0 / size), sums, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def mark_wanted(wanted, reach, width, limits, begin, end):
     """Mark the tiles ``begin`` … ``end`` whose bound ``reach`` (lanes, n_tiles) reaches the limit of any lane."""
     for t in range(begin, end):

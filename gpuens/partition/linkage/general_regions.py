@@ -116,7 +116,7 @@ def _search(start, stop, queries, active, regions, affinities, n_clusterings, ma
                 if score[j] < floor[j] * regions.size[r] or r == a:
                     continue
                 similarity = similarity_of(regions, affinities, n_clusterings, a, r)
-                listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, pair_hash(a, r))
+                listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))
                 if listed[j] == n_listed:
                     least = similarities[a, n_listed - 1] - margin
                     floor[j] = least * (regions.size[a] * n_clusterings)

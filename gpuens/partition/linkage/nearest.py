@@ -378,13 +378,13 @@ def _search(
                                     continue
                                 scored[0] = sizes[q] * sizes[r] * score
                             elif n == AT_ONCE:
-                                _score(mine[j], p, waiting[j], rows, starts, weights, order, sizes, scored)
+                                _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored)
                             else:
                                 n_waiting[j] = n
                                 continue
                             listed[j] = _list(
-                                p, waiting[j, :n], scored, n_clusterings, order, sizes, least[first + j],
-                                ids, similarities, ties[j], listed[j],
+                                j, p, waiting, n, scored, n_clusterings, order, sizes, least[first + j],
+                                ids, similarities, ties, listed[j],
                             )  # fmt: skip
                             n_waiting[j] = 0
                             if listed[j] == n_listed:
@@ -404,10 +404,10 @@ def _search(
             if n > 0:
                 for i in range(n, AT_ONCE):
                     waiting[j, i] = waiting[j, 0]
-                _score(mine[j], p, waiting[j], rows, starts, weights, order, sizes, scored)
+                _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored)
                 listed[j] = _list(
-                    p, waiting[j, :n], scored, n_clusterings, order, sizes, least[first + j],
-                    ids, similarities, ties[j], listed[j],
+                    j, p, waiting, n, scored, n_clusterings, order, sizes, least[first + j],
+                    ids, similarities, ties, listed[j],
                 )  # fmt: skip
                 n_waiting[j] = 0
             full = listed[j] == n_listed
@@ -416,9 +416,10 @@ def _search(
     return compared
 
 
-@njit(cache=True, nogil=True)
-def _score(own, p, places, rows, starts, weights, order, sizes, scored):
-    """Write the numerators of the similarities of row p, whose labels are ``own``, to four others, summed in order."""
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored):
+    """Write the numerators of the similarities of lane j's row p to four that wait, summed in order."""
+    own, places = mine[j], waiting[j]
     a, b, c, d = rows[places[0]], rows[places[1]], rows[places[2]], rows[places[3]]
     size = sizes[order[p]]
     of_a, of_b = size * sizes[order[places[0]]], size * sizes[order[places[1]]]
@@ -435,19 +436,19 @@ def _score(own, p, places, rows, starts, weights, order, sizes, scored):
     scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d
 
 
-@njit(cache=True, nogil=True)
-def _list(p, places, scored, n_clusterings, order, sizes, least, ids, similarities, ties, listed):
-    """List the rows at ``places``, as similar to row p as ``scored`` says; return the length of the list."""
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _list(j, p, waiting, n, scored, n_clusterings, order, sizes, least, ids, similarities, ties, listed):
+    """List the n rows that wait for lane j, as similar to its row p as ``scored`` says; return the list's length."""
     q = order[p]
-    for s in range(len(places)):
-        r = order[places[s]]
+    for s in range(n):
+        r = order[waiting[j, s]]
         similarity = scored[s] / (sizes[q] * sizes[r] * n_clusterings)
         if similarity >= least:
-            listed = insert(ids[q], similarities[q], ties, listed, r, similarity, pair_hash(q, r))
+            listed = insert(ids, similarities, ties, q, j, listed, r, similarity, pair_hash(q, r))
     return listed
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, mine, width, starts, begin, end, units, on):
     """Write what the clusters of each lane's row are worth into a table, or zeros."""
     for m in range(begin, end):

@@ -141,7 +141,7 @@ def _search(queries, active, of_labelled, regions, weights, bounding, most, ids,
                     continue
                 similarity = shared(clusters, counts, begin, middle, held[j], weights[0])
                 similarity /= shared(clusters, counts, middle, end, held[j], weights[1])
-                listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
+                listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
                 if listed[j] == n_listed:
                     # lower by all that sums of float32 can be off by
                     floor[j] = similarities[a, last] * max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])

@@ -30,23 +30,26 @@ def comes_before(similarity, tie, other_similarity, other_tie):
     return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)
 
 
-@njit(cache=True, nogil=True)
-def insert(ids, similarities, ties, listed, new_id, similarity, tie):
-    """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length."""
-    n_listed = len(ids)
-    if listed == n_listed:
-        if not comes_before(similarity, tie, similarities[n_listed - 1], ties[n_listed - 1]):
+@njit(cache=True, nogil=True, makes_arrays=False)
+def insert(ids, similarities, ties, a, j, listed, new_id, similarity, tie):
+    """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length.
+
+    The list is row ``a`` of ``ids`` and ``similarities``, and row ``j`` of ``ties``.
+    """
+    last = ids.shape[1] - 1
+    if listed > last:
+        if not comes_before(similarity, tie, similarities[a, last], ties[j, last]):
             return listed
-        position = n_listed - 1
+        position = last
     else:
         position = listed
         listed += 1
-    while position > 0 and comes_before(similarity, tie, similarities[position - 1], ties[position - 1]):
-        ids[position] = ids[position - 1]
-        similarities[position] = similarities[position - 1]
-        ties[position] = ties[position - 1]
+    while position > 0 and comes_before(similarity, tie, similarities[a, position - 1], ties[j, position - 1]):
+        ids[a, position] = ids[a, position - 1]
+        similarities[a, position] = similarities[a, position - 1]
+        ties[j, position] = ties[j, position - 1]
         position -= 1
-    ids[position] = new_id
-    similarities[position] = similarity
-    ties[position] = tie
+    ids[a, position] = new_id
+    similarities[a, position] = similarity
+    ties[j, position] = tie
     return listed

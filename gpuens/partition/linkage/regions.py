@@ -135,7 +135,7 @@ def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     devices.over_ranges(lambda start, stop: move_some(regions, roomy, live[start:stop]), len(live), grain=256)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def move_some(regions, roomy, live):
     cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
     for r in live:
@@ -163,7 +163,7 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
         regions.used[0] = regions.start[last] + regions.length[last]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def merge_some(regions, kept, absorbed, begins):
     cluster, count, one = regions.clusters, regions.counts, np.uint64(1)
     for p in range(len(kept)):
@@ -185,7 +185,7 @@ def merge_some(regions, kept, absorbed, begins):
         regions.length[b] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_of(regions, weights, n_clusterings, a, b):
     """Return the average similarity of two regions; the same bits whichever comes first."""
     if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
@@ -229,7 +229,7 @@ def _total(regions, weights, a, b):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def lay_out(regions, a, held):
     """Write the histogram of a region into ``held`` (N_c,)."""
     clusters, counts = regions.clusters, regions.counts
@@ -244,13 +244,13 @@ def histograms(regions: Regions, some: np.ndarray, n_clusters: int) -> np.ndarra
     return laid
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out_some(regions, some, laid):
     for i in range(len(some)):
         lay_out(regions, some[i], laid[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def clear(regions, a, held):
     """Write zeros where `lay_out` has written."""
     clusters = regions.clusters
@@ -258,13 +258,13 @@ def clear(regions, a, held):
         held[clusters[e]] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def shared(clusters, counts, begin, end, held, weights):
     """Return Σ_c w_c n_A[c] n_R[c] of A, whose histogram is ``held``, and R, whose entries are begin … end."""
     return plus_shared(weights[0] * 0, clusters, counts, begin, end, held, weights)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def plus_shared(total, clusters, counts, begin, end, held, weights):
     """Return ``total`` and what `shared` returns, summed in this order."""
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
@@ -272,7 +272,7 @@ def plus_shared(total, clusters, counts, begin, end, held, weights):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_to(regions, held, weights, n_clusterings, a, b):
     """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
     if weights.ndim == 2:  # known when this is compiled
@@ -343,7 +343,7 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
     return tile, -(-n_active // tile)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _raise_ceilings(start, stop, active, tile, regions, ceilings):
     for t in range(start, stop):
         for r in active[t * tile : (t + 1) * tile]:
@@ -439,7 +439,7 @@ def _search(
                         full = listed[j] == n_listed
                         if full and not comes_before(similarity, tie, similarities[a, last], ties[j, last]):
                             continue
-                        listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, tie)
+                        listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
                         if listed[j] == n_listed:
                             floor[0, j] = max(smallest, dtype(similarities[a, last] * lowered[j]))
                             limits[j] = max(low[j], floor[0, j])

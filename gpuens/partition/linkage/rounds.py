@@ -221,7 +221,7 @@ def _be_certain(a, state, rival, size, certain):
         certain.until[a] = state.nearest_similarity[a] / rival * (1.0 - certain.margin) * size[state.nearest[a]]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _look_up(state, length, size, nothing, certain, ids, similarities, bound, bound_hash):
     nearest, counts = state.nearest, state.counts
     unknown, entries = 0, 0
@@ -255,7 +255,7 @@ def _look_up(state, length, size, nothing, certain, ids, similarities, bound, bo
     counts[UNKNOWNS], counts[ENTRIES] = unknown, entries
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _pair_up(state):
     nearest, counts = state.nearest, state.counts
     survivors, merges = 0, counts[MERGES]
@@ -290,7 +290,7 @@ def _update(
     held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
     nobody = held[:0]
     pooled = np.empty(2 * n_listed, dtype=np.int64)
-    ties = np.empty(n_listed, dtype=np.uint64)
+    ties = np.empty((1, n_listed), dtype=np.uint64)
     waiting, n_waiting = np.empty((AT_ONCE, 2), dtype=np.int64), 0  # regions, and places in their lists
     for a in active:
         since = seen_in[a]
@@ -378,10 +378,10 @@ def _update(
             tie = pair_hash(a, pooled[p])
             dropped, dropped_tie = nothing, NO_HASH
             if listed == n_listed:
-                dropped, dropped_tie = similarities[a, n_listed - 1], ties[n_listed - 1]
+                dropped, dropped_tie = similarities[a, n_listed - 1], ties[0, n_listed - 1]
                 if not comes_before(similarity, tie, dropped, dropped_tie):
                     dropped, dropped_tie = similarity, tie
-            listed = insert(ids[a], similarities[a], ties, listed, pooled[p], similarity, tie)
+            listed = insert(ids, similarities, ties, a, 0, listed, pooled[p], similarity, tie)
             if slack > 0.0 or margin > 0.0:
                 dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
             if n_clusterings is None and bound_hash[a] == 0:
@@ -396,7 +396,7 @@ def _update(
         _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, inline="always", makes_arrays=False)
 def _now(into, r):
     """Return the region that region r is part of now."""
     while into[r] != r:
@@ -404,7 +404,7 @@ def _now(into, r):
     return r
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities):
     """Write what `similarity_of` returns of four regions and one in the list of each, whose histograms are laid out."""
     if weights.ndim == 2:  # known when this is compiled

@@ -58,7 +58,7 @@ class Members(NamedTuple):
         return places, theirs, ends
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _follow(some, follows, place, sizes, places, theirs):
     n = 0
     for row in some:
@@ -152,7 +152,7 @@ def _search(
                     similarity = shared(clusters, counts, begin, stop, whole, weights)
                     similarity /= size[a] * size[r] * n_clusterings
                     if similarity > 0.0:
-                        listed[j] = insert(ids[a], similarities[a], ties[j], listed[j], r, similarity, pair_hash(a, r))
+                        listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))
                 if listed[j] == n_listed:
                     floor[0, j] = max(floor[0, j], int(similarities[a, n_listed - 1] * to_score[j]))
                 clear(regions, a, held)
@@ -209,8 +209,8 @@ def _search(
                         floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
                     if n_candidates[j] == CANDIDATES:
                         listed[j] = _score(
-                            a, candidates[j], scores[j], n_candidates[j], floor[0, j], regions, held, weights,
-                            n_clusterings, ids, similarities, ties[j], listed[j],
+                            a, j, candidates, scores, n_candidates[j], floor[0, j], regions, held, weights,
+                            n_clusterings, ids, similarities, ties, listed[j],
                         )  # fmt: skip
                         n_candidates[j] = 0
                         if listed[j] == n_listed:
@@ -218,8 +218,8 @@ def _search(
         for j in range(width):
             a = own[j]
             listed[j] = _score(
-                a, candidates[j], scores[j], n_candidates[j], floor[0, j], regions, held, weights, n_clusterings,
-                ids, similarities, ties[j], listed[j],
+                a, j, candidates, scores, n_candidates[j], floor[0, j], regions, held, weights, n_clusterings,
+                ids, similarities, ties, listed[j],
             )  # fmt: skip
             full = listed[j] == n_listed
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
@@ -227,7 +227,7 @@ def _search(
     return compared
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def row_scores(
     own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, scales, table, sums
 ):  # fmt: skip
@@ -244,26 +244,26 @@ def row_scores(
             label_scores(rows, members, at, n_here, starts, chunks[c], chunks[c + 1], starts[begin], table, sums, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _score(
-    a, candidates, scores, n, floor, regions, held, weights, n_clusterings, ids, similarities, ties, listed
+    a, j, candidates, scores, n, floor, regions, held, weights, n_clusterings, ids, similarities, ties, listed
 ):  # fmt: skip
-    """List the candidates whose scores reach the floor by their similarity to region a; return the list's length."""
+    """List lane j's candidates that reach the floor by their similarity to region a; return the list's length."""
     lay_out(regions, a, held)
     for i in range(n):
-        if scores[i] < floor:
+        if scores[j, i] < floor:
             continue
-        r = candidates[i]
+        r = candidates[j, i]
         begin, stop = regions.start[r], regions.start[r] + regions.length[r]
         product = shared(regions.clusters, regions.counts, begin, stop, held, weights)
         similarity = product / (regions.size[a] * regions.size[r] * n_clusterings)
         if similarity > 0.0:
-            listed = insert(ids[a], similarities[a], ties, listed, r, similarity, pair_hash(a, r))
+            listed = insert(ids, similarities, ties, a, j, listed, r, similarity, pair_hash(a, r))
     clear(regions, a, held)
     return listed
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
     """Write what an object of each cluster of clusterings ``begin`` … ``end`` is worth to regions, rounded up."""
     clusters, counts = regions.clusters, regions.counts
@@ -290,7 +290,7 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
             e += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _scale(a, offsets, chunks, regions, weights):
     """Return the units of a similarity of 1 / M: as many as 16 bits hold of the labels of any chunk, rounded up."""
     e, last = regions.start[a], regions.start[a] + regions.length[a]
