@@ -244,6 +244,38 @@ def test_numbers_of_clusters_are_chosen_in_every_part(tmp_path):
     assert (tmp_path / "found.md").read_text() == printed
 
 
+@pytest.mark.bench
+def test_every_primitive_has_a_ceiling_and_a_share_of_it(tmp_path):
+    printed = run("limits.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert "failed" not in json.dumps(parts)
+    assert all(row["rate"] > 0 for row in parts["ceilings"].values())
+    assert len(parts["primitives"]) >= 20
+    for row in parts["primitives"].values():
+        assert row["ceiling"] in parts["ceilings"]
+        assert min(row["share"], row["least"], row["together"]["cpu"], *(one["cpu"] for one in row["points"])) > 0
+        assert row["power_G"] is not None or row["power_M"] is not None
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+def test_other_work_on_the_machine_is_said(on_bench):
+    bench = on_bench("limits")
+    rows = {"copy": {"rate": 1.0, "others": 0.1}, "labels": {"rate": 1.0, "others": None}}
+    record = {"parts": {"ceilings": {"rows": rows}}}
+    assert bench.page_values(record)["said_of_load"].endswith("while this was measured: acceptable.")
+    rows["labels"]["others"] = 1.5
+    said = bench.page_values(record)["said_of_load"]
+    assert "the machine was loaded" in said
+    assert said.endswith("during: labels.")
+
+
+def test_what_a_step_grows_by_is_told_from_sizes_of_the_same_other_size(on_bench):
+    bench = on_bench("limits")
+    points = [{"G": g, "M": m, "cpu": 1e-6 * g**1.5 * m} for g, m in ((100, 32), (200, 32), (400, 8), (400, 32))]
+    assert bench.power(points, "G") == pytest.approx(1.5)
+    assert bench.power(points, "M") == pytest.approx(1.0)
+
+
 def test_seconds_are_foreseen_by_the_power_of_the_last_two_fits(on_bench):
     bench = on_bench("methods")
     fits = [{"n": n, "cpu": 1e-6 * n**1.5, "memory": 100 * n} for n in (1000, 10_000, 100_000)]

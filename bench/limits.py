@@ -1,0 +1,247 @@
+"""How far the primitives of the CPU are from what the machine can do, and how their cost grows.
+
+    python bench/limits.py [--primitives "nearest lists, w = 1" …] [--seed 0]
+    python bench/limits.py --quick
+
+ceilings    rates of one thread: copies, reads at random places, labels compared, counters, … (limits_ceilings.py)
+primitives  each on labels of three numbers of rows (G) and of clusterings (M), the others being the largest; on the
+            largest labels by all threads too (limits_primitives.py)
+
+A primitive's share is the CPU seconds that the ceilings allow at least for what it has to do, over those that it took
+with one thread. Both are the best of several calls of the same run, in processes of their own. Other work on the
+machine is watched all the while, and said: shares bear some, seconds do not. Nothing is kept from an earlier run; with
+--primitives the page is printed, and written only where --output says. Two minutes on two idle cores.
+"""
+
+import argparse
+import datetime
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import common
+import limits_ceilings as ceilings
+import numpy as np
+import parts
+import report
+from limits_primitives import CASES, Call, Case, Labels
+from methods import forked
+from parts import Job, Part
+
+SHRUNK = (4, 2, 1)  # sizes are the largest over these
+QUICK = 32  # the largest are divided by, where rows count
+SECONDS, CALLS = 0.08, 3  # CPU seconds and calls of a measurement, at least
+FAR = 0.2  # share of a ceiling below which a primitive is called far from it
+SHORTEST = 0.2  # seconds of which it is known what other work there was: clocks tick a hundred times a second
+OTHERS = 0.25  # processors that other work may take on average without a warning
+PACKAGES = ("gpuens", "numpy", "scipy", "numba", "llvmlite")
+
+
+def main() -> None:
+    parser = parts.parser(__doc__, ("ceilings", "primitives"), quick="a few hundred rows")
+    parser.add_argument("--primitives", nargs="+", choices=list(CASES), metavar="PRIMITIVE", default=list(CASES))
+    options = parser.parse_args()
+    if options.only == ["primitives"]:  # which mean nothing without ceilings of the same hour
+        options.only = ["ceilings", "primitives"]
+    warn_of_load()
+    rates: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as elsewhere:
+        if options.output is None and options.primitives != list(CASES):
+            options.output = Path(elsewhere) / "limits.json"
+        parts.run(
+            "limits", options,
+            {"ceilings": Part(partial(of_machine, rates)), "primitives": Part(partial(of_library, rates))},
+            report.Page("limits", sys.modules[__name__]).markdown, packages=PACKAGES,
+            setting={"begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}, said=said,
+        )  # fmt: skip
+
+
+def warn_of_load() -> None:
+    """Say if others are at work before anything is measured."""
+    before = Watch()
+    time.sleep(1.0)
+    others = before.others()
+    if others is not None and others > OTHERS:
+        parts.say(f"    WARNING: other work takes {others:.1f} processors: seconds will be too long, and shares may be")
+
+
+def of_machine(rates: dict[str, float], options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    def measure(name: str) -> common.Record:
+        row = forked(watched, ceilings.rate, name, options.quick, limit=60)
+        if "failed" not in row:
+            rates[name] = row["rate"]
+        return row
+
+    for name in ceilings.SAID:
+        yield name, partial(measure, name)
+
+
+def of_library(rates: dict[str, float], options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    for name in options.primitives:
+        yield name, partial(measure, name, rates, options.quick, options.seed)
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """What other processes do on this machine's processors from now on; known on Linux, and not of an instant."""
+
+    def __init__(self) -> None:
+        self.seconds, self.own, self.busy = time.perf_counter(), sum(os.times()[:4]), busy()
+
+    def others(self) -> float | None:
+        """Return how many processors others have kept busy on average."""
+        now, seconds = busy(), time.perf_counter() - self.seconds
+        if self.busy is None or now is None or seconds < SHORTEST:
+            return None
+        own = sum(os.times()[:4]) - self.own
+        return max(0.0, now - self.busy - own) / seconds
+
+
+def busy() -> float | None:
+    """Return for how many seconds the processors have worked since the machine began."""
+    try:
+        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+    except (OSError, ValueError):
+        return None
+    return float((user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK"))
+
+
+def watched(task: Callable[..., common.Record], *given: Any) -> common.Record:
+    """Return what a task returns, and how much other work there was."""
+    watch = Watch()
+    found = task(*given)
+    return found | {"others": watch.others(), "load": common.load()}
+
+
+def measure(name: str, rates: dict[str, float], quick: bool, seed: int) -> common.Record:
+    row = forked(watched, grown, name, quick, seed, limit=120)
+    if "failed" in row:
+        return row
+    needed = {what: amount / rates[what] for what, amount in row["needed"].items()}
+    ceiling = max(needed, key=needed.__getitem__)
+    cpu = row["points"][-1]["cpu"]
+    return row | {"least": needed[ceiling], "ceiling": ceiling, "share": needed[ceiling] / cpu}
+
+
+def grown(name: str, quick: bool, seed: int) -> common.Record:
+    """Return the seconds of a primitive by its sizes, the largest last, and what that has to do at least."""
+    from gpuens import device as devices
+
+    all_of_them, case = devices.n_threads(), CASES[name]
+    if quick:
+        case = case._replace(n_rows=max(512, case.n_rows // QUICK), n_clusterings=16)
+    points = []
+    use(1)
+    for g, m in sizes_of(case):
+        call = case.of(Labels(case, g, m, seed))
+        found, seconds, cpu = best(call, quick)
+        points.append({"G": g, "M": m, "seconds": seconds, "cpu": cpu})
+    use(all_of_them)
+    _, seconds, cpu = best(call, quick)
+    together = {"threads": all_of_them, "seconds": seconds, "cpu": cpu}
+    return {
+        "points": points, "needed": call.need(found), "together": together,
+        "power_G": power(points, "G") if case.by_rows else None,
+        "power_M": power(points, "M") if case.by_clusterings else None,
+    }  # fmt: skip
+
+
+def use(threads: int) -> None:
+    from threadpoolctl import threadpool_limits
+
+    os.environ["GPUENS_THREADS"] = str(threads)
+    threadpool_limits(threads, user_api="blas")
+
+
+def sizes_of(case: Case) -> list[tuple[int, int]]:
+    """Return sizes (G, M): those of fewer rows, those of fewer clusterings, and the largest of both last."""
+    largest, found = (case.n_rows, case.n_clusterings), []
+    if case.by_rows:
+        found += [(case.n_rows // by, case.n_clusterings) for by in SHRUNK[:-1]]
+    if case.by_clusterings:
+        found += [(case.n_rows, case.n_clusterings // by) for by in SHRUNK[:-1]]
+    return [*found, largest]
+
+
+def best(call: Call, quick: bool) -> tuple[Any, float, float]:
+    """Return what a call returns, its fewest seconds and CPU seconds, after one call that loads what was compiled."""
+    call.do(*call.fresh())
+    seconds: list[float] = []
+    cpu: list[float] = []
+    while len(cpu) < CALLS or (not quick and sum(cpu) < SECONDS and len(cpu) < 1000):
+        found, *taken = timed(call.do, call.fresh())
+        seconds.append(taken[0])
+        cpu.append(taken[1])
+    return found, min(seconds), max(min(cpu), 1e-9)
+
+
+def timed(do: Callable[..., Any], given: Iterable[Any]) -> tuple[Any, float, float]:
+    start, start_cpu = time.perf_counter(), time.process_time()
+    found = do(*given)
+    return found, time.perf_counter() - start, time.process_time() - start_cpu
+
+
+def power(points: list[common.Record], of: str) -> float:
+    """Return the power of a size by which CPU seconds grow, where the other size is the largest."""
+    last, other = points[-1], "M" if of == "G" else "G"
+    along = [(math.log(one[of]), math.log(one["cpu"])) for one in points if one[other] == last[other]]
+    return float(np.polyfit(*zip(*along, strict=True), 1)[0])
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def said(row: common.Record) -> str:
+    others = "" if (row["others"] or 0) <= OTHERS else f"; other work took {row['others']:.1f} processors"
+    if "rate" in row:
+        return f"{row['rate']:.3g} a second{others}"
+    return f"{row['share']:.0%} of {row['ceiling']}, {1e3 * row['points'][-1]['cpu']:.1f} ms of CPU{others}"
+
+
+def page_values(record: common.Record) -> common.Record:
+    rows = {name: row for part in record["parts"].values() for name, row in report.scored(part).items()}
+    others = {name: row["others"] for name, row in rows.items() if row["others"] is not None}
+    if not others:
+        return {"said_of_load": "Nobody knows what else the machine did."}
+    mean, disturbed = float(np.mean(list(others.values()))), [name for name in others if others[name] > OTHERS]
+    words = f"Other work took {mean:.2f} processors on average while this was measured: "
+    words += "acceptable." if mean <= OTHERS else "**the machine was loaded, do not keep these figures.**"
+    if disturbed:
+        words += f" It took more than {OTHERS} during: {', '.join(disturbed)}."
+    return {"said_of_load": words}
+
+
+def ceilings_lines(rows: common.Record) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        unit, what = ceilings.SAID[name]
+        ways = " and ".join(f"{way / 1e9:.3g}" for way in row["ways"])
+        yield {"key": name, "what": what, "unit": unit, "giga": ways, "others": row["others"]}
+
+
+def primitives(rows: common.Record) -> Iterator[report.Found]:
+    far = [f"{name} ({row['share']:.0%})" for name, row in rows.items() if row["share"] < FAR]
+    yield "far", {"far": far, "share": FAR, "near": len(rows) - len(far), "n": len(rows)}
+
+
+def primitives_lines(rows: common.Record) -> Iterator[common.Record]:
+    for name, row in rows.items():
+        last = row["points"][-1]
+        alone, together = (
+            {what: 1e3 * found[what] for what in ("cpu", "seconds")} for found in (last, row["together"])
+        )
+        yield {
+            "key": name, **row, "size": f"{last['G']:,} × {last['M']}", "alone": alone, "together": together,
+            "at_least": 1e3 * row["least"], "threads": row["together"]["threads"],
+        }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,385 @@
+"""The primitives that are measured, on labels of any size, and what each has at least to do.
+
+A case is made of labels by a function that returns what to call. What a call has to do is said in units of the ceilings
+of limits_ceilings.py: bytes of each array once, or operations. Where a search saves comparisons, those that it counts
+itself are what it had to do.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from limits_ceilings import gather
+from vs_peers import mixture
+
+import gpuens as ge
+from gpuens import contingency, incidence
+from gpuens.encoding import encode_columns
+from gpuens.evidence.pairs import pair_histogram
+from gpuens.partition.embeddings import leading_eigenvectors
+from gpuens.partition.label_kmeans import nearest_centroids
+from gpuens.partition.linkage import few_rows, row_regions, single
+from gpuens.partition.linkage.nearest import Lists, NearestIndex, nearest_lists
+from gpuens.partition.linkage.pair_table import PairTable
+from gpuens.partition.linkage.regions import (
+    Regions,
+    bounding_weights,
+    make_room,
+    merge_histograms,
+    regions_of,
+    search,
+)
+from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.work import Work
+from gpuens.reduction.ca_tree import _Shape, measure_nodes
+from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows
+from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.similarity.neighborhood import overlaps
+
+K = 32  # clusters wanted, centroids
+N_LISTED = 16
+DESCENDANTS = 32  # of a node of the CA-tree that are looked at
+SEVERAL, FEW = (7, 100), (4, 12)  # clusters of a clustering
+
+Need = dict[str, float]  # amounts, by the ceilings that they are measured against
+
+
+class Call(NamedTuple):
+    """A call, what it has to do, and what has to be made anew before each call (not timed)."""
+
+    do: Callable[..., Any]
+    need: Callable[[Any], Need]  # of what the call has returned
+    fresh: Callable[[], Sequence[Any]] = tuple
+
+
+class Case(NamedTuple):
+    """``of`` labels (G, M) at the largest sizes; a share of ``noise`` is drawn at random."""
+
+    of: Callable[["Labels"], Call]
+    n_rows: int
+    n_clusterings: int = 32
+    noise: float = 0.2
+    bounds: tuple[int, int] = SEVERAL
+    by_rows: bool = True  # whether its work depends on the number of rows
+    by_clusterings: bool = True
+
+
+class Labels:
+    """Label rows and what is made of them; for linkage they are distinct and sorted (``groups``)."""
+
+    def __init__(self, case: Case, n_rows: int, n_clusterings: int, seed: int) -> None:
+        self.labels = mixture(n_rows, case.noise, seed, n_clusterings, case.bounds)[0]
+        self.rng = np.random.default_rng(seed)
+        self.rows = Rows(ge.Ensemble(self.labels), device="cpu")
+        self.codes, self.offsets = self.rows.codes, self.rows.offsets
+        self.shape = self.codes.shape
+        self.n_clusters = int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def grouped(self) -> "Labels":
+        self.rows = core_groups(self.rows).rows
+        self.codes, self.shape = self.rows.codes, self.rows.codes.shape
+        return self
+
+    def index(self, weights: np.ndarray) -> NearestIndex:
+        return NearestIndex(self.codes, self.offsets, weights, self.rows.counts)
+
+    def ones(self) -> np.ndarray:
+        return np.ones(self.n_clusters, dtype=np.int64)
+
+    def eci(self) -> np.ndarray:
+        return ge.similarity.eci(self.rows)
+
+
+# --- labels and tables ------------------------------------------------------------------------------------------------
+
+
+def encoded(on: Labels) -> Call:
+    columns, names = np.ascontiguousarray(on.labels.T.astype(np.int64)), list(range(on.shape[1]))
+    return Call(lambda: encode_columns(columns, names), lambda found: {"copy": columns.nbytes + found[0].nbytes})
+
+
+def grouped(on: Labels) -> Call:
+    def need(found: Any) -> Need:
+        moved = on.codes.nbytes + 8 * len(on) + found.rows.codes.nbytes + found.counts.nbytes
+        return {"copy": moved, gather(16 * len(on)): len(on)}  # a look into a table of the rows seen
+
+    return Call(lambda: core_groups(on.rows), need)
+
+
+def crossed(on: Labels) -> Call:
+    n, m = on.shape
+    return Call(
+        lambda: contingency.intersections(on.rows.ensemble, layout="dense", device="cpu"),
+        lambda found: {"counters": n * m * (m - 1) / 2},
+    )
+
+
+def crossed_by_bits(on: Labels) -> Call:
+    k = np.diff(on.offsets).astype(float)
+    pairs = (k.sum() ** 2 - (k * k).sum()) / 2
+    return crossed(on)._replace(need=lambda found: {"words": pairs * -(-len(on) // 64)})
+
+
+def certainty(on: Labels) -> Call:
+    shared = contingency.intersections(on.rows.ensemble, layout="dense", device="cpu")
+    cells = np.count_nonzero(shared) - np.count_nonzero(shared.diagonal())  # each pair of clusters twice
+    n, m = on.shape
+    return Call(
+        lambda: ge.similarity.eci(on.rows), lambda found: {"counters": n * m * (m - 1) / 2, "logarithms": float(cells)}
+    )
+
+
+def gram(on: Labels) -> Call:
+    n, m = on.shape
+    share = on.rng.random(n) + 0.1
+    return Call(
+        lambda: contingency.dense_intersections(on.rows, share), lambda found: {"counters": n * m * (m - 1) / 2}
+    )
+
+
+def eigenvectors(on: Labels) -> Call:
+    shared = contingency.dense_intersections(on.rows, np.ones(len(on)))
+    # of the tridiagonal form
+    return Call(lambda: leading_eigenvectors(shared, K), lambda found: {"float64 products": 2 / 3 * on.n_clusters**3})
+
+
+# --- sums over labels -------------------------------------------------------------------------------------------------
+
+
+def distances(on: Labels) -> Call:
+    cost, const = on.rng.random((on.n_clusters, K)), on.rng.random(K)
+    return Call(
+        lambda: nearest_centroids(on.codes, on.offsets, cost, const),
+        lambda found: {"float64 rows": on.codes.size * K},
+    )
+
+
+def looked_up(on: Labels) -> Call:
+    table = on.rng.random((on.n_clusters, K))
+    return Call(
+        lambda: incidence.row_lookups(on.codes, on.offsets, table), lambda found: {"float64 rows": on.codes.size * K}
+    )
+
+
+def summed_by_rows(on: Labels) -> Call:
+    values = on.rng.random(on.n_clusters)
+    return Call(
+        lambda: incidence.row_sums(on.codes, on.offsets, values),
+        lambda found: {gather(values.nbytes): on.codes.size, "copy": on.codes.nbytes + 8 * len(on)},
+    )
+
+
+def summed_by_clusters(on: Labels) -> Call:
+    values = on.rng.random(len(on))
+    return Call(
+        lambda: incidence.cluster_sums(on.codes, on.offsets, values),
+        lambda found: {"counters": on.codes.size, "copy": on.codes.nbytes},
+    )
+
+
+def labels_counted(on: Labels) -> Call:
+    labels, counts = on.rng.integers(K, size=len(on)), np.ones(len(on), dtype=np.int64)
+    return Call(
+        lambda: incidence.label_histograms(on.codes, on.offsets, counts, labels, K),
+        lambda found: {"counters": on.codes.size, "copy": on.codes.nbytes},
+    )
+
+
+# --- pairs of rows ----------------------------------------------------------------------------------------------------
+
+
+def evidence(on: Labels) -> Call:
+    n, m = on.grouped().shape
+    return Call(
+        lambda: pair_histogram(on.codes, on.offsets, on.rows.counts, False),
+        lambda found: {"labels": n * (n + 1) / 2 * m, "counters": n * (n + 1) / 2},
+    )
+
+
+def tile(on: Labels) -> Call:
+    n, weights = min(1024, len(on)), on.rng.random(on.n_clusters)
+    return Call(
+        lambda: coassociation_tile(on.codes[:n], on.codes, on.offsets, weights),
+        lambda found: {"float64 labels": n * on.codes.size, "copy": found.nbytes},
+    )
+
+
+def overlapping(on: Labels) -> Call:
+    bits = on.rng.integers(2**63, size=(len(on), -(-len(on) // 64))).astype(np.uint64)
+    runs = np.array([0, bits.shape[1]])
+    return Call(lambda: overlaps(bits, bits, runs), lambda found: {"words": len(on) * bits.size, "copy": found.nbytes})
+
+
+def measured_nodes(on: Labels) -> Call:
+    rows = np.ascontiguousarray(on.grouped().codes)
+    prefixes = np.concatenate([[0], (rows[1:] != rows[:-1]).argmax(axis=1)])
+    shape = _Shape(prefixes, on.shape[1])
+    given = shape.starts, shape.children, shape.first, shape.last, shape.levels
+    inner = slice(len(rows), None)
+    members = np.maximum(np.diff(shape.starts), np.minimum((shape.last - shape.first + 1)[inner], DESCENDANTS))
+    pairs = float((members * (members - 1) / 2).sum())
+    return Call(lambda: measure_nodes(rows, *given, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
+
+
+# --- linkage ----------------------------------------------------------------------------------------------------------
+
+
+def listed(on: Labels, weights: np.ndarray, ceiling: str) -> Call:
+    def lists() -> NearestIndex:
+        index = on.index(weights)
+        nearest_lists(index, N_LISTED)
+        return index
+
+    return Call(lists, lambda index: {ceiling: float(index.comparisons)})
+
+
+def listed_by_ones(on: Labels) -> Call:
+    return listed(on.grouped(), on.ones(), "labels")
+
+
+def listed_by_eci(on: Labels) -> Call:
+    return listed(on.grouped(), on.eci(), "weighted labels")
+
+
+def united(on: Labels, index: NearestIndex, times: int) -> tuple[np.ndarray, Members, Regions]:
+    """Return regions of 2^times rows that are alike, in their order, their rows and their histograms."""
+    active, members = index.order.copy(), Members.of_rows(len(on))
+    regions = regions_of(on.codes, on.offsets, on.rows.counts)
+    for _ in range(times):
+        n = len(active) // 2
+        pairs = np.sort(active[: 2 * n].reshape(n, 2), axis=1)  # the smaller name is kept
+        kept, absorbed = np.ascontiguousarray(pairs.T)
+        regions = make_room(regions, active, 3 * int(regions.length[active].sum()))
+        merge_histograms(regions, kept, absorbed, np.array([n]))
+        members.unite(kept, absorbed)
+        active = np.concatenate([kept, active[2 * n :]])
+    return active, members, regions
+
+
+def searched(on: Labels) -> Call:
+    weights = on.grouped().eci()
+    active, _, regions = united(on, on.index(weights), 3)
+    bounding, compared = bounding_weights(weights), np.zeros(1, dtype=np.uint64)
+
+    def find(lists: Lists) -> int:
+        compared[:] = 0
+        search(active, active, regions, weights, bounding, on.shape[1], False, lists, compared)
+        return int(compared[0])
+
+    return Call(find, lambda n: {"float32 products": float(n)}, lambda: (Lists.empty(len(on), N_LISTED),))
+
+
+def searched_by_rows(on: Labels) -> Call:
+    weights = on.grouped().eci()
+    index = on.index(weights)
+    active, members, regions = united(on, index, 3)
+
+    def find(lists: Lists) -> int:
+        return row_regions.search_rows(active, active, members, index, regions, weights, lists)
+
+    return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Lists.empty(len(on), N_LISTED),))
+
+
+def merged(on: Labels) -> Call:
+    active, _, regions = united(on.grouped(), on.index(on.ones()), 2)
+    n = len(active) // 2
+    kept, absorbed = np.ascontiguousarray(np.sort(active[: 2 * n].reshape(n, 2), axis=1).T)
+    entries = int(regions.length[active].sum())
+
+    def merge(own: Regions) -> Regions:
+        merge_histograms(own, kept, absorbed, np.array([n]))
+        return own
+
+    def need(own: Regions) -> Need:
+        return {"copy": 8.0 * (entries + int(own.length[kept].sum()))}
+
+    def fresh() -> tuple[Regions]:
+        return (make_room(regions, active, 3 * entries)._replace(size=regions.size.copy()),)
+
+    return Call(merge, need, fresh)
+
+
+def tabled(on: Labels, weights: np.ndarray, ceiling: str) -> Call:
+    index = on.index(weights)
+    regions, members = regions_of(on.codes, on.offsets, on.rows.counts), Members.of_rows(len(on))
+    n, m = on.shape
+    return Call(
+        lambda: PairTable(index.order, members, index, regions, weights),
+        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.table.units.nbytes},  # half is read, to be mirrored
+    )
+
+
+def tabled_by_ones(on: Labels) -> Call:
+    return tabled(on.grouped(), on.ones(), "labels")
+
+
+def tabled_by_eci(on: Labels) -> Call:
+    return tabled(on.grouped(), on.eci(), "weighted labels")
+
+
+def few_linked(on: Labels) -> Call:
+    weights = on.grouped().eci()
+    n, m = on.shape
+
+    def link() -> Work:
+        work = Work()
+        few_rows.link(on.codes, on.offsets, weights, on.rows.counts, work)
+        return work
+
+    def need(work: Work) -> Need:
+        moved = 8 * n * (n + 3 * (n - 1) + work.searches + n)  # filled; two rows read, one written a merge; searches
+        return {"float64 labels": n * (n - 1) / 2 * m, "copy, cached": float(moved)}
+
+    return Call(link, need)
+
+
+def boruvka(on: Labels) -> Call:
+    n = len(on)
+    near = (np.arange(n)[:, None] + on.rng.integers(-n // 8, n // 8, size=(n, N_LISTED))) % n
+    near[:, 0] = np.where(near[:, 0] == np.arange(n), (near[:, 0] + 1) % n, near[:, 0])
+    similarities = -np.sort(-on.rng.random((n, N_LISTED)), axis=1)
+    lists = Lists(near.astype(np.int32), similarities, similarities[:, -1].copy(), np.zeros(n, dtype=np.uint64))
+    component, everything = np.arange(n), np.arange(n)
+
+    def step(edges: single.Edges) -> None:
+        single.offer_listed(component, lists, everything, edges)
+        single.contract(component, edges.tail, edges.head)
+
+    def need(found: None) -> Need:
+        # an offer reads 36 bytes of a list and writes 33, an edge is read and its component written
+        return {"copy": 120.0 * n, gather(8 * n): 4.0 * n}  # the component offered to, both ends of an edge, its root
+
+    return Call(step, need, lambda: (single.Edges.none(n, np),))
+
+
+CASES = {
+    "labels encoded": Case(encoded, 200_000),
+    "core groups": Case(grouped, 200_000, noise=0.002),
+    "counts between clusterings": Case(crossed, 120_000),
+    "counts of few clusters": Case(crossed_by_bits, 120_000, bounds=FEW),
+    "ECI": Case(certainty, 120_000),
+    "gram of clusters": Case(gram, 120_000),
+    "its eigenvectors": Case(eigenvectors, 5_000, by_rows=False),
+    "label sums of rows": Case(summed_by_rows, 200_000),
+    "rows' sums of clusters": Case(summed_by_clusters, 200_000),
+    "labels in clusters": Case(labels_counted, 200_000),
+    "look-ups, 32 columns": Case(looked_up, 40_000),
+    "distances to 32 centroids": Case(distances, 40_000),
+    "histogram of pairs": Case(evidence, 10_000),
+    "co-association, 1,024 rows": Case(tile, 8_000),
+    "neighbours in common": Case(overlapping, 3_000, by_clusterings=False),
+    "nodes of a CA-tree": Case(measured_nodes, 24_000),
+    "nearest lists, w = 1": Case(listed_by_ones, 20_000),
+    "nearest lists, w = ECI": Case(listed_by_eci, 20_000),
+    "regions by histograms": Case(searched, 16_000),
+    "regions by rows": Case(searched_by_rows, 16_000),
+    "histograms merged": Case(merged, 40_000),
+    "table of pairs, w = 1": Case(tabled_by_ones, 6_000, 128),
+    "table of pairs, w = ECI": Case(tabled_by_eci, 6_000, 128),
+    "linkage of few rows": Case(few_linked, 1_400),
+    "a step of single linkage": Case(boruvka, 200_000, by_clusterings=False),
+}
