@@ -5,11 +5,11 @@ import sys
 import numpy as np
 import oracles
 import pytest
-from conftest import refused, structured_labels
+from conftest import peak_of, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.device import to_host
+from gpuens.device import move, to_host
 from gpuens.partition import embedding, lloyd, transfer_cut
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
@@ -70,6 +70,33 @@ def test_restarts_on_a_sample_find_the_same(monkeypatch):
     for module in (MODULE, lloyd):
         monkeypatch.setattr(module, "RESTARTS_ON", 200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
+
+
+def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where):
+    monkeypatch.setattr(lloyd, "RESTARTS_ON", 50)
+    points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
+    points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
+    for k in (50, 60, 80):
+        assert lloyd.kmeans(points, counts, k, 2, np.random.default_rng(0), where).n_clusters == k
+
+
+@pytest.mark.parametrize(("n_rows", "k"), [(10_001, 400), (200_000, 2)])
+def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
+    """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
+    foreseen = []
+    monkeypatch.setattr(lloyd, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(MODULE.checks, "check_memory", lambda needed, *_: foreseen.append(needed))
+    rng = np.random.default_rng(0)
+    rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
+    table = rng.standard_normal((rows.n_clusters, k))
+
+    def work(rows, table):
+        points = MODULE._all_points(rows, table)
+        lloyd.kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
+
+    work(rows.take(slice(0, 10_001)), table[:, :2])  # compiles
+    MODULE._points_fit(n_rows, 0, k, "cpu")
+    assert 0.5 * foreseen[0] < peak_of(lambda: work(rows, table)) < foreseen[0]
 
 
 # --- eigenvalues that coincide ----------------------------------------------------------------------------------------

@@ -13,9 +13,8 @@ from gpuens.rows import Rows
 # clusters: eigenvectors of fewer are the processor's. A GPU takes the columns of a matrix one after the other, with a
 # few launches and little work for each; LAPACK needs some 10 ms for 512 columns, and the matrix is 2 MB
 ON_GPU_FROM = 512
-ONE_THREAD_UP_TO = (
-    2000  # clusters: threads wait for each other at every column, for seconds where processors are shared
-)
+# clusters: threads would wait for each other at every column, for seconds where processors are shared
+ONE_THREAD_UP_TO = 2000
 STEP_BYTES = 2**26  # of points and lengths computed at once on a GPU
 LANES = 16  # sums that compiled code adds to at once: other numbers of dimensions would end one by one
 

@@ -13,7 +13,8 @@ from gpuens.partition import compiled_lloyd
 from gpuens.partition.base import Partition
 from gpuens.rows import by_first_row
 
-RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
+# of more rows, starts use a sample of this size, or of as many rows as clusters; the best one continues on all rows
+RESTARTS_ON = 10_000
 MOST_ITERATIONS = 100
 
 
@@ -22,14 +23,14 @@ def kmeans(
 ) -> Partition:
     """Return the partition of points (G, d) with weights ``counts`` in k clusters, labels in the order of their rows.
 
-    Starts use at most 10,000 points; the best one continues on all of them. Only distances between points count, so
-    that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
+    Starts use at most 10,000 points, or k if that is more; the best one continues on all of them. Only distances
+    between points count, so that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
     """
-    seed = int(rng.integers(2**31))
-    if len(points) <= RESTARTS_ON:
+    seed, most = int(rng.integers(2**31)), max(RESTARTS_ON, k)
+    if len(points) <= most:
         labels, _ = restarts(points, counts, k, n_init, seed, device=device)
     else:
-        sample = np.sort(rng.choice(len(points), RESTARTS_ON, replace=False))
+        sample = np.sort(rng.choice(len(points), most, replace=False))
         chosen = points[devices.namespace(device).asarray(sample)]
         centers = begin(chosen, counts[sample], k, n_init, seed, device=device)
         labels = lloyd(points, counts, centers, device=device)

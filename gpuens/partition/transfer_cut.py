@@ -181,10 +181,11 @@ def _table(
 
 def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
     """Refuse rows whose points, or clusters whose eigenvectors, do not fit."""
-    a_row = 8 if n_rows > RESTARTS_ON else 24  # points, and copies in k-means
+    points = n_dimensions * (8 * n_rows + 16 * min(n_rows, RESTARTS_ON))  # and copies of those that k-means starts on
+    labels = 64 * n_rows  # and what numbers them anew
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     checks.check_memory(
-        a_row * n_rows * n_dimensions + eigenvectors,
+        points + labels + eigenvectors,
         devices.memory_budget(device),
         f"the transfer cut of {n_rows} rows and {n_clusters} clusters into {n_dimensions}",
         "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",

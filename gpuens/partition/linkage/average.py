@@ -285,8 +285,8 @@ class _Rounds:
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
 
-        The host waits for the device once, to read the counts. How many pairs there are it learns in the next round,
-        and makes room for all that there could be.
+        The host waits for a GPU once, to read the counts. How many pairs there are it learns in the next round, and
+        makes room for all that there could be.
         """
         state = self.state
         if not self._find_nearest():
