@@ -92,13 +92,13 @@ def best_start(
     """
     mean = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
     points = points - mean
+    enough = 1e-4 * float(points.var(axis=0).mean())  # first: it takes a copy
     turned = np.ascontiguousarray(points.T)
     weights = counts.astype(np.float64)
     share = counts.astype(points.dtype)
     share /= share.sum()
     state, trials = np.random.RandomState(seed), 2 + int(np.log(k))
     draws = [(state.choice(len(points), p=share), state.uniform(size=(k - 1, trials))) for _ in range(n_init)]
-    enough = 1e-4 * float(points.var(axis=0).mean())
     centers, inertia = np.empty((n_init, k, points.shape[1])), np.empty(n_init)
 
     def work(start: int, stop: int) -> None:

@@ -150,7 +150,7 @@ def transfer_cut(
     rng = checks.make_generator(random_state)
     if not rows.here:
         return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters, graph)[0], n_clusters, n_init, rng)
-    _points_fit(rows.n_rows, rows.n_clusters, n_clusters, rows.device)
+    _points_fit(rows.n_rows, rows.n_clusters, n_clusters, n_init, rows.device)
     table, _ = _table(rows, cluster_weights, n_clusters, graph)
     return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
@@ -179,9 +179,13 @@ def _table(
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, product, rows.device, graph)
 
 
-def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, device: str) -> None:
+def _points_fit(n_rows: int, n_clusters: int, n_dimensions: int, n_init: int, device: str) -> None:
     """Refuse rows whose points, or clusters whose eigenvectors, do not fit."""
-    points = n_dimensions * (8 * n_rows + 16 * min(n_rows, RESTARTS_ON))  # and copies of those that k-means starts on
+    if n_rows <= RESTARTS_ON:
+        points = 24 * n_dimensions * n_rows  # and copies in k-means
+    else:  # and copies of those that it starts on; the centers of all starts, and sums of those at work
+        points = 8 * n_dimensions * (n_rows + RESTARTS_ON)
+        points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # and what numbers them anew
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     checks.check_memory(
