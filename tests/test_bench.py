@@ -161,7 +161,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose"]
+PAGES += ["methods", "choose", "limits"]
 
 
 @pytest.mark.parametrize("name", PAGES)
