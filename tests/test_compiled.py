@@ -6,9 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from conftest import random_labels
 from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+from numba.core.types import Array, BaseTuple
 
+import gpuens as ge
 from gpuens import compiled
+from gpuens.partition.linkage import few_rows
 
 SOURCE = """
 from gpuens.compiled import njit
@@ -105,3 +110,16 @@ def test_no_place_is_said_once_and_none_is_made(tmp_path):
     assert ran.stderr.count("UserWarning: compiled functions cannot be kept") == 1
     assert "let NUMBA_CACHE_DIR name a directory that can." in ran.stderr
     assert os.listdir(tmp_path) == []
+
+
+def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
+    """What they returned could be gone before it is read, and nothing would say so."""
+    monkeypatch.setattr(few_rows, "MOST", 0)
+    ge.LWEA(3).fit(random_labels(300, 20, (4, 8)))
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("gpuens")]
+    functions = {id(f): f for names in modules for f in names.values() if isinstance(f, Dispatcher)}
+    found = [f for f in functions.values() if f.targetoptions.get("_nrt") is False]
+    assert len(found) > 10
+    returned = {f.__name__: [s.return_type for s in f.nopython_signatures] for f in found}
+    assert sum(map(len, returned.values())) > 5
+    assert not [name for name, types in returned.items() for one in types if isinstance(one, Array | BaseTuple)]
