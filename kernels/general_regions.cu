@@ -37,10 +37,8 @@ extern "C" __global__ void search_general(const i64* queries, i64 n_queries, con
                                            n_clusterings, a, r);
                 work += min(length[a], length[r]);
             }
-            f64 last = list.last_similarity();
-            u64 last_tie = list.last_tie();
-            passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
-            list.insert_each(passes, r, similarity, tie);
+            bool admitted = list.admits(similarity, tie);
+            list.insert_each(passes && admitted, r, similarity, tie);
         }
         list.write(a, ids, similarities, bound, bound_hash, nothing);
     }

@@ -41,10 +41,8 @@ extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, co
             bool passes = r != a && together > 0;
             f64 similarity = passes ? (f64)together / (f64)both : 0.0;
             u64 tie = pair_hash(a, r);
-            f64 last = list.last_similarity();
-            u64 last_tie = list.last_tie();
-            passes = passes && (!list.full() || comes_before(similarity, tie, last, last_tie));
-            list.insert_each(passes, r, similarity, tie);
+            bool admitted = list.admits(similarity, tie);
+            list.insert_each(passes && admitted, r, similarity, tie);
         }
         list.write(a, ids, similarities, bound, bound_hash, 0.0);
         bool any_apart = __ballot_sync(ALL_LANES, apart) != 0;

@@ -109,6 +109,13 @@ struct WarpList {
         if (listed < room) ++listed;
     }
 
+    // Whether the pair of each lane may be listed.
+    __device__ bool admits(f64 new_similarity, u64 new_tie) const {
+        f64 last = last_similarity();
+        u64 last_hash = last_tie();
+        return !full() || comes_before(new_similarity, new_tie, last, last_hash);
+    }
+
     // The pair of each lane where it passes; whether any did.
     __device__ bool insert_each(bool passes, i64 new_id, f64 new_similarity, u64 new_tie) {
         unsigned offers = __ballot_sync(ALL_LANES, passes);

@@ -390,16 +390,17 @@ class _Rounds:
 
         On the CPU it is known how many they have, mostly far fewer, and what is left finds room in the same arena.
         """
-        counts, needed, capacity = self.counts, self.counts.entries, len(self.regions.clusters)
+        regions, entries, needed = self.regions, self.counts.entries, self.counts.entries
+        capacity = len(regions.clusters)
         if self.device == "cpu":
-            needed = int(self.regions.length[kept].sum() + self.regions.length[absorbed].sum())
-        if counts.used + needed <= capacity:
+            needed = int(regions.length[kept].sum() + regions.length[absorbed].sum())
+        if self.counts.used + needed <= capacity:
             return
-        if self.device == "cpu":
-            compact(self.regions, active)
-        if self.device != "cpu" or counts.entries + needed > capacity:
-            capacity = max(capacity, counts.entries + needed + counts.entries // 2)
-            self.regions = make_room(self.regions, active, capacity, device=self.device)
+        if self.device == "cpu" and entries + needed <= capacity:
+            compact(regions, active)
+        else:
+            capacity = max(capacity, entries + needed + entries // 2)
+            self.regions = make_room(regions, active, capacity, device=self.device)
 
     def _unite(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)

@@ -105,25 +105,14 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 def compact(regions: Regions, live: np.ndarray) -> None:
     """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
-    length = regions.length[live]
+    live = live[np.argsort(regions.start[live])]  # each moves down, to where none lies that is still to move
+    start, length = np.empty_like(regions.start), regions.length[live]
+    start[live] = np.cumsum(length) - length
+    move_some(regions, regions._replace(start=start), live)
+    regions.start[live] = start[live]
     regions.length.fill(0)
     regions.length[live] = length
-    regions.used[0] = _compact(regions, live[np.argsort(regions.start[live])])
-
-
-@njit(cache=True, nogil=True)
-def _compact(regions, live):
-    """Move histograms down, in the order in which they lie, and return the end of the last."""
-    cluster, count, at = regions.clusters, regions.counts, np.uint64(0)
-    for r in live:
-        begin, length = np.uint64(regions.start[r]), np.uint64(regions.length[r])
-        for e in range(length):
-            cluster[at + e] = cluster[begin + e]
-        for e in range(length):
-            count[at + e] = count[begin + e]
-        regions.start[r] = at
-        at += length
-    return np.int64(at)
+    regions.used[0] = length.sum()
 
 
 @kernels.primitive
