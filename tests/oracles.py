@@ -126,12 +126,19 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     division of two integers; with weights a float64 sum in ascending order of the clusters, then one division.
     Regions similar to nothing are chained at the end, in ascending order of their ids, at similarity 0. With a
     ``similarity`` of the clusters in whole numbers, of any sign, it is n_Aᵀ S n_B / (|A| |B| M), and all pairs count.
+
+    With weights, groups that differ in clusters of a single group alone are one region to begin with, chained in
+    ascending order at the similarity that all their pairs have; rounding would decide between these.
     """
     groups = core_groups(labels)
-    n_groups, n_clusterings = groups.rows.shape
+    n_clusterings = groups.rows.shape[1]
     found = clusters(groups.rows)
     n = np.array([[int(row[m] == value) for m, value, _ in found] for row in groups.rows]) * groups.counts[:, None]
-    size = groups.counts.copy()
+    alike = [[g] for g in range(len(n))] if weights is None else alike_but_for_own(n > 0)
+    firsts = [members[0] for members in alike]
+    size = np.array([groups.counts[members].sum() for members in alike])
+    n, within = (n[firsts] > 0) * size[:, None], (n[firsts] > 0) & ((n > 0).sum(axis=0) > 1)
+    n_groups = len(alike)
     height_of = np.full(n_groups, np.inf)  # of the last merge in the region
     alive = np.ones(n_groups, dtype=bool)
     least = 0.0 if similarity is None else -np.inf
@@ -172,7 +179,26 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     first, *rest = np.flatnonzero(alive).tolist()
     for b in rest:
         merge(first, b, 0.0)
-    return Dendrogram(merges, np.array(heights), groups)
+    expanded = []
+    for leaf, (a, *others) in enumerate(alike):
+        if others:
+            s = float(np.cumsum(weights[within[leaf]])[-1]) / n_clusterings  # one after the other
+            s = max([s] + [height for (*parts, _), height in zip(merges, heights, strict=True) if leaf in parts])
+            expanded += [((a, b, s), s) for b in others]
+    expanded += [((firsts[a], firsts[b], s), h) for (a, b, s), h in zip(merges, heights, strict=True)]
+    expanded.sort(key=lambda merge: -merge[1])
+    return Dendrogram([merge for merge, _ in expanded], np.array([height for _, height in expanded]), groups)
+
+
+def alike_but_for_own(n):
+    """Return lists of groups: those with clusters (n is a boolean matrix) of no other, and with the same of others."""
+    own = n.sum(axis=0) == 1
+    lists = {}
+    for g, row in enumerate(n):
+        with_others = tuple(np.flatnonzero(row & ~own))
+        has_own = bool((row & own).any())
+        lists.setdefault(with_others if has_own and with_others else g, []).append(g)
+    return list(lists.values())
 
 
 def assert_greedy_up_to_rounding(labels, weights, merges, rtol=1e-12):

@@ -54,6 +54,35 @@ def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
     np.testing.assert_array_equal(found.similarities, expected.heights)
 
 
+def labels_with_own(kind):
+    labels = structured_labels(120, 4, 4, noise=0.2, missing=0.1 * (kind == "missing"), seed=7)[0]
+    number = np.random.default_rng(1).permutation(120)
+    if kind == "two, of half":
+        return np.column_stack([labels[:, :2], np.where(number < 60, number, 0), np.where(number > 40, number, 200)])
+    if kind == "alone":
+        return np.column_stack([np.zeros(120, dtype=int), number])
+    return np.column_stack([labels[:, :3], np.where(number < 12, -1, number) if kind == "missing" else number])
+
+
+@pytest.mark.filterwarnings("ignore:.*one cluster:UserWarning")
+@pytest.mark.parametrize("few", [1500, 0])
+@pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
+def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(monkeypatch, kind, few, where):
+    """All their pairs are equally similar: without this, rounding decides, one pair a round."""
+    monkeypatch.setattr("gpuens.partition.linkage.few_rows.MOST", few)
+    labels, work = labels_with_own(kind), Work()
+    weights = random_weights(labels)
+    found, reduced = dendrogram_of(labels, weights, where, work=work)
+    assert len(reduced.counts) > 60
+    assert work.rounds < 30
+    if kind == "missing":  # a row without some label is as near to others as these to each other: rounding decides
+        oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
+        return
+    expected = oracles.greedy_average_linkage(labels, weights)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
+    np.testing.assert_array_equal(found.similarities, expected.heights)
+
+
 @pytest.mark.parametrize("n_listed", [1, 2, 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):

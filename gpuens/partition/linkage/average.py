@@ -13,6 +13,8 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
 
+Rows that differ only in clusters of their own are one leaf (`own_clusters`), unless weights are whole numbers.
+
 Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
 
 Over the clusterings that label both regions (`observed_regions`) the similarity of a union lies between those of its
@@ -28,14 +30,13 @@ import numpy as np
 
 from gpuens import checks, progress
 from gpuens import device as devices
-from gpuens.encoding import codes_dtype
-from gpuens.incidence import cluster_sums
 from gpuens.lanes import LANES
 from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, row_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.observed_regions import search_observed
+from gpuens.partition.linkage.own_clusters import leaves_alike, without_own
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
@@ -107,17 +108,38 @@ def average_linkage(
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
     work = Work() if work is None else work
+    _similarities_are_exact(cluster_weights, sizes, codes.shape[1])
+    labelled = None if of_clusterings is None else codes != np.iinfo(codes.dtype).max
+    if labelled is not None and bool(labelled.all()):
+        labelled = None
+    if labelled is None and cluster_weights.ndim == 1 and cluster_weights.dtype.kind == "f":
+        leaves = leaves_alike(codes, offsets, cluster_weights, device)
+        if leaves is not None:
+            codes = codes.T.take(devices.namespace(device).asarray(leaves.first), axis=1).T
+            found = _linkage(codes, offsets, cluster_weights, leaves.of_sums(sizes), device, work)
+            return found.expand(leaves.leaf_of, leaves.similarities)
+    return _linkage(codes, offsets, cluster_weights, sizes, device, work, labelled, of_clusterings)
+
+
+def _linkage(
+    codes: Any,
+    offsets: np.ndarray,
+    cluster_weights: np.ndarray,
+    sizes: np.ndarray,
+    device: str,
+    work: Work,
+    labelled: Any = None,
+    of_clusterings: np.ndarray | None = None,
+) -> Dendrogram:
+    """Return what `average_linkage` does; with ``labelled`` (G, M) over the clusterings that label both regions."""
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
-    labelled = None if of_clusterings is None else codes != np.iinfo(codes.dtype).max
-    observed = labelled is not None and not bool(labelled.all())
-    _similarities_are_exact(cluster_weights, sizes, n_clusterings)
-    if device == "cpu" and not observed and few_rows.suits(codes, cluster_weights, sizes):
+    if device == "cpu" and labelled is None and few_rows.suits(codes, cluster_weights, sizes):
         return few_rows.link(codes, offsets, cluster_weights, sizes, work)
     if not general:
-        codes, offsets, cluster_weights = _shared_clusters(codes, offsets, cluster_weights, device)
-    if observed:
+        codes, offsets, cluster_weights = without_own(codes, offsets, cluster_weights, device)
+    if labelled is not None:
         assert of_clusterings is not None
         codes, offsets, cluster_weights = observed_regions.with_labelled(
             codes, offsets, cluster_weights, labelled, of_clusterings, int(sizes.sum()), device=device
@@ -130,7 +152,7 @@ def average_linkage(
         margin = general_regions.margin(cluster_weights, n_rows, n_clusterings)
         lists = Lists.empty(n_rows, n_listed, device)
         rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
-    elif observed:
+    elif labelled is not None:
         lists = Lists.empty(n_rows, n_listed, device)
         rounds = _ObservedRounds(lists, regions, cluster_weights, n_clusterings, work, device)
     else:
@@ -149,29 +171,6 @@ def average_linkage(
             shown.update(rounds.counts.merges - merges)
             merges = rounds.counts.merges
     return Dendrogram.from_merges(*rounds.merges(), n_rows)
-
-
-def _shared_clusters(
-    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return codes, offsets and weights without clusters of a single row, which no two rows share.
-
-    If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
-    """
-    xp, n_clusters = devices.namespace(device), np.diff(offsets)
-    rows_in = devices.to_host(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device))
-    kept = rows_in > 1
-    kept[offsets[:-1]] = True
-    if 2 * np.count_nonzero(kept) > len(kept):
-        return codes, offsets, cluster_weights
-    fewer = np.add.reduceat(kept, offsets[:-1], dtype=np.int64)
-    dtype = codes_dtype(int(fewer.max()))
-    shared = xp.empty(codes.shape, dtype=dtype, order="F")
-    for m, k in enumerate(n_clusters.tolist()):
-        own = kept[offsets[m] : offsets[m + 1]]
-        number = np.where(np.append(own, False), np.cumsum(np.append(own, False)) - 1, np.iinfo(dtype).max)
-        shared[:, m] = xp.asarray(number.astype(dtype))[xp.minimum(codes[:, m], k)]
-    return shared, np.concatenate([[0], np.cumsum(fewer)]), cluster_weights[kept]
 
 
 def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterings: int) -> None:

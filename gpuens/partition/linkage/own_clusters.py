@@ -1,0 +1,96 @@
+"""Clusters of a single row, which no two rows share: an identifier gives each row one.
+
+They add nothing to the similarity of two rows. Rows that differ in nothing else are as similar to each other as to any
+union of some of them, and no other row is nearer to them; so they are one leaf to begin with. Rounding, which would
+otherwise decide between their pairs, would merge them in thousands of rounds. Whole numbers need no such leaves: their
+sums tie, and one round merges many pairs.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.encoding import codes_dtype
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, row_sums
+from gpuens.reduction.core_groups import core_groups
+from gpuens.rows import Rows
+
+
+class Leaves(NamedTuple):
+    """L leaves of G rows: ``first`` (L,) is the first row of each, ascending, and ``leaf_of`` (G,) each row's leaf.
+
+    ``similarities`` (L,) are those of the rows of each leaf to each other.
+    """
+
+    first: np.ndarray
+    leaf_of: np.ndarray
+    similarities: np.ndarray
+
+    def of_sums(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the sums (L,) of the rows' sizes (G,)."""
+        sums = np.zeros(len(self.first), dtype=sizes.dtype)
+        np.add.at(sums, self.leaf_of, sizes)
+        return sums
+
+
+def leaves_alike(codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str) -> Leaves | None:
+    """Return leaves of the rows that differ only in clusters of their own; None if each row is a leaf.
+
+    Rows without any cluster that others have stay apart: they are similar to nothing.
+    """
+    own = _own(codes, offsets, device)
+    if np.count_nonzero(own) < 2:
+        return None
+    xp, n_clusterings = devices.namespace(device), codes.shape[1]
+    n_own = row_sums(codes, offsets, own.astype(np.float64), device=device)
+    shared = row_sums(codes, offsets, np.where(own, 0.0, cluster_weights), device=device)
+    some = xp.flatnonzero((n_own > 0) & (shared > 0))
+    if len(some) < 2:
+        return None
+    kept = _renumbered(codes[some], offsets, ~own, codes.dtype.type, xp)
+    numbers = [np.arange(k) for k in np.diff(offsets)]
+    kind = devices.kind_of(kept)
+    groups = core_groups(Rows.of(Ensemble.of_codes(kept, numbers, numbers, kind), np.ones(len(some), np.int64), device))
+    if len(groups.counts) == len(some):
+        return None
+    some, group_of = devices.to_host(some), devices.to_host(groups.row_of)
+    first_of_group = np.full(len(groups.counts), len(codes))
+    np.minimum.at(first_of_group, group_of, some)
+    first_of_row = np.arange(len(codes))
+    first_of_row[some] = first_of_group[group_of]
+    first, leaf_of = np.unique(first_of_row, return_inverse=True)
+    return Leaves(first, leaf_of, devices.to_host(shared)[first] / n_clusterings)
+
+
+def without_own(
+    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return codes, offsets and weights without clusters of a single row.
+
+    If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
+    """
+    kept = ~_own(codes, offsets, device)
+    kept[offsets[:-1]] = True
+    if 2 * np.count_nonzero(kept) > len(kept):
+        return codes, offsets, cluster_weights
+    fewer = np.add.reduceat(kept, offsets[:-1], dtype=np.int64)
+    renumbered = _renumbered(codes, offsets, kept, codes_dtype(int(fewer.max())), devices.namespace(device))
+    return renumbered, np.concatenate([[0], np.cumsum(fewer)]), cluster_weights[kept]
+
+
+def _own(codes: Any, offsets: np.ndarray, device: str) -> np.ndarray:
+    """Return which clusters (N_c,) are of less than two rows."""
+    xp = devices.namespace(device)
+    return devices.to_host(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device)) < 2
+
+
+def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:
+    """Return codes of this dtype, columns contiguous, in which only the clusters ``kept`` (N_c,) have numbers."""
+    renumbered = xp.empty(codes.shape, dtype=dtype, order="F")
+    for m, k in enumerate(np.diff(offsets).tolist()):
+        own = np.append(kept[offsets[m] : offsets[m + 1]], False)
+        number = np.where(own, np.cumsum(own) - 1, np.iinfo(dtype).max)
+        renumbered[:, m] = xp.asarray(number.astype(dtype))[xp.minimum(codes[:, m], k)]
+    return renumbered
