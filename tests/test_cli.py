@@ -1122,3 +1122,27 @@ def test_a_signal_stops_the_work_and_leaves_nothing(folder):
     assert said.rstrip().splitlines()[-1].endswith("gpuens: stopped by SIGTERM; no half-written file is left.")
     assert "Traceback" not in said
     assert files(folder) == sorted([*GIVEN, "noise.npy"])
+
+
+def test_a_process_of_its_own_seldom_collects_garbage_and_a_library_does_as_before():
+    script = """
+import gc, sys
+from gpuens import cli
+seen = []
+
+class Listening:
+    def __getattr__(self, name):
+        return getattr(sys.__stdout__, name)
+    def write(self, text):
+        seen.append((gc.get_threshold()[0], gc.get_freeze_count()))
+
+before = gc.get_threshold()
+sys.argv, sys.stdout = ["gpuens", "methods"], Listening()
+cli.main(sys.argv[1:])
+library = seen[-1], gc.get_freeze_count()
+cli.main()
+sys.stdout = sys.__stdout__
+print(library == ((before[0], 0), 0), seen[-1] == (20_000, 0), gc.get_threshold() == before, gc.get_freeze_count() > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 4

@@ -16,7 +16,7 @@ from typing import Any
 from gpuens import __version__, failures, progress
 from gpuens.cli import batch, choose, compare, demo, describe, evidence, generate, info, methods, run, score, warm
 from gpuens.cli.arguments import Parser
-from gpuens.cli.process import clean_stops, one_line_warnings, print_error
+from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ----------
     argv : sequence of str, optional
         The words after the program's name. By default those of this process, which then also cleans up when a signal
-        ends it.
+        ends it, and seldom collects garbage.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     3
     """
     if argv is None:
-        with clean_stops():
+        with clean_stops(), few_collections():
             return main(sys.argv[1:])
     argv = list(argv)
     with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
