@@ -9,7 +9,6 @@ from sklearn.cluster import KMeans
 import gpuens as ge
 from gpuens.partition import compiled_lloyd, lloyd
 from gpuens.partition.embeddings import unit_points, unit_points32
-from gpuens.reduction.core_groups import lexicographic
 from gpuens.rows import Rows
 
 
@@ -52,16 +51,6 @@ def test_an_empty_cluster_is_left_to_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lloyd.begin(points, counts, 3, 2, 0).shape == (3, 2)
-
-
-@pytest.mark.parametrize("largest", [3, 10**6])
-@pytest.mark.parametrize("n_words", [1, 2, 4])
-def test_words_are_sorted(n_words, largest):
-    words = np.random.default_rng(0).integers(largest, size=(n_words, 20_000)).astype(np.uint64)
-    words[0] //= np.uint64(1 + largest // 10**5)
-    order = lexicographic(words)
-    np.testing.assert_array_equal(np.sort(order), np.arange(20_000))
-    np.testing.assert_array_equal(words[:, order], words[:, np.lexsort(words[::-1])])
 
 
 @pytest.mark.parametrize("d", [1, 7, 16, 25])

@@ -9,6 +9,7 @@ import gpuens as ge
 from gpuens.device import to_host
 from gpuens.reduction import core_groups, find_rows
 from gpuens.reduction.core_groups import pack_rows
+from gpuens.reduction.words import FIRST, SEEN, distinct_rows, lexicographic
 from gpuens.rows import Rows
 
 
@@ -72,6 +73,77 @@ def test_words_do_not_overflow(radix):
         per_word[at] = per_word[at] * radix + d
         room *= radix
     assert words[:, 1].tolist() == per_word
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1023, 1024, 1025, 40_000])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_rows_are_packed_by_any_number_of_threads(dtype, n, monkeypatch):
+    """The largest code is a missing label, which is the last digit."""
+    rng = np.random.default_rng(n)
+    radices = np.array([3, 1, 200, np.iinfo(dtype).max, 2, 7, 255, 91])
+    codes = rng.integers(radices - (radices > 1), size=(n, 8)).astype(dtype)
+    codes[rng.random(codes.shape) < 0.1] = np.iinfo(dtype).max
+    expected: list[list[int]] = []
+    room = 2**64
+    for radix, digits in zip(radices.tolist(), np.minimum(codes, radices - 1).T.tolist(), strict=True):
+        if (room := room * radix) > 2**64:
+            expected.append([0] * n)
+            room = radix
+        expected[-1] = [word * radix + digit for word, digit in zip(expected[-1], digits, strict=True)]
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        for given in (codes, np.asfortranarray(codes)):
+            assert pack_rows(given, radices).tolist() == expected
+
+
+@pytest.mark.parametrize("largest", [1, 3, 10**6])
+@pytest.mark.parametrize("n_words", [1, 2, 4])
+@pytest.mark.parametrize("n", [0, 1, 2, 32, 33, 20_000])
+def test_words_are_sorted(n, n_words, largest):
+    words = np.random.default_rng(0).integers(largest, size=(n_words, n)).astype(np.uint64)
+    words[0] //= np.uint64(1 + largest // 10**5)
+    words[-1] *= np.uint64(2**41 + 1)
+    order, first = lexicographic(words)
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    ordered = words[:, np.lexsort(words[::-1])]
+    np.testing.assert_array_equal(words[:, order], ordered)
+    np.testing.assert_array_equal(first, np.any(np.diff(ordered, axis=1, prepend=2**63) != 0, axis=0))
+
+
+@pytest.mark.parametrize("largest", [1, 7, 2**14])
+@pytest.mark.parametrize("n_words", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, FIRST // 2, FIRST // 2 + 1, 20_000])
+def test_distinct_rows_are_found(n, n_words, largest):
+    rng, different = np.random.default_rng(1), 1 + n // 4
+    words = rng.integers(largest, size=(n_words, different)).astype(np.uint64)[:, rng.integers(different, size=n)]
+    places, row_of = distinct_rows(words)
+    assert (np.diff(places) > 0).all()
+    assert len(set(map(tuple, words.T.tolist()))) == len(places)
+    np.testing.assert_array_equal(words[:, places][:, row_of], words)
+    assert (places[row_of] <= np.arange(n)).all()
+
+
+def test_a_table_of_rows_that_all_differ_is_given_up():
+    words = np.arange(4 * FIRST, dtype=np.uint64)[None]
+    assert distinct_rows(words) is None
+    words[0, int(SEEN * words.shape[1]) : 3 * FIRST] = 0
+    assert distinct_rows(words) is not None
+
+
+@pytest.mark.parametrize("distinct", [500, 30_000])
+def test_many_groups_are_those_of_numpy(distinct):
+    """With and without a table, and rows that stand for several objects."""
+    rng = np.random.default_rng(distinct)
+    labels = rng.integers(9, size=(distinct, 12))[rng.permutation(np.arange(30_000) % distinct)]
+    labels[:, 0] %= 2
+    rows, row_of, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+    found = core_groups(Rows(labels))
+    np.testing.assert_array_equal(found.ensemble.to_array(), rows)
+    np.testing.assert_array_equal(found.row_of, row_of)
+    np.testing.assert_array_equal(found.counts, counts)
+    assert (found.row_of.dtype, found.counts.dtype) == (np.int64, np.int64)
+    times = rng.integers(1, 4, len(labels))
+    np.testing.assert_array_equal(core_groups(Rows(labels, times)).counts, np.bincount(row_of, weights=times))
 
 
 def test_order_of_the_objects_does_not_matter():

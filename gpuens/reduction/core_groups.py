@@ -1,8 +1,8 @@
 """Core groups: objects with the same label row are interchangeable, so distinct rows with counts suffice.
 
-Rows are packed as digits of a mixed-radix number into as few 64-bit words as possible, and the words are sorted. Groups
-are numbered in the lexicographic order of their rows (missing labels last), so that neither the order of the objects
-nor the device changes the numbering, or a tie that it decides.
+Rows are packed as digits of a mixed-radix number into as few 64-bit words as possible, and the distinct words are
+sorted. Groups are numbered in the lexicographic order of their rows (missing labels last), so that neither the order of
+the objects nor the device changes the numbering, or a tie that it decides.
 """
 
 from typing import Any
@@ -11,11 +11,13 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.compiled import njit
 from gpuens.reduction.base import Reduction
+from gpuens.reduction.words import distinct_rows, lexicographic
 from gpuens.rows import Rows, as_rows
 
-AT_ONCE = 2**16  # digits
-SAMPLED = 4096  # rows that show whether many of them are the same
+AT_ONCE = 1024  # rows that are packed
+PACKING = 0.2  # nanoseconds for a label
 
 
 class CoreGroups:
@@ -39,10 +41,36 @@ class CoreGroups:
 
 
 def core_groups(rows: Rows) -> Reduction:
-    """Return the core groups of rows: O(N M) to pack, O(N log N) per word to sort."""
-    xp, n_rows = rows.xp, len(rows)
+    """Return the core groups of rows: O(N M) to pack, O(N) per word to look them up, O(D) per byte to sort D."""
     words = pack_rows(rows.codes, np.diff(rows.offsets) + 1, device=rows.device)
-    order = lexicographic(words) if xp is np else xp.lexsort(words[::-1])
+    counts = rows.counts if rows.n_objects > len(rows) else None  # some stand for several
+    places, row_of, counts = (_grouped if rows.xp is np else _grouped_on_gpu)(words, counts)
+    return Reduction(rows.take(places, counts), row_of)
+
+
+def _grouped(words: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a place of each group (D,), in lexicographic order, the group of each row (N,), and their counts (D,)."""
+    found = distinct_rows(words)
+    if found is None:
+        order, first = lexicographic(words)
+        places, row_of = order[first], np.empty_like(order)
+        row_of[order] = np.cumsum(first) - 1
+    else:
+        of_groups, among = found
+        order, _ = lexicographic(words[:, of_groups])
+        number = np.empty_like(order)
+        number[order] = np.arange(len(order))
+        places, row_of = of_groups[order], number[among]
+    if counts is None:
+        return places, row_of, np.bincount(row_of, minlength=len(places))
+    of_objects = np.zeros(len(places), dtype=np.int64)
+    np.add.at(of_objects, row_of, counts)
+    return places, row_of, of_objects
+
+
+def _grouped_on_gpu(words: Any, counts: np.ndarray | None) -> tuple[Any, Any, np.ndarray]:
+    xp, n_rows = devices.namespace("cuda"), words.shape[1]
+    order = xp.lexsort(words[::-1])
     first = xp.zeros(n_rows, dtype=bool)
     first[:1] = True
     for word in words:
@@ -52,32 +80,10 @@ def core_groups(rows: Rows) -> Reduction:
     row_of[order] = xp.cumsum(first) - 1
     starts = xp.flatnonzero(first)
     bounds = np.append(devices.to_host(starts), n_rows)
-    counts = np.diff(bounds)
-    if rows.n_objects > n_rows:  # some stand for several
-        reached = xp.cumsum(xp.asarray(rows.counts)[order])[xp.asarray(bounds[1:] - 1)]
-        counts = np.diff(devices.to_host(reached), prepend=0)
-    return Reduction(rows.take(order[starts], counts), row_of)
-
-
-def lexicographic(words: np.ndarray) -> np.ndarray:
-    """Return the order (N,), int64, of the columns of words (n_words, N), the first word first; equal ones in any.
-
-    NumPy sorts one word far quicker than it sorts stably, and where nearly all rows differ the first word tells nearly
-    all of them apart.
-    """
-    if len(words) > 1:
-        some = words[0, :: max(1, words.shape[1] // SAMPLED)]
-        if len(np.unique(some)) < 0.9 * len(some):
-            return np.lexsort(words[::-1])
-    order = np.argsort(words[0])
-    if len(words) > 1:
-        ordered = words[0][order]
-        tied = np.zeros(len(order) + 1, dtype=bool)  # with the one before
-        np.equal(ordered[1:], ordered[:-1], out=tied[1:-1])
-        places = np.flatnonzero(tied[1:] | tied[:-1])  # runs of ties, which stay where they are
-        some = order[places]
-        order[places] = some[np.lexsort([word[some] for word in words[::-1]])]
-    return order
+    if counts is None:
+        return order[starts], row_of, np.diff(bounds)
+    reached = xp.cumsum(xp.asarray(counts)[order])[xp.asarray(bounds[1:] - 1)]
+    return order[starts], row_of, np.diff(devices.to_host(reached), prepend=0)
 
 
 @kernels.primitive
@@ -86,18 +92,29 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
 
     Column m is a digit 0 … radices[m] - 1, of which the last stands for "missing".
     """
-    word_of, n_rows = _words_of(radices), len(codes)
-    worth = np.ones(len(radices), dtype=np.uint64)  # of a digit in its word
-    for m in range(len(radices) - 2, -1, -1):
-        if word_of[m] == word_of[m + 1]:
-            worth[m] = worth[m + 1] * np.uint64(radices[m + 1])
-    first, last = np.flatnonzero(np.diff(word_of, prepend=-1)), radices.astype(np.uint64) - np.uint64(1)
-    words = np.empty((len(first), n_rows), dtype=np.uint64)
-    step = max(1, AT_ONCE // len(radices))
-    for start in range(0, n_rows, step):  # all digits of some rows, which stay in the cache
-        digits = np.minimum(codes[start : start + step].T, last[:, None])
-        np.add.reduceat(digits * worth[:, None], first, axis=0, out=words[:, start : start + step])
+    word_of, columns = _words_of(radices), np.ascontiguousarray(codes.T)
+    words = np.empty((int(word_of[-1]) + 1, len(codes)), dtype=np.uint64)
+    as_words = radices.astype(np.uint64)
+    grain = devices.worth_a_thread(len(columns) * PACKING)
+    devices.over_ranges(lambda a, b: _pack(a, b, columns, word_of, as_words, words), len(codes), grain=grain)
     return words
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _pack(start, stop, columns, word_of, radices, words):
+    """Pack rows ``start`` … ``stop``: so many at a time that the cache holds their words until the last digit."""
+    largest = np.uint64(columns.dtype.type(-1))
+    for first in range(start, stop, AT_ONCE):
+        last = min(stop, first + AT_ONCE)
+        for m in range(len(columns)):
+            column, word, radix = columns[m, first:last], words[word_of[m], first:last], radices[m]
+            missing = columns.dtype.type(min(radix - np.uint64(1), largest))
+            if m == 0 or word_of[m] != word_of[m - 1]:
+                for i in range(len(word)):
+                    word[i] = min(column[i], missing)
+            else:
+                for i in range(len(word)):
+                    word[i] = word[i] * radix + np.uint64(min(column[i], missing))
 
 
 @pack_rows.kernel
