@@ -16,7 +16,7 @@ from gpuens import checks, kernels
 from gpuens import device as devices
 
 TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
-AT_ONCE = 2**16  # labels of a matrix that is encoded as a whole: NumPy's calls for each column would take longer
+AT_ONCE = 2**16  # labels of a matrix that NumPy encodes as a whole
 
 
 def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
@@ -126,8 +126,12 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
     columns = _as_matrix(columns)
     if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS and _fits_as_read(columns):
         return _encode_matrix(columns, names)
-    if type(columns) is np.ndarray and columns.size <= AT_ONCE and (found := _encode_at_once(columns)) is not None:
-        return found
+    if type(columns) in (np.ndarray, np.memmap):
+        columns = np.asarray(columns)
+        if columns.size <= AT_ONCE and (found := _encode_at_once(columns)) is not None:
+            return found
+        if columns.size > AT_ONCE and columns.dtype.kind in "iubf":
+            return _encode_by_tables(columns, names)
     shape = (len(columns[0]), len(columns))
     codes = devices.namespace(devices.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
     categories = []
@@ -137,8 +141,7 @@ def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
         needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
             codes = cast_codes(codes, np.dtype(needed))
-        column_codes[column_codes < 0] = np.iinfo(codes.dtype).max
-        codes[:, m] = column_codes
+        codes[:, m] = column_codes  # of which -1 becomes the largest code
     return codes, categories
 
 
@@ -164,6 +167,24 @@ def _encode_at_once(columns: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]] 
     ends = np.cumsum(code_of[:, -1] + 1)[:-1].tolist()
     categories = [values[a:b].astype(columns.dtype) for a, b in pairwise([0, *ends, len(values)])]
     return code_of.astype(dtype).ravel()[slots].T, categories
+
+
+def _encode_by_tables(columns: np.ndarray, names: list) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the result of `encode_columns` for an array (M, N) of numbers, in host memory."""
+    from gpuens import label_tables  # compiled functions take longer to load than few labels to encode
+
+    tables = label_tables.tabled(columns)
+    of_values, ends = np.int64 if columns.dtype.kind == "f" else columns.dtype, np.cumsum(tables.n_values).tolist()
+    categories = [tables.values[a:b].astype(of_values) for a, b in pairwise([0, *ends])]
+    odd: dict[int, np.ndarray] = {}
+    for m in np.flatnonzero(tables.is_odd).tolist():
+        column_codes, categories[m] = encode_column(columns[m], names[m])
+        odd[m] = column_codes.astype(codes_dtype(len(categories[m])))  # of which -1 becomes the largest code
+    codes: np.ndarray = np.empty(columns.shape, dtype=codes_dtype(max(map(len, categories))))
+    label_tables.write(columns, tables, codes)
+    for m, column_codes in odd.items():
+        codes[m] = cast_codes(column_codes, codes.dtype)
+    return codes.T, categories
 
 
 def codes_dtype(n_clusters: int) -> type:
@@ -264,8 +285,7 @@ def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
     dtype = codes_dtype(max(map(len, categories)))
     codes = write_codes(read, tables, ranks, dtype, device="cuda")
     for m, (column_codes, _) in zip(odd, encoded, strict=True):
-        column_codes[column_codes < 0] = np.iinfo(dtype).max
-        codes[:, m] = column_codes
+        codes[:, m] = column_codes  # as above
     return codes, categories
 
 
@@ -413,6 +433,8 @@ def _unhashable(error: Exception, name: object) -> TypeError:
 
 def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.ndarray]:
     dtype = values.dtype
+    if not values.flags.c_contiguous:  # a column of a matrix, slow to read twice
+        values = values.copy()
     if dtype.kind == "b":
         values = values.view(np.uint8)
     smallest, largest = (int(values.min()), int(values.max())) if values.size else (0, 0)

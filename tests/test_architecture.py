@@ -35,7 +35,7 @@ LAYERS = [
     {"rows"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
-    {"encoding", "odd_columns"},
+    {"encoding", "label_tables", "odd_columns"},
     {
         "checks",
         "device",

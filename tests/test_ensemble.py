@@ -11,6 +11,7 @@ from conftest import refused
 
 import gpuens as ge
 from gpuens import device
+from gpuens.encoding import encode_columns
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
@@ -547,6 +548,59 @@ def test_numbering_does_not_depend_on_the_order_of_the_objects(kind):
     np.testing.assert_array_equal(permuted.codes, ens.codes[order])
     np.testing.assert_array_equal(permuted.sizes, ens.sizes)
     assert [c.tolist() for c in permuted.categories] == [c.tolist() for c in ens.categories]
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("order", ["C", "F", "neither"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "i4", ">i4", "i8", ">i8", "u1", "u8", "f2", "f4", "f8"])
+def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch):
+    """By tables; labels that have no place in one are encoded by sorting, as of columns in a list."""
+    monkeypatch.setenv("GPUENS_THREADS", threads)
+    rng = np.random.default_rng(0)
+    labels = rng.integers([2, 3, 120, 90, 5, 2], size=(15_000, 6)).astype(float)
+    kind = np.dtype(dtype).kind
+    if kind in "uif" and dtype not in ("i1", "u1"):
+        labels[:, 1] *= 1000  # of a column that needs no table
+        labels[5, 4] = 2047
+    if dtype in ("i4", "i8", "f4", "f8", ">i8"):
+        labels[:, 5] += 4095  # the last label of a table, and the next one
+        labels[:4200, 2] = np.arange(4200)
+    if kind in "if":
+        labels[rng.random(labels.shape) < 0.1] = -1
+    if kind == "f":
+        labels[:, 3][labels[:, 3] == 7] = np.nan
+        labels[0] = -0.0
+    given = np.asarray(labels.astype(dtype), order="F" if order == "F" else "C")
+    if order == "neither":
+        given = np.repeat(given, 2, axis=1)[:, ::2]
+    codes, categories = encode_columns(given.T, list(range(6)))
+    expected, their_categories = encode_columns(list(given.T), list(range(6)))
+    assert (codes.dtype, codes.flags.f_contiguous) == (expected.dtype, True)
+    np.testing.assert_array_equal(codes, expected)
+    for found, other in zip(categories, their_categories, strict=True):
+        np.testing.assert_array_equal(found, other)
+        assert found.dtype == other.dtype
+
+
+@pytest.mark.parametrize("n_clusters", [255, 256, 4096, 4097, 65_535, 65_536])
+def test_a_matrix_of_many_clusters_is_encoded_like_its_columns(n_clusters):
+    rng = np.random.default_rng(n_clusters)
+    labels = rng.integers(40, size=(70_000, 2))
+    labels[:, 0] = rng.permutation(np.arange(70_000) % n_clusters)
+    labels[::9, 1] = labels[1::9, 0] = -1
+    codes, categories = encode_columns(labels.T, [0, 1])
+    expected, their_categories = encode_columns(list(labels.T), [0, 1])
+    assert codes.dtype == expected.dtype
+    np.testing.assert_array_equal(codes, expected)
+    assert [found.tolist() for found in categories] == [found.tolist() for found in their_categories]
+
+
+@pytest.mark.parametrize(("label", "message"), [(-2.0, "contain -2"), (0.5, "not whole"), (np.inf, "infinity")])
+def test_refusals_are_the_same_for_many_labels(label, message):
+    labels = np.zeros((20_000, 5))
+    labels[7, 3] = label
+    with pytest.raises(ValueError, match=f"labels of clustering 3 .*{message}"):
+        ge.Ensemble(labels)
 
 
 def test_random_labels_against_the_slow_numbering():
