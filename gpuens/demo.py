@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuens import checks, datasets, failures, generate, metrics, plotting
 from gpuens.ensemble import Ensemble
+from gpuens.generate.kmeans import FULL_UP_TO
 from gpuens.io import atomic
 from gpuens.io.atomic import replacing
 from gpuens.methods import methods
@@ -62,7 +63,7 @@ def demo(
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")
 
-    many = n_objects > generate.FULL_UP_TO
+    many = n_objects > FULL_UP_TO
     k_base: Any = (k, max(100, 2 * k)) if many else (2, "sqrt")
     started = time.perf_counter()
     ensemble = generate.kmeans_ensemble(dataset.X, N_CLUSTERINGS, k_base, random_state=seed)

@@ -939,3 +939,57 @@ def normalized_cut_embedding(similar, k):
     _, vectors = np.linalg.eigh(similar / np.sqrt(np.outer(degrees, degrees)))
     vectors = vectors[:, -k:]
     return vectors / np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+
+
+# --- landmark spectral clustering (U-SPEC) ----------------------------------------------------------------------------
+
+
+def lloyd(points, centers, max_iter):
+    """Return the centers of at most so many of Lloyd's iterations; an empty cluster keeps its center."""
+    before = None
+    for _ in range(max_iter):
+        labels = [min(range(len(centers)), key=lambda c: (((x - centers[c]) ** 2).sum(), c)) for x in points]
+        if labels == before:
+            break
+        before = labels
+        centers = [
+            np.mean([x for x, own in zip(points, labels, strict=True) if own == c], axis=0)
+            if c in labels
+            else centers[c]
+            for c in range(len(centers))
+        ]
+    return np.array(centers)
+
+
+def landmark_graph(X, landmarks, centers, groups, n_neighbors):
+    """Return the ids (N, K) of landmarks, nearest first, their distances (N, K), and σ, by all distances to all."""
+
+    def nearest(x, points, among, n):
+        return sorted(among, key=lambda i: (((x - points[i]) ** 2).sum(), i))[:n]
+
+    size = min(len(landmarks), 10 * n_neighbors + 1)
+    ids = []
+    for x in X:
+        (group,) = nearest(x, centers, range(len(centers)), 1)
+        (first,) = nearest(x, landmarks, groups[group], 1)
+        ids.append(
+            nearest(x, landmarks, nearest(landmarks[first], landmarks, range(len(landmarks)), size), n_neighbors)
+        )
+    ids = np.array(ids)
+    distances = np.sqrt(((X[:, None] - landmarks[ids]) ** 2).sum(axis=2))
+    return ids, distances, distances.mean()
+
+
+def landmark_cut(ids, distances, sigma, n_landmarks, k):
+    """Return the points (N, k) of length 1 but for a rotation, as their products (N, N), and the k eigenvalues."""
+    b = np.zeros((len(ids), n_landmarks))
+    for i in range(len(ids)):
+        for landmark, d in zip(ids[i], distances[i], strict=True):
+            b[i, landmark] = math.exp(-(d**2) / (2 * sigma**2))
+    used = b.sum(axis=0) > 0
+    b = b[:, used]
+    scaled = np.diag(b.sum(axis=1) ** -0.5) @ b @ np.diag(b.sum(axis=0) ** -0.5)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    points = b @ np.diag(b.sum(axis=0) ** -0.5) @ vectors[:, ::-1][:, :k]
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points @ points.T, values[::-1][:k]

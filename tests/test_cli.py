@@ -966,7 +966,8 @@ def test_demo_without_a_place_for_matplotlib_has_its_table_all_the_same(folder, 
 
 
 def test_demo_of_many_objects_uses_mini_batches_and_draws_a_sample(folder, call, monkeypatch):
-    monkeypatch.setattr(generate, "FULL_UP_TO", 1000)
+    for module in ("gpuens.demo", "gpuens.generate.kmeans"):
+        monkeypatch.setattr(f"{module}.FULL_UP_TO", 1000)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 1600)
     np.savez("many.npz", X=rng.normal(8 * np.eye(5, 4)[y], 1.0), y=y)

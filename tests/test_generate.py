@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse
 from conftest import one_sentence, refused, why_no_gpu
 
-from gpuens import generate, kmeans, metrics, progress
+from gpuens import kmeans, metrics, progress
 from gpuens.features import as_features
+from gpuens.generate import kmeans as by_kmeans
 from gpuens.generate import kmeans_ensemble
 
 
@@ -157,7 +158,7 @@ def test_a_single_distinct_point():
 
 
 def test_auto_chooses_by_the_number_of_fitted_objects(monkeypatch):
-    monkeypatch.setattr(generate, "FULL_UP_TO", 100)
+    monkeypatch.setattr(by_kmeans, "FULL_UP_TO", 100)
     options = {"n_clusterings": 3, "n_clusters": 12, "init": "random"}
     full, batches = (kmeans_ensemble(X, algorithm=a, **options) for a in ("full", "minibatch"))
     assert not same(full, batches)
@@ -629,8 +630,8 @@ def test_memory_budget(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "13kB")  # enough for one at a time
     monkeypatch.setenv("GPUENS_THREADS", "4")
     threads = []
-    original = generate._in_threads
-    monkeypatch.setattr(generate, "_in_threads", lambda n: threads.append(n) or original(n))
+    original = by_kmeans._in_threads
+    monkeypatch.setattr(by_kmeans, "_in_threads", lambda n: threads.append(n) or original(n))
     kmeans_ensemble(X, 4, 3)
     assert threads == [1]
 
@@ -643,7 +644,7 @@ def test_a_failure_stops_the_rest(monkeypatch):
         calls.append(k)
         raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
 
-    monkeypatch.setattr(generate, "_full", fails)
+    monkeypatch.setattr(by_kmeans, "_full", fails)
     with pytest.raises((RuntimeError, KeyboardInterrupt)):
         kmeans_ensemble(X, 200, 3)
     assert len(calls) < 200

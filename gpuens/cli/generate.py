@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_output, facts, print_written
-from gpuens.cli.options import add_parameters, read_parameters
+from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.record import Clock
 
-NOT_OPTIONS = ("X", "names", "progress", "client")  # parameters of `generate.kmeans_ensemble`
+NOT_OPTIONS = ("X", "names", "progress", "client")  # parameters of functions of `generate`
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -16,7 +16,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "generate",
         generate,
-        "Make base clusterings: k-means on features, many times.",
+        "Make base clusterings: k-means, or landmark spectral clustering, of features, many times.",
         epilog="OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
@@ -27,9 +27,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _add_parameters(parser: argparse.ArgumentParser) -> None:
-    from gpuens.generate import kmeans_ensemble
+    from gpuens.generate import KINDS
 
-    add_parameters(parser, kmeans_ensemble, leave_out=NOT_OPTIONS)
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        default="kmeans",
+        help="the base clusterer (kmeans if not given); landmark follows clusters of any shape, with k from 20 to 60 "
+        "and 5 iterations if not given",
+    )
+    for function in KINDS.values():
+        add_parameters(parser, function, leave_out=NOT_OPTIONS)
 
 
 def generate(args: argparse.Namespace) -> None:
@@ -40,14 +48,17 @@ def generate(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
 
     check_output(args.output, args.X)
-    parameters = read_parameters(args, generate.kmeans_ensemble, leave_out=NOT_OPTIONS)
+    function = generate.KINDS[args.kind]
+    for kind, other in generate.KINDS.items():
+        refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
+    parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read"):
         chosen = {name: value for name, value in reading(args).items() if value is not None}
         X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
         named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
         ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     with clock.phase("cluster"):
-        ensemble = generate.kmeans_ensemble(X, **parameters)
+        ensemble = function(X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
     with atomic.recorded(args.output) as record:
         with clock.phase("write"):
@@ -55,7 +66,7 @@ def generate(args: argparse.Namespace) -> None:
         record |= facts(
             args,
             clock,
-            method="kmeans_ensemble",
+            method=function.__name__,
             parameters=parameters,
             input=args.X,
             output=args.output,
@@ -67,5 +78,6 @@ def generate(args: argparse.Namespace) -> None:
         )
     if not args.quiet:
         print(f"{args.X}: {X.shape[0]:,} objects, {X.shape[1]:,} features")
-        print(f"k-means: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
+        name = "k-means" if args.kind == "kmeans" else args.kind
+        print(f"{name}: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
         print_written(clock, args.output)

@@ -47,9 +47,9 @@ def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option
 
 
 def add_parameters(parser: argparse.ArgumentParser, function: Callable, leave_out: Container[str]) -> None:
-    """Add the parameters of a function to the options of a command; `read_parameters` reads them."""
+    """Add the parameters of a function to the options of a command, but those that it has; see `read_parameters`."""
     for flag, option in flags(function).items():
-        if option.name not in leave_out:
+        if option.name not in leave_out and flag not in parser._option_string_actions:
             spellings = dict.fromkeys([flag, f"--{option.name.replace('_', '-')}"])
             parser.add_argument(*spellings, dest=option.name, help=_help(option), metavar="VALUE")
 
@@ -62,6 +62,13 @@ def read_parameters(args: argparse.Namespace, function: Callable, leave_out: Con
             text = getattr(args, option.name)
             found[option.name] = option.default if text is None else option.read(text, flag)
     return found
+
+
+def refuse_parameters(args: argparse.Namespace, function: Callable, instead: Callable, sentence: str) -> None:
+    """Refuse options that are parameters of a function and not of the one that is called instead of it."""
+    for flag, option in flags(function).items():
+        if flag not in flags(instead) and getattr(args, option.name, None) is not None:
+            raise ValueError(sentence.format(flag))
 
 
 def _help(option: Option) -> str:

@@ -15,6 +15,7 @@ from gpuens.rows import Rows
 ON_GPU_FROM = 512
 # clusters: threads would wait for each other at every column, for seconds where processors are shared
 ONE_THREAD_UP_TO = 2000
+TINY = 1e-8  # share of the smallest possible length of a node's row of eigenvectors below which it is rounding error
 STEP_BYTES = 2**26  # of points and lengths computed at once on a GPU
 LANES = 16  # sums that compiled code adds to at once: other numbers of dimensions would end one by one
 
@@ -62,6 +63,16 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 def _orthonormal(vectors: np.ndarray, n: int) -> bool:
     """Return whether there are n columns, orthogonal and of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
+
+
+def with_direction(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
+    """Return eigenvectors (n, d) of a graph with these degrees (n,), with zeros for rows that are rounding errors.
+
+    D^½ 1 is an eigenvector of eigenvalue 1, so only nodes of separate components can have shorter rows: if there are
+    more components than dimensions, some have no direction.
+    """
+    length = np.sqrt((vectors * vectors).sum(axis=1))
+    return np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
 
 
 def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:

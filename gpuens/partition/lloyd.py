@@ -55,13 +55,15 @@ def begin(points: np.ndarray, counts: np.ndarray, k: int, n_init: int, seed: int
     return found
 
 
-def descend(centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None]) -> Any:
+def descend(
+    centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None], max_iter: int = MOST_ITERATIONS
+) -> Any:
     """Return the centers after Lloyd's iterations, which end by scikit-learn's rules.
 
     ``sums_of(centers)`` returns the sum of the points nearest to each center (k, d) and their number (k, 1), or None
     if no point has changed its center. An empty cluster keeps its center.
     """
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(max_iter):
         found = sums_of(centers)
         if found is None:
             break

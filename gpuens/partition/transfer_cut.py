@@ -30,6 +30,7 @@ from gpuens.partition.embeddings import (
     unit_points,
     unit_points32,
     where_eigenvectors_are,
+    with_direction,
 )
 from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
 from gpuens.rows import Rows, numbered
@@ -37,7 +38,6 @@ from gpuens.rows import Rows, numbered
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
 ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
-TINY = 1e-8  # share of the smallest possible length of a cluster's row of eigenvectors below which it is rounding error
 BLOCK = 512  # rows of a similarity computed at once
 STEP_BYTES = 2**26  # of points and distances computed at once
 
@@ -251,11 +251,7 @@ def _leading(
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
         values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, beside)
-    # D^½ 1 is an eigenvector of eigenvalue 1, so only clusters of separate components can have shorter rows: if there
-    # are more components than dimensions, such rows are rounding errors without a direction
-    length = np.sqrt((vectors * vectors).sum(axis=1))
-    vectors = np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
-    return scale[:, None] * vectors, values
+    return scale[:, None] * with_direction(vectors, degree), values
 
 
 def _all_points(rows: Rows, table: np.ndarray) -> Any:

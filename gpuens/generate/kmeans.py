@@ -129,7 +129,7 @@ def kmeans_ensemble(
         projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
         checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
-    low, high = _k_range(n_clusters, n_objects, n_drawn)
+    low, high = check_k_range(n_clusters, n_objects, n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
     if algorithm == "auto":
         algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
@@ -201,7 +201,7 @@ def _share(value: Any, total: int, name: str) -> int:
     return checks.check_integer(value, name, minimum=1, maximum=total)
 
 
-def _k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
+def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
     """Return the bounds of k that ``n_clusters`` means, or refuse it.
 
     ``n_drawn`` objects are clustered; "sqrt" refers to all ``n_objects``.

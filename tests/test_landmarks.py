@@ -1,0 +1,204 @@
+"""Landmark spectral clusterings: a literal graph and cut, what must not change labels, odd features, refusals."""
+
+import json
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs, make_moons
+
+import gpuens as ge
+from gpuens import cli
+from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph
+from gpuens.generate.landmark_graph import Landmarks, centred, graph_of, mean_of
+
+
+def features(n=300, d=5, seed=0):
+    return make_blobs(n, d, centers=6, cluster_std=2.0, random_state=seed)[0].astype(np.float32)
+
+
+def landmarks_of(X, p=40, n_neighbors=3, seed=0):
+    return Landmarks.of_sample(centred(X, mean_of(X)), p, n_neighbors, np.random.default_rng(seed))
+
+
+def test_landmarks_are_centers_of_ten_iterations_from_objects_drawn():
+    X = centred(features(), mean_of(features()))
+    rng = np.random.default_rng(3)
+    first = np.sort(np.random.default_rng(3).choice(len(X), 40, replace=False))
+    found = Landmarks.of_sample(X, 40, 3, rng).points
+    np.testing.assert_allclose(found, oracles.lloyd(X.astype(float), X[first].astype(float), 10), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 19])
+@pytest.mark.parametrize(("p", "n_neighbors"), [(40, 3), (90, 5), (7, 7), (1, 1)])
+def test_the_graph_is_the_literal_one(d, p, n_neighbors):
+    X = features(d=d, seed=d)
+    own = landmarks_of(X, p, n_neighbors)
+    found = graph_of(X, mean_of(X), own, n_neighbors)
+    points = (X - mean_of(X)).astype(float)
+    ids, distances, sigma = oracles.landmark_graph(
+        points, own.points.astype(float), own.centers.astype(float), own.groups, n_neighbors
+    )
+    assert sorted(np.concatenate(own.groups).tolist()) == list(range(p))
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(np.sqrt(found.squares), distances, rtol=1e-5, atol=1e-5)
+    assert found.sigma == pytest.approx(sigma, rel=1e-6)
+
+
+def test_nearly_all_neighbors_are_the_true_ones():
+    X = features(2000, 8, seed=1)
+    own = landmarks_of(X, 200, 5)
+    found = graph_of(X, mean_of(X), own, 5).ids
+    apart = ((centred(X, mean_of(X))[:, None] - own.points) ** 2).sum(axis=2)
+    true = np.argsort(apart, axis=1)[:, :5]
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(found, true, strict=True)]) > 0.97
+
+
+@pytest.mark.parametrize("k", [2, 6, 20])
+def test_the_cut_has_the_literal_eigenvalues_and_points(k):
+    X = np.random.default_rng(4).normal(size=(300, 5)).astype(np.float32)
+    graph = graph_of(X, mean_of(X), landmarks_of(X), 3)
+    products, values = oracles.landmark_cut(graph.ids, np.sqrt(graph.squares.astype(float)), graph.sigma, 40, k)
+    table, found = landmark_cut.table_of(graph, k)
+    points = landmark_cut.points_of(graph, table, slice(None))
+    np.testing.assert_allclose(found, values, atol=1e-6)
+    assert found[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(points @ points.T, products, atol=2e-5)
+
+
+def test_components_beyond_the_dimensions_have_no_direction():
+    X = (np.arange(4).repeat(30)[:, None] * 100 + np.random.default_rng(0).normal(size=(120, 2))).astype(np.float32)
+    graph = graph_of(X, mean_of(X), landmarks_of(X, 20, 2), 2)
+    table, values = landmark_cut.table_of(graph, 2)
+    np.testing.assert_allclose(values, 1.0)
+    lengths = np.linalg.norm(landmark_cut.points_of(graph, table, slice(None)), axis=1)
+    assert set(np.round(lengths, 5).tolist()) <= {0.0, 1.0}
+
+
+def test_clusterings_depend_on_the_seed_and_their_number_alone(monkeypatch):
+    X = features(700)
+    given = {"n_clusters": (3, 9), "n_landmarks": 60}
+    labels = landmark_ensemble(X, 3, **given).to_array()
+    np.testing.assert_array_equal(landmark_ensemble(X, 2, **given).to_array(), labels[:, :2])
+    assert (landmark_ensemble(X, 3, **given, random_state=1).to_array() != labels).any()
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
+
+
+def test_blocks_of_features_and_of_points_change_nothing(monkeypatch):
+    X = features(700)
+    given = {"n_clusters": (3, 9), "n_landmarks": 60}
+    labels = landmark_ensemble(X, 3, **given).to_array()
+    monkeypatch.setattr(landmark_graph, "BLOCK_ROWS", 64)
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
+    monkeypatch.setattr(landmark_cut, "KEPT_BYTES", 0)
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
+    monkeypatch.setattr(landmark_cut, "POINTS_AT_ONCE", 128)  # sums are added in another order
+    found = landmark_ensemble(X, 3, **given).to_array()
+    assert np.mean(found == labels) > 0.95
+
+
+def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
+    pd = pytest.importorskip("pandas")
+    X = np.round(features(400) * 4).astype(np.int64)
+    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
+    labels = landmark_ensemble(X.astype(np.float32), **given).to_array()
+    for other in (X, X.astype(np.float64), csr_array(X.astype(np.float32)), pd.DataFrame(X)):
+        assert np.mean(landmark_ensemble(other, **given).to_array() == labels) > 0.99
+
+
+def test_an_offset_that_float32_cannot_hold_does_not_matter():
+    X = features(400).astype(np.float64)
+    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
+    far = landmark_ensemble(X + 1e9, **given)
+    assert np.mean(far.to_array() == landmark_ensemble(X, **given).to_array()) > 0.95
+
+
+def test_clusters_of_any_shape_are_found():
+    """Where k-means divides them at random."""
+    X, y = make_moons(4000, noise=0.07, random_state=0)
+    found = ge.HBGF(2).fit(landmark_ensemble(X, 10, (5, 15), n_landmarks=300)).labels_
+    assert ge.metrics.nmi(y, found) > 0.9
+    of_kmeans = ge.HBGF(2).fit(ge.generate.kmeans_ensemble(X, 10, 2)).labels_
+    assert ge.metrics.nmi(y, of_kmeans) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("X", "n_clusters"),
+    [
+        (np.zeros((50, 3)), 1),
+        (np.repeat(np.arange(4.0), 25)[:, None] * 10, 4),
+        (np.vstack([features(200), np.full((1, 5), 1e6)]), 5),
+        (features(12), 12),
+    ],
+    ids=["constant", "four points", "an outlier", "few objects"],
+)
+def test_odd_features_are_clustered(X, n_clusters):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*one cluster", UserWarning)
+        ens = landmark_ensemble(X, 3, n_clusters, n_landmarks=30)
+    labels = ens.to_array()
+    assert labels.shape == (len(X), 3)
+    assert (labels >= 0).all()
+    if n_clusters == 4:
+        assert [len(set(zip(column, X[:, 0], strict=True))) for column in labels.T] == [4, 4, 4]
+
+
+def test_more_clusters_than_landmarks_are_as_many_as_points_allow():
+    labels = landmark_ensemble(features(200), 2, 50, n_landmarks=10).to_array()
+    assert (labels.max(axis=0) < 50).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "match"),
+    [
+        ({"X": np.full((9, 2), np.nan)}, ValueError, "finite"),
+        ({"X": np.arange(9.0)}, ValueError, "2-D"),
+        ({"X": [["a"], ["b"]]}, TypeError, "real numbers"),
+        ({"n_landmarks": 0}, ValueError, "n_landmarks"),
+        ({"n_neighbors": 1.5}, TypeError, "n_neighbors"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"n_clusters": 500}, ValueError, "clusters of 300 object"),
+        ({"n_clusterings": 0}, ValueError, "n_clusterings"),
+        ({"names": ["a"]}, ValueError, "names"),
+    ],
+)
+def test_what_is_refused(given, kind, match):
+    with pytest.raises(kind, match=match):
+        landmark_ensemble(**{"X": features(), "n_clusterings": 2, "n_clusters": 5, **given})
+
+
+def test_chunks_and_too_little_memory_are_refused(monkeypatch):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match="landmarks are for features in one piece"):
+        landmark_ensemble(da.from_array(features(), chunks=(100, 5)), 2, 5)
+    monkeypatch.setenv("GPUENS_MEMORY", "100MB")
+    with pytest.raises(MemoryError, match=r"^300 landmarks of 300 objects with 5 features"):
+        landmark_ensemble(features(), 2, 5)
+
+
+def test_the_command_line_makes_them(tmp_path, capsys):
+    X = features()
+    np.save(tmp_path / "X.npy", X)
+    out = str(tmp_path / "labels.npy")
+    words = ["generate", str(tmp_path / "X.npy"), "-o", out, "--kind", "landmark", "-k", "3:6", "--n-clusterings", "3"]
+    assert cli.main([*words, "--n-landmarks", "30"]) == 0
+    assert "landmark: 3 clusterings" in capsys.readouterr().out
+    expected = landmark_ensemble(X, 3, (3, 6), n_landmarks=30).to_array()
+    np.testing.assert_array_equal(np.load(out), expected)
+    assert json.loads((tmp_path / "labels.npy.json").read_text())["method"] == "landmark_ensemble"
+
+
+def test_the_command_line_refuses_options_of_the_other_kind(tmp_path, capsys):
+    np.save(tmp_path / "X.npy", features())
+    words = ["generate", str(tmp_path / "X.npy"), "-o", str(tmp_path / "labels.npy")]
+    for more, said in (
+        (["--n-landmarks", "30"], "--kind kmeans takes no --n-landmarks, which is for --kind landmark."),
+        (["--kind", "landmark", "--init", "random"], "--kind landmark takes no --init, which is for --kind kmeans."),
+    ):
+        assert cli.main([*words, *more]) == 2
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "labels.npy").exists()
