@@ -5,7 +5,6 @@ not, as it falls with k where there is nothing to find. From clusterings of any 
 whose cuts are compared by their lifetimes.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ from gpuens.evidence import Evidence, pairs
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.reduction import core_groups
-from gpuens.resumed import Arrays, Folder
+from gpuens.resumed import Arrays, Folder, digest
 from gpuens.rows import Rows
 
 BOOTSTRAPS = 1000
@@ -211,7 +210,7 @@ def choose_k(
     keep: Callable[[str, Callable[[], Arrays]], Arrays] = _found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
-        about = {"gpuens": __version__, "data": _digest(labels if X is None else X), **how._asdict(), **drawn}
+        about = {"gpuens": __version__, "data": digest(labels if X is None else X), **how._asdict(), **drawn}
         keep = Folder(resume, about).part
     rows: list[dict[str, Any]] = []
     answers = {}
@@ -361,20 +360,6 @@ def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arra
         )
 
     return find
-
-
-def _digest(data: Any) -> str:
-    """Return the SHA-256 of features, of an ensemble, or of a dict of them."""
-    if isinstance(data, Mapping):
-        arrays = [np.array([f"{k} {_digest(Ensemble(data[k]))}" for k in sorted(data)])]
-    elif isinstance(data, Ensemble):
-        arrays = [data.codes, data.offsets]
-    else:
-        arrays = [data.data, data.indices, data.indptr] if hasattr(data, "tocsr") else [devices.to_host(data)]
-    found = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
 
 
 def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Long work that was stopped goes on: each part of its results is kept in a folder."""
 
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from gpuens import device as devices
+from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
 
 WORK = "work.json"
@@ -64,3 +67,17 @@ class Folder:
         with atomic.replacing(path) as file:
             np.savez(file, **found)  # type: ignore[arg-type]
         return found
+
+
+def digest(data: Any) -> str:
+    """Return the SHA-256 of features, of an ensemble, or of a dict of them."""
+    if isinstance(data, Mapping):
+        arrays = [np.array([f"{k} {digest(Ensemble(data[k]))}" for k in sorted(data)])]
+    elif isinstance(data, Ensemble):
+        arrays = [data.codes, data.offsets]
+    else:
+        arrays = [data.data, data.indices, data.indptr] if hasattr(data, "tocsr") else [devices.to_host(data)]
+    found = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()

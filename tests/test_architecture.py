@@ -25,10 +25,10 @@ ROOT = Path(gpuens.__file__).parent
 # from the top down: a module may import from its own layer and from those below it
 LAYERS = [
     {
-        *("__main__", "cli", "batch", "runs", "demo", "report", "plotting", "sc", "resumed"),
+        *("__main__", "cli", "batch", "runs", "demo", "report", "plotting", "sc"),
         *("comparison", "choosing", "description"),
     },
-    {"methods", "generate", "distributed", "datasets", "io"},
+    {"methods", "generate", "distributed", "datasets", "io", "resumed"},
     {"evidence", "forecast"},
     {"partition", "reduction", "similarity", "metrics", "kmeans"},
     {"contingency"},

@@ -88,6 +88,34 @@ def test_clusterings_depend_on_the_seed_and_their_number_alone(monkeypatch):
         np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
 
 
+def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    X, folder = features(), tmp_path / "kept"
+    given = {"n_clusters": (3, 9), "n_landmarks": 40}
+    labels = landmark_ensemble(X, 4, **given).to_array()
+    made, cut = [], landmark_cut.cut
+
+    def stopped(graph, k, max_iter, rng):
+        made.append(k)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return cut(graph, k, max_iter, rng)
+
+    monkeypatch.setattr(landmark_cut, "cut", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        landmark_ensemble(X, 4, **given, resume=folder)
+    np.testing.assert_array_equal(landmark_ensemble(X, 4, **given, resume=folder).to_array(), labels)
+    assert len(made) == 2 + 1 + 2
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given, resume=folder).to_array(), labels[:, :3])
+    assert len(made) == 5
+    for other, said in (
+        ({"X": X + 1}, "data differ"),
+        ({"random_state": 1}, "seed differ"),
+        ({"n_neighbors": 2}, "n_neighbors differ"),
+    ):
+        with pytest.raises(ValueError, match=rf"holds other work \({said}\)"):
+            landmark_ensemble(**{"X": X, "n_clusterings": 4, **given, "resume": folder, **other})
+
+
 def test_blocks_of_features_and_of_points_change_nothing(monkeypatch):
     X = features(700)
     given = {"n_clusters": (3, 9), "n_landmarks": 60}

@@ -1,16 +1,19 @@
 """Base clusterings by landmark spectral clustering that differ in k, landmarks and start."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpuens import checks
+from gpuens import __version__, checks
 from gpuens import progress as progress_bars
 from gpuens.device import chunked, memory_budget
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
+from gpuens.resumed import Arrays, Folder, digest
 
 OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
 
@@ -26,6 +29,7 @@ def landmark_ensemble(
     random_state: Any = 0,
     names: Sequence | None = None,
     progress: bool | str = "auto",
+    resume: str | os.PathLike | None = None,
 ) -> Any:
     """Cluster the objects many times by landmark spectral clustering; return the ensemble of base clusterings.
 
@@ -58,6 +62,8 @@ def landmark_ensemble(
         The names of the clusterings.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
+    resume : str or path, optional
+        A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
 
     Returns
     -------
@@ -66,8 +72,8 @@ def landmark_ensemble(
     Raises
     ------
     ValueError, TypeError
-        For features that are not 2-D, not numbers, not finite or empty, and for parameters out of range, such as more
-        clusters than objects.
+        For features that are not 2-D, not numbers, not finite or empty, for parameters out of range, such as more
+        clusters than objects, and for a ``resume`` that holds other work.
     MemoryError
         Before work starts, if landmarks, their graph and the labels exceed the memory budget.
 
@@ -116,26 +122,44 @@ def landmark_ensemble(
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
     children = checks.make_generator(random_state).spawn(n_clusterings)
+    settings = {"n_drawn": n_drawn, "n_landmarks": n_landmarks, "n_neighbors": n_neighbors, "max_iter": max_iter}
+    keep: Callable = _made_anew
+    if resume is not None:
+        about = {"gpuens": __version__, "data": digest(X), "n_clusters": [low, high], **settings}
+        keep = Folder(resume, {**about, "seed": _seed_of(children[0])}).part
     labels = np.empty((n_objects, n_clusterings), dtype=dtype, order="F")
     mean = mean_of(X)
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
         for m, rng in enumerate(children):
             k = int(rng.integers(low, high, endpoint=True))
-            labels[:, m] = _cluster(X, mean, k, n_drawn, n_landmarks, n_neighbors, max_iter, rng)
+            find = partial(_cluster, X, mean, k, rng, dtype=dtype, **settings)
+            labels[:, m] = keep(f"clustering_{m}", find)["labels"]
             shown.update(1)
     return Ensemble(list(labels.T), names=names)
+
+
+def _made_anew(name: str, find: Callable[[], Arrays]) -> Arrays:
+    return find()
+
+
+def _seed_of(rng: np.random.Generator) -> list[str]:
+    """Return what a generator was spawned from."""
+    seeds: Any = rng.bit_generator.seed_seq
+    return [str(seeds.entropy), str(seeds.spawn_key)]
 
 
 def _cluster(
     X: Any,
     mean: np.ndarray,
     k: int,
+    rng: np.random.Generator,
+    *,
     n_drawn: int,
     n_landmarks: int,
     n_neighbors: int,
     max_iter: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
+    dtype: Any,
+) -> Arrays:
     """Return the labels (n_objects,) of one clustering."""
     from threadpoolctl import threadpool_limits
 
@@ -145,4 +169,4 @@ def _cluster(
     drawn = np.sort(rng.choice(X.shape[0], n_drawn, replace=False))
     with threadpool_limits(1, user_api="blas"):
         landmarks = Landmarks.of_sample(centred(X[drawn], mean), n_landmarks, n_neighbors, rng)
-        return cut(graph_of(X, mean, landmarks, n_neighbors), k, max_iter, rng)
+        return {"labels": cut(graph_of(X, mean, landmarks, n_neighbors), k, max_iter, rng).astype(dtype)}
