@@ -35,6 +35,7 @@ _PUBLIC: dict[str, str | None] = {
     **dict.fromkeys(ESTIMATORS, "methods"),
     "batch": None,
     "choose_k": "choosing",
+    "cluster": "clustering",
     "compare": "comparison",
     "contingency": None,
     "datasets": None,

@@ -26,7 +26,7 @@ ROOT = Path(gpuens.__file__).parent
 LAYERS = [
     {
         *("__main__", "cli", "batch", "runs", "demo", "report", "plotting", "sc"),
-        *("comparison", "choosing", "description"),
+        *("clustering", "comparison", "choosing", "description"),
     },
     {"methods", "generate", "distributed", "datasets", "io", "resumed"},
     {"evidence", "forecast"},

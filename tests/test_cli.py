@@ -509,7 +509,7 @@ BEFORE_READING = {
     "run labels.csv --method hbgf -k 3 --n-init 2.5": "--n-init must be a whole number, not '2.5'.",
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
     "": "the following arguments are required: COMMAND; see gpuens --help.",
-    "cluster": "argument COMMAND: invalid choice: 'cluster' (choose from *",
+    "clutser": "argument COMMAND: invalid choice: 'clutser' (choose from *",
     "run labels.csv -k 3 --header --no-header": "argument --no-header: not allowed with argument --header; *",
     "run labels.npy -k 3 --scheduler threads --sep ;": "--sep is for files that are read in one piece; *",
     "run labels.npy -k 3 --scheduler threads --id-column a": "--id-column is for files that are read in one piece; *",

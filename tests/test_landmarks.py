@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
@@ -130,7 +131,6 @@ def test_blocks_of_features_and_of_points_change_nothing(monkeypatch):
 
 
 def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
-    pd = pytest.importorskip("pandas")
     X = np.round(features(400) * 4).astype(np.int64)
     given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
     labels = landmark_ensemble(X.astype(np.float32), **given).to_array()
@@ -230,3 +230,40 @@ def test_the_command_line_refuses_options_of_the_other_kind(tmp_path, capsys):
         assert cli.main([*words, *more]) == 2
         assert said in capsys.readouterr().err
         assert not (tmp_path / "labels.npy").exists()
+
+
+def test_one_call_from_features_to_a_consensus():
+    X = features(600)
+    found = ge.cluster(X, 6, n_clusterings=4, random_state=3)
+    ensemble = landmark_ensemble(X, 4, random_state=3)
+    np.testing.assert_array_equal(found.ensemble_.to_array(), ensemble.to_array())
+    assert isinstance(found, ge.HBGF)
+    assert found.n_clusters_ == 6
+    np.testing.assert_array_equal(ge.cluster(X, 6, n_clusterings=4, random_state=3).labels_, found.labels_)
+    assert isinstance(ge.cluster(X, None, method="eac", kind="kmeans", n_clusterings=4), ge.EAC)
+    for given, kind, said in (
+        ({"kind": "spectral"}, ValueError, "kind"),
+        ({"method": "hgbf"}, ValueError, "hbgf"),
+        ({"n_clusters": None}, ValueError, "n_clusters"),
+        ({"kind": "kmeans", "resume": "kept"}, ValueError, "resume='kept' is for kind='landmark'"),
+    ):
+        with pytest.raises(kind, match=said):
+            ge.cluster(**{"X": X, "n_clusters": 3, **given})
+
+
+def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
+    X = features(600)
+    pd.DataFrame(X).assign(name=[f"c{i}" for i in range(600)]).to_csv(tmp_path / "X.csv", index=False)
+    out, page = tmp_path / "out.csv", tmp_path / "page.html"
+    words = ["cluster", str(tmp_path / "X.csv"), "--id-column", "name", "-k", "6", "--n-clusterings", "4"]
+    assert (
+        cli.main([*words, "-o", str(out), "--evidence", "--report", str(page), "--resume", str(tmp_path / "kept")]) == 0
+    )
+    assert "landmark: 4 clusterings" in capsys.readouterr().out
+    table = pd.read_csv(out)
+    np.testing.assert_array_equal(table["label"], ge.cluster(X, 6, n_clusterings=4).labels_)
+    assert table["name"].tolist()[:2] == ["c0", "c1"]
+    assert table["confidence"].between(0, 1).all()
+    assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
+    assert page.read_text().startswith("<!")
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 4

@@ -1,4 +1,4 @@
-"""The command line: ``gpuens run``, ``batch``, ``compare``, ``describe``, ``generate``, ``score``, ``methods``, ….
+"""The command line: ``gpuens run``, ``cluster``, ``batch``, ``compare``, ``generate``, ``score``, ``methods``, ….
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
 refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
@@ -14,7 +14,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuens import __version__, failures, progress
-from gpuens.cli import batch, choose, compare, demo, describe, evidence, generate, info, methods, run, score, warm
+from gpuens.cli import (
+    batch,
+    choose,
+    cluster,
+    compare,
+    demo,
+    describe,
+    evidence,
+    generate,
+    info,
+    methods,
+    run,
+    score,
+    warm,
+)
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error
 
@@ -71,6 +85,20 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    for module in (run, batch, choose, compare, describe, evidence, generate, score, methods, info, demo, warm):
+    for module in (
+        run,
+        cluster,
+        batch,
+        choose,
+        compare,
+        describe,
+        evidence,
+        generate,
+        score,
+        methods,
+        info,
+        demo,
+        warm,
+    ):
         module.add(command)
     return parser

@@ -85,6 +85,16 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
     return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
 
 
+def read_features(args: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the features that ``args.X`` names, a file or a data set, and the names of the objects, None without."""
+    from gpuens import datasets, io
+
+    chosen = {name: value for name, value in reading(args).items() if value is not None}
+    X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
+    named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
+    return X, io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
+
+
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading, add_selection, read_features
 from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.record import Clock
@@ -44,7 +44,7 @@ def generate(args: argparse.Namespace) -> None:
     clock = Clock()
     import numpy as np
 
-    from gpuens import datasets, generate, io
+    from gpuens import generate, io
     from gpuens.io import atomic
 
     check_output(args.output, args.X)
@@ -53,10 +53,7 @@ def generate(args: argparse.Namespace) -> None:
         refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read"):
-        chosen = {name: value for name, value in reading(args).items() if value is not None}
-        X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
-        named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
-        ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
+        X, ids = read_features(args)
     with clock.phase("cluster"):
         ensemble = function(X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
