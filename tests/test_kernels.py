@@ -303,6 +303,40 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
     assert not each[:, n_cols:].any()
 
 
+@pytest.mark.parametrize("theta", [0.0, 0.4, 1.0, 1.5, None])
+@pytest.mark.parametrize("largest", [0.0, 1e-9, 1.0, 40.0])
+def test_who_is_near_among_many_clusterings(largest, theta, device):
+    """Sums of hundreds of units leave many pairs near the threshold undecided; None is a similarity that occurs."""
+    rng = np.random.default_rng(12)
+    codes = np.asfortranarray(rng.integers(-1, 3, (90, 700)).astype(np.uint8))
+    matrices = [largest * np.round(matrix + matrix.T, 1) / 2 for matrix in rng.random((700, 3, 3))]
+    blocks, offsets, xp = Blocks(matrices), np.arange(701) * 3, devices.namespace(device)
+    expected = coupled_tile(codes[:20], codes, offsets, blocks.on("cpu"))
+    theta = float(expected[3, 77]) if theta is None else theta * largest
+    found = neighborhood.neighborhood_bits(
+        xp.asarray(codes[:20]), xp.asarray(codes), offsets, blocks.on(device), theta, device=device
+    )
+    each = np.unpackbits(on_host(found).astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    np.testing.assert_array_equal(each[:, :90], expected >= theta)
+    assert not each[:, 90:].any()
+
+
+@pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
+def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
+    rng, xp = np.random.default_rng(13), devices.namespace(device)
+    place, own, counts = rng.permutation(140), rng.random(140) < 0.6, rng.integers(1, 3, 140)
+    bits, each = bits_of(140, 140)
+    rows, cols = rng.integers(140, size=n_rows), rng.integers(140, size=n_cols)  # some twice, some in both
+    expected = np.full((n_rows, n_cols), 9)
+    for i, g in enumerate(rows):
+        for j, h in enumerate(cols):
+            one_object = g == h and counts[g] == 1
+            expected[i, j] -= each[g, place[h]] * own[g] + each[g, place[h]] * own[h] - (one_object and own[g])
+    found = xp.full((n_rows, n_cols), 9)
+    neighborhood.leave_out_themselves(found, xp.asarray(bits[rows]), rows, cols, place, own, counts, device=device)
+    np.testing.assert_array_equal(on_host(found), expected)
+
+
 @pytest.mark.parametrize("counts", [2, 6, 2**40])
 @pytest.mark.parametrize("n_bits", [1, 64, 65, 1100])
 @pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)

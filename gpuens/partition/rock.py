@@ -20,12 +20,12 @@ from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.metis import check_vertex_weights
 from gpuens.rows import Rows
 
 LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
-BLOCK = 512  # rows of links computed at a time
+BLOCK = 128  # rows of links computed at a time
 SHRINK_AT = 0.75  # share of clusters left at which the triangle of pairs is compacted
 
 
@@ -85,14 +85,18 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     powers = np.fromiter((math.pow(size, power) for size in range(n_objects + 1)), np.float64, n_objects + 1)
     names = np.arange(n)
     links = _all_links(links_of, n)
+    found = _Partners(np.full(n, -1), np.full(n, -1.0), np.full(n, NO_HASH), np.zeros(n, dtype=bool))
+    if n > n_clusters:
+        devices.over_ranges(lambda a, b: _search(a, b, links, names, sizes, powers, found), n, grain=64)
     merged = []
     with progress.bar(n - n_clusters, "merges") as bar:
         while len(names) > n_clusters:
             target = max(n_clusters, int(SHRINK_AT * len(names)))
-            merged.append(_merge(links, names, sizes, powers, len(names) - target))
+            merged.append(_merge(links, names, sizes, powers, found, len(names) - target))
             bar.update(len(names) - target)
             left = np.flatnonzero(np.isin(names, merged[-1][1], invert=True))
             _close_gaps(links, len(names), left)
+            found = _those_left(found, left)
             names, sizes = names[left], sizes[left]
     kept, absorbed, goodness = (np.concatenate(parts) for parts in zip(*merged, strict=True)) if merged else _none()
     if n_clusters < (n_separate := n - int(np.count_nonzero(goodness > 0))):
@@ -219,73 +223,120 @@ def _close_gaps(links, n, left):
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
+class _Partners(NamedTuple):
+    """Of each cluster its best partner among the later ones; where stale, goodness and tie-break of an earlier one.
+
+    The goodness of a cluster that has merged, or has nobody left, is -1.
+    """
+
+    partner: np.ndarray  # (n,) int64
+    best: np.ndarray  # (n,) float64
+    ties: np.ndarray  # (n,) uint64
+    stale: np.ndarray  # (n,) bool
+
+
+def _those_left(found: _Partners, left: np.ndarray) -> _Partners:
+    place = np.full(len(found.partner) + 1, -1)  # the last for a partner of -1
+    place[left] = np.arange(len(left))
+    return _Partners(place[found.partner[left]], found.best[left], found.ties[left], found.stale[left])
+
+
 @njit(cache=True, nogil=True)
-def _merge(links, names, sizes, powers, n_merges):
-    """Do the next merges; ``links`` and ``sizes`` are updated at the smaller index."""
+def _search(start, stop, links, names, sizes, powers, found):
+    """Find the best partners of clusters start … stop - 1, of which none has merged."""
+    alive, values = np.ones(len(names), dtype=np.bool_), np.empty(len(names))
+    for i in range(start, stop):
+        _find_partner(i, links, names, sizes, powers, alive, values, found)
+
+
+@njit(cache=True, nogil=True)
+def _merge(links, names, sizes, powers, found, n_merges):
+    """Do the next merges; ``links``, ``sizes`` and ``found`` are updated at the smaller index."""
     n = len(names)
-    alive = np.ones(n, dtype=np.bool_)
-    partner = np.empty(n, dtype=np.int64)
-    best = np.empty(n)  # goodness with the partner; an upper bound where stale
-    ties = np.empty(n, dtype=np.uint64)
-    stale = np.zeros(n, dtype=np.bool_)
-    for i in range(n):
-        partner[i], best[i], ties[i] = _best_partner(i, links, names, sizes, powers, alive)
+    alive, values, of_b = np.ones(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64)
+    partner, best, ties, stale = found
+    whole = best.view(np.int64)
     kept = np.empty(n_merges, dtype=np.int64)
     absorbed = np.empty(n_merges, dtype=np.int64)
     goodness = np.empty(n_merges)
     for m in range(n_merges):
         while True:
+            largest = _largest(whole)
             a = -1
-            for i in range(n - 1):
-                if alive[i] and (a < 0 or comes_before(best[i], ties[i], best[a], ties[a])):
+            for i in range(n):
+                if whole[i] == largest and (a < 0 or ties[i] < ties[a]):
                     a = i
             if not stale[a]:
                 break
-            partner[a], best[a], ties[a] = _best_partner(a, links, names, sizes, powers, alive)
-            stale[a] = False
+            _find_partner(a, links, names, sizes, powers, alive, values, found)
         b = partner[a]
         kept[m], absorbed[m], goodness[m] = names[a], names[b], best[a]
-        alive[b] = False
+        alive[b], best[b] = False, -1.0
         sizes[a] += sizes[b]
         row_a, row_b = _row(a, n), _row(b, n)
+        # without branches, so dead clusters too: what is far apart in memory is then read side by side
+        for c in range(b):
+            of_b[c] = links[_row(c, n) + b]
+        _join(a, of_b, links, sizes, powers, values)
         for c in range(a):
-            if not alive[c]:
-                continue
-            row = _row(c, n)
-            links[row + a] += links[row + b]
-            value = _goodness(links[row + a], sizes[c], sizes[a], powers)
-            tie = _tie(c, a, value, names, sizes)
-            if not comes_before(best[c], ties[c], value, tie):
-                partner[c], best[c], ties[c], stale[c] = a, value, tie, False
-            elif partner[c] == a or partner[c] == b:
-                stale[c] = True
+            value = values[c]
+            if alive[c] and value >= best[c]:
+                tie = _tie(c, a, value, names, sizes)
+                if value > best[c] or tie <= ties[c]:
+                    partner[c], best[c], ties[c], stale[c] = a, value, tie, False
+                    continue
+            stale[c] |= partner[c] == a or partner[c] == b
         for c in range(a + 1, b):
-            if alive[c]:
-                links[row_a + c] += links[_row(c, n) + b]
-                if partner[c] == b:
-                    stale[c] = True
+            links[row_a + c] += of_b[c]
+            stale[c] |= partner[c] == b
         for c in range(b + 1, n):
-            if alive[c]:
-                links[row_a + c] += links[row_b + c]
-        partner[a], best[a], ties[a] = _best_partner(a, links, names, sizes, powers, alive)
+            links[row_a + c] += links[row_b + c]
+        _find_partner(a, links, names, sizes, powers, alive, values, found)
     return kept, absorbed, goodness
 
 
-@njit(cache=True, nogil=True)
-def _best_partner(i, links, names, sizes, powers, alive):
-    """Return the best later cluster (-1 if none is left), its goodness and its tie-break."""
-    n = len(names)
-    row = _row(i, n)
+@njit(cache=True, nogil=True, makes_arrays=False, error_model="numpy")  # nothing is divided by 0
+def _join(a, of_b, links, sizes, powers, values):
+    """Add the links of b to those of a with all earlier clusters, and write the goodness of each into ``values``."""
+    n, earlier = len(sizes), np.uint64(a)
+    for c in range(a):
+        row = _row(c, n)
+        links[row + a] += of_b[c]
+        of_b[c] = links[row + a]
+    for c in range(earlier):
+        values[c] = _goodness(of_b[c], sizes[c], sizes[a], powers)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False, error_model="numpy")  # nothing is divided by 0
+def _find_partner(i, links, names, sizes, powers, alive, values, found):
+    """Write the best later cluster (-1 if none is left), its goodness and its tie-break; ``values`` is scratch."""
+    later = np.uint64(len(names) - i - 1)
+    row = _row(i, len(names)) + i + 1
+    of_links, of_sizes, others = links[row : row + later], sizes[i + 1 :], alive[i + 1 :]
+    for j in range(later):
+        value = _goodness(of_links[j], sizes[i], of_sizes[j], powers)
+        values[j] = value if others[j] else -1.0
+    whole = values[:later].view(np.int64)
+    largest = _largest(whole)
     partner, best, best_tie = -1, -1.0, NO_HASH
-    for j in range(i + 1, n):
-        if not alive[j]:
-            continue
-        value = _goodness(links[row + j], sizes[i], sizes[j], powers)
-        if value >= best:
-            tie = _tie(i, j, value, names, sizes)
-            if comes_before(value, tie, best, best_tie):
-                partner, best, best_tie = j, value, tie
-    return partner, best, best_tie
+    for j in range(later):
+        if whole[j] == largest:
+            tie = _tie(i, i + 1 + j, values[j], names, sizes)
+            if partner < 0 or tie < best_tie:
+                partner, best, best_tie = i + 1 + j, values[j], tie
+    found.partner[i], found.best[i], found.ties[i], found.stale[i] = partner, best, best_tie, False
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _largest(whole):
+    """Return the largest of integers, or -1.
+
+    The bits of floats ≥ 0 have the order of the floats, and the largest of integers is found in a vectorised loop.
+    """
+    most = np.int64(-1)
+    for i in range(len(whole)):
+        most = max(most, whole[i])
+    return most
 
 
 @njit(cache=True, nogil=True, inline="always")

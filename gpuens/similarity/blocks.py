@@ -1,5 +1,7 @@
 """S = blockdiag(S_1 … S_M): the similarity of objects sums that of their clusters, clustering by clustering."""
 
+import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +59,15 @@ class Blocks(ClusterSimilarity):
     def on(self, device: str) -> "OnDevice":
         """Return the blocks in the memory of a device."""
         if device == "cpu":
-            return OnDevice(self.starts, self.values)
+            return OnDevice(self.starts, self.values, scale=self._scale)
         xp = devices.namespace(device)
         units, scale = screen_units(self.values, self.n_clusterings)
         return OnDevice(xp.asarray(self.starts), xp.asarray(self.values), xp.asarray(units), scale)
+
+    @cached_property
+    def _scale(self) -> float:
+        """Return the units of a 1.0, a power of two, of which one value of each clustering add up in uint32."""
+        return 2.0 ** min(32 - math.frexp(float(self.values.max()) * self.n_clusterings)[1], 1000)
 
 
 class OnDevice(NamedTuple):
@@ -69,7 +76,7 @@ class OnDevice(NamedTuple):
     starts: Any  # (M + 1,) int64
     values: Any  # float64
     units: Any = None  # for kernels: values · scale, rounded down, int32
-    scale: float = 0.0
+    scale: float = 0.0  # units of a 1.0, so that one of each clustering add up in int32, on the CPU in uint32
 
 
 @kernels.primitive

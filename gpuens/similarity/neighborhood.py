@@ -21,10 +21,10 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import popcount
+from gpuens.lanes import LANES, aligned_zeros, lowest, nothing, plus, popcount, reaching, store
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
-from gpuens.similarity.blocks import Blocks, OnDevice, add_similarities
+from gpuens.similarity.blocks import Blocks, OnDevice
 from gpuens.similarity.coupled import coupling, coupling_fits
 
 WORD = 64
@@ -261,17 +261,9 @@ class Neighborhoods(Similarity):
 
     def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
         """Return the number of common neighbours of objects of rows × cols, int64 (R, C), host."""
-        xp = devices.namespace(self.device)
         found = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
-        place = self._place[cols]
-        near = row_bits[:, xp.asarray(place // WORD)] >> xp.asarray(place % WORD).astype(np.uint64)
-        near = (near & np.uint64(1)).astype(bool)
-        found -= near & xp.asarray(self.own[rows])[:, None]
-        found -= near & xp.asarray(self.own[cols])
-        common = devices.to_host(found)
-        # an object and itself: subtracted twice above, but it is one object only
-        common += (rows[:, None] == cols) & (self.own & (self.counts == 1))[rows][:, None]
-        return common
+        leave_out_themselves(found, row_bits, rows, cols, self._place, self.own, self.counts, device=self.device)
+        return devices.to_host(found)
 
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
@@ -378,27 +370,25 @@ def neighborhood_bits(
 ) -> np.ndarray:
     """Return [IaOSO ≥ θ] of all pairs of label rows as bits (R, ⌈C / 64⌉), uint64: bit j % 64 of word j // 64."""
     row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
-    n_rows, n_cols = len(row_codes), len(col_codes)
-    bits = np.zeros((n_rows, -(-n_cols // WORD)), dtype="<u8")
-    in_bytes = bits.view(np.uint8)[:, : -(-n_cols // 8)]
+    clusters, places = _clusters_in(row_codes, offsets)
+    hardly, surely = _screen(theta, row_codes.shape[1], blocks.scale, 0, 2**32 - 1)
+    limits = np.repeat(np.array([[hardly], [surely]], dtype=np.uint32), LANES, axis=1)
+    bits = np.empty((len(row_codes), -(-len(col_codes) // WORD)), dtype=np.uint64)
 
     def work(start: int, stop: int) -> None:
-        for first in range(start, stop, 16):
-            some = slice(first, min(first + 16, stop))
-            tile = np.zeros((some.stop - first, n_cols))
-            add_similarities(row_codes[some], col_codes, offsets, blocks.starts, blocks.values, tile)
-            in_bytes[some] = np.packbits(tile >= theta, axis=1, bitorder="little")
+        _neighborhood_bits(
+            start, stop, row_codes, col_codes, offsets, clusters, places, blocks.starts, blocks.values, blocks.scale,
+            limits, theta, bits,
+        )  # fmt: skip
 
-    devices.over_ranges(work, n_rows, grain=16)
-    return bits.view(np.uint64)
+    devices.over_ranges(work, bits.shape[1])
+    return bits
 
 
 @neighborhood_bits.kernel
 def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: float, *, device: str) -> Any:
     xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
-    # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
-    met = theta * n_clusterings * blocks.scale
-    hardly, surely = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], 1 - 2**31, 2**31 - 1)
+    hardly, surely = _screen(theta, n_clusterings, blocks.scale, 1 - 2**31, 2**31 - 1)
     bits = xp.empty((n_rows, -(-n_cols // WORD)), dtype=np.uint64)
     kernels.launch(
         "neighborhood_bits", kernels.blocks(64 * bits.size, 256), 256,
@@ -408,6 +398,81 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
         device=device, CODE=kernels.c_name(row_codes.dtype),
     )  # fmt: skip
     return bits
+
+
+def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: int) -> np.ndarray:
+    """Return the sums of units below which no similarity is ``theta``, and from which on all are."""
+    met = theta * n_clusterings * scale
+    # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
+    return np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
+
+
+def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the clusters of some rows, and where each label is among them, from 1 on; 0 is missing."""
+    place = np.zeros(int(offsets[-1]) + 1, dtype=np.uint32)
+    numbers = np.where(codes == np.iinfo(codes.dtype).max, offsets[-1], codes + offsets[:-1])
+    place[numbers] = 1
+    place[-1] = 0
+    clusters = np.flatnonzero(place)
+    place[clusters] = np.arange(1, len(clusters) + 1)
+    return clusters, place[numbers]
+
+
+@njit(cache=True, nogil=True)
+def _neighborhood_bits(
+    start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, limits, theta, bits
+):
+    """Find the bits of words start … stop - 1 of all rows.
+
+    A table holds the units of each cluster for each of the 64 columns of a word, its lanes, so that the units of a row
+    add up for all of them at once. The few similarities that these sums do not decide are computed one by one.
+    """
+    n_clusterings = row_codes.shape[1]
+    missing = row_codes.dtype.type(-1)
+    table = aligned_zeros(len(clusters) + 1, LANES, np.uint32)
+    sums = aligned_zeros(1, LANES, np.uint32)
+    hardly, surely = limits[:1], limits[1:]
+    for w in range(start, stop):
+        first = w * WORD
+        width = min(WORD, len(col_codes) - first)
+        m = 0
+        for t in range(len(clusters)):
+            while clusters[t] >= offsets[m + 1]:
+                m += 1
+            k = offsets[m + 1] - offsets[m]
+            at = starts[m] + (clusters[t] - offsets[m]) * k
+            row = values[at : at + k]
+            for j in range(width):
+                label = col_codes[first + j, m]
+                table[t + 1, j] = np.uint32(row[label] * scale) if label != missing else np.uint32(0)
+        there = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - width)
+        for i in range(len(row_codes)):
+            total = nothing(table)
+            for m in range(n_clusterings):
+                total = plus(total, table, places[i, m])
+            store(total, sums, 0)
+            unsure = reaching(sums, 0, hardly) & there
+            near = np.uint64(0)
+            if unsure:
+                near = reaching(sums, 0, surely) & there
+                unsure &= ~near
+            while unsure:
+                j = lowest(unsure)
+                unsure &= unsure - np.uint64(1)
+                if _similarity(row_codes[i], col_codes[first + j], offsets, starts, values) >= theta:
+                    near |= np.uint64(1) << np.uint64(j)
+            bits[i, w] = near
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _similarity(one, other, offsets, starts, values):
+    """Return the similarity of two label rows, as `coupled_tile` sums it."""
+    missing = one.dtype.type(-1)
+    total = 0.0
+    for m in range(len(one)):
+        if one[m] != missing and other[m] != missing:
+            total += values[starts[m] + one[m] * (offsets[m + 1] - offsets[m]) + other[m]]
+    return total / len(one)
 
 
 def bit_planes(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -438,11 +503,11 @@ def overlaps(rows: np.ndarray, cols: np.ndarray, runs: np.ndarray) -> np.ndarray
     rows, cols = np.ascontiguousarray(rows), np.ascontiguousarray(cols)
 
     def work(start: int, stop: int) -> None:
-        for first in range(start, stop, 16):  # few enough to stay in a core's cache
-            some = slice(first, min(first + 16, stop))
+        for first in range(start, stop, 64):  # few enough to stay in a core's cache
+            some = slice(first, min(first + 64, stop))
             _overlaps(rows[some], cols, runs, found[some])
 
-    devices.over_ranges(work, len(rows), grain=16)
+    devices.over_ranges(work, len(rows), grain=32)
     return found
 
 
@@ -459,18 +524,98 @@ def _(rows: Any, cols: Any, runs: np.ndarray, *, device: str) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _overlaps(rows, cols, runs, found):
-    for j in range(cols.shape[0]):
-        for i in range(rows.shape[0]):
-            total = np.uint64(0)
-            for b in range(len(runs) - 1):
-                one, other = rows[i, runs[b] : runs[b + 1]], cols[j, runs[b] : runs[b + 1]]
-                once = np.uint64(0)
-                for p in range(len(one)):  # from 0: loops whose indices may be negative are not vectorised
-                    once += popcount(one[p] & other[p])
-                total += once << np.uint64(b)
-            found[i, j] = np.int64(total)
+    n_rows, n_cols = rows.shape[0] // 2 * 2, cols.shape[0] // 4 * 4
+    found[:] = 0
+    for run in range(len(runs) - 1):
+        first, last = runs[run], runs[run + 1]
+        for j in range(0, n_cols, 4):
+            c, d, e, f = cols[j, first:last], cols[j + 1, first:last], cols[j + 2, first:last], cols[j + 3, first:last]
+            for i in range(0, n_rows, 2):
+                ac, ad, ae, af, bc, bd, be, bf = _in_common(rows[i, first:last], rows[i + 1, first:last], c, d, e, f)
+                found[i, j] += ac << run
+                found[i, j + 1] += ad << run
+                found[i, j + 2] += ae << run
+                found[i, j + 3] += af << run
+                found[i + 1, j] += bc << run
+                found[i + 1, j + 1] += bd << run
+                found[i + 1, j + 2] += be << run
+                found[i + 1, j + 3] += bf << run
+        for j in range(cols.shape[0]):
+            for i in range(n_rows if j < n_cols else 0, rows.shape[0]):
+                found[i, j] += _bits_of_both(rows[i, first:last], cols[j, first:last]) << run
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _in_common(a, b, c, d, e, f):
+    """Return how many bits a, then b, have in common with each of the others: eight pairs for six loads."""
+    ac = ad = ae = af = bc = bd = be = bf = np.uint64(0)
+    for p in range(len(a)):  # from 0: loops whose indices may be negative are not vectorised
+        ac += popcount(a[p] & c[p])
+        ad += popcount(a[p] & d[p])
+        ae += popcount(a[p] & e[p])
+        af += popcount(a[p] & f[p])
+        bc += popcount(b[p] & c[p])
+        bd += popcount(b[p] & d[p])
+        be += popcount(b[p] & e[p])
+        bf += popcount(b[p] & f[p])
+    return (
+        np.int64(ac), np.int64(ad), np.int64(ae), np.int64(af), np.int64(bc), np.int64(bd), np.int64(be), np.int64(bf)
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _bits_of_both(one, other):
+    both = np.uint64(0)
+    for p in range(len(one)):
+        both += popcount(one[p] & other[p])
+    return np.int64(both)
+
+
+@kernels.primitive
+def leave_out_themselves(
+    found: np.ndarray, bits: np.ndarray, rows: np.ndarray, cols: np.ndarray, place: np.ndarray, own: np.ndarray,
+    counts: np.ndarray,
+) -> None:  # fmt: skip
+    """Subtract from the common neighbours of objects of rows × cols, in place, the two themselves.
+
+    ``found`` is int64 (R, C), and ``bits`` are those of ``rows``. For all rows, ``place`` tells where the bit of each
+    is, and ``own`` whether two of its objects are neighbours.
+    """
+    bits, place_of_cols, own_cols = np.ascontiguousarray(bits), place[cols], own[cols].astype(np.int64)
+
+    def work(start: int, stop: int) -> None:
+        _leave_out_themselves(start, stop, found, bits, rows, cols, place_of_cols, own_cols, own, counts)
+
+    devices.over_ranges(work, len(found), grain=16)
+
+
+@leave_out_themselves.kernel
+def _(
+    found: Any, bits: Any, rows: np.ndarray, cols: np.ndarray, place: np.ndarray, own: np.ndarray, counts: np.ndarray,
+    *, device: str,
+) -> None:  # fmt: skip
+    xp = devices.namespace(device)
+    word, bit = (xp.asarray(at) for at in np.divmod(place[cols], WORD))
+    near = ((bits[:, word] >> bit.astype(np.uint64)) & np.uint64(1)).astype(bool)
+    found -= near & xp.asarray(own[rows])[:, None]
+    found -= near & xp.asarray(own[cols])
+    # an object and itself: subtracted twice above, but it is one object only
+    found += (xp.asarray(rows)[:, None] == xp.asarray(cols)) & xp.asarray((own & (counts == 1))[rows])[:, None]
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _leave_out_themselves(start, stop, found, bits, rows, cols, place_of_cols, own_cols, own, counts):
+    for i in range(start, stop):
+        near, own_row = bits[i], np.int64(own[rows[i]])
+        for j in range(len(cols)):
+            q = np.uint64(place_of_cols[j])
+            bit = (near[q // np.uint64(WORD)] >> (q % np.uint64(WORD))) & np.uint64(1)
+            found[i, j] -= np.int64(bit) * (own_row + own_cols[j])
+        if own_row and counts[rows[i]] == 1:
+            for j in range(len(cols)):
+                found[i, j] += rows[i] == cols[j]  # one object only, subtracted twice
 
 
 # --- counting neighbours ----------------------------------------------------------------------------------------------
