@@ -98,6 +98,16 @@ def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
 
 
 @pytest.mark.bench
+def test_every_part_of_the_usenc_experiments_runs_on_digits_and_bananas(tmp_path):
+    parts = of_paper("usenc", tmp_path)
+    assert set(parts) == {"sets", "growth"}
+    digits = parts["sets"]["digits"]["methods"]
+    assert min(digits["HBGF"]["CA"]) > 0.85 > max(digits["members"]["CA"])
+    (bananas,) = parts["growth"].values()
+    assert bananas["methods"]["HBGF"]["NMI"] > 0.95 > bananas["methods"]["k-means"]["NMI"]
+
+
+@pytest.mark.bench
 def test_every_part_of_the_ecrmc_experiments_runs_on_data_that_comes_with_scikit_learn(tmp_path):
     parts = of_paper("ecrmc", tmp_path)
     assert set(parts) == {"sets", "rivals", "self", "covtype"}
