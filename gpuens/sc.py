@@ -1,5 +1,6 @@
-"""Single-cell data: the consensus of the clusterings in an AnnData, written back into it as scverse does."""
+"""Single-cell data: Leiden clusterings and their consensus, written into an AnnData as scverse does."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,56 @@ def consensus(
     for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
         getattr(adata, place)[key] = value
     return adata if copy else None
+
+
+def ensemble(
+    adata: Any,
+    resolutions: float | Sequence[float] = (0.25, 0.5, 1.0, 1.5, 2.0),
+    n_seeds: int = 4,
+    *,
+    key_added: str = "leiden",
+    **parameters: Any,
+) -> None:
+    """Add Leiden clusterings of the cells' graph, at several resolutions and from several seeds, to ``adata.obs``.
+
+    Parameters
+    ----------
+    adata : AnnData
+        With a graph, see `generate.leiden_ensemble`.
+    resolutions, n_seeds
+        Those of `generate.leiden_ensemble`.
+    key_added : str
+        The columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories; those of these names are replaced.
+    **parameters
+        The other parameters of `generate.leiden_ensemble`, such as ``use_rep`` or ``random_state``.
+
+    Raises
+    ------
+    ImportError
+        Without anndata or igraph.
+    ValueError, TypeError
+        For what `generate.leiden_ensemble` refuses.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import gpuens as ge
+    >>> X = np.random.default_rng(0).normal(size=(90, 2)) + 9 * np.arange(90)[:, None] % 27
+    >>> adata = anndata.AnnData(X, obsm={"X_pca": X})
+    >>> ge.sc.ensemble(adata, (0.2, 0.5), n_seeds=2, use_rep="X_pca")
+    >>> list(adata.obs)
+    ['leiden_0.2_0', 'leiden_0.2_1', 'leiden_0.5_0', 'leiden_0.5_1']
+    >>> ge.sc.consensus(adata, "leiden_*", n_clusters=3)
+    """
+    _check_annotated(adata)
+    import pandas as pd
+
+    from gpuens.generate import leiden_ensemble
+
+    found = leiden_ensemble(adata, resolutions, n_seeds, **parameters)
+    for name, column in zip(found.names, found.to_array().T, strict=True):
+        values = pd.Categorical.from_codes(column, [str(c) for c in range(column.max() + 1)])
+        adata.obs[name.replace("leiden", key_added, 1)] = values
 
 
 def _check_annotated(adata: Any) -> None:

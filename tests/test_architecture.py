@@ -65,6 +65,7 @@ ONLY_IN = {
     "dask": "distributed",
     "distributed": "distributed",
     "numba": "compiled",
+    "igraph": "generate.leiden",
     "mtkahypar": "partition.mtkahypar_process",
     "pymetis": "partition.metis",
 }

@@ -1,0 +1,130 @@
+"""Leiden ensembles: graphs, features and cells, what is left out, and what is refused."""
+
+import random
+
+import numpy as np
+import pytest
+from conftest import one_sentence
+from scipy.sparse import csr_array, eye_array
+from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
+
+import gpuens as ge
+from gpuens.generate import leiden_ensemble
+
+igraph = pytest.importorskip("igraph")
+
+
+def blobs(n=300, seed=0):
+    return make_blobs(n, 3, centers=4, cluster_std=0.7, random_state=seed)
+
+
+def graph_of(X, n_neighbors=15):
+    near = kneighbors_graph(X, n_neighbors)
+    return near.maximum(near.T)
+
+
+def modularity(graph, labels, resolution):
+    """Return Σ_C [in(C) / 2m - resolution (degree(C) / 2m)²], literally."""
+    dense = graph.toarray() * (1 - np.eye(graph.shape[0]))
+    total = dense.sum()
+    parts = [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    return sum(dense[np.ix_(p, p)].sum() / total - resolution * (dense[p].sum() / total) ** 2 for p in parts)
+
+
+def test_clusterings_of_a_graph_and_of_its_features_are_the_same_and_good():
+    X, y = blobs()
+    found = leiden_ensemble(X, (0.2, 1.0), 3)
+    assert found.names == [f"leiden_{r}_{s}" for r in ("0.2", "1") for s in range(3)]
+    np.testing.assert_array_equal(leiden_ensemble(graph_of(X), (0.2, 1.0), 3).to_array(), found.to_array())
+    for resolution, column in zip([0.2] * 3 + [1.0] * 3, found.to_array().T, strict=True):
+        assert modularity(graph_of(X), column, resolution) >= modularity(graph_of(X), y, resolution) - 1e-9
+    assert ge.metrics.nmi(y, ge.LWEA(4).fit(found).labels_) > 0.95
+
+
+def test_higher_resolutions_have_more_clusters_and_seeds_differ():
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    found = leiden_ensemble(X, (0.5, 3.0), 2)
+    ks = np.diff(found.offsets)
+    assert ks[:2].max() < ks[2:].min()
+    columns = found.to_array().T
+    assert (columns[2] != columns[3]).any()
+    np.testing.assert_array_equal(leiden_ensemble(X, (0.5, 3.0), 2).to_array(), found.to_array())
+    assert (leiden_ensemble(X, 3.0, 2, random_state=1).to_array() != found.to_array()[:, 2:]).any()
+
+
+def test_weights_count_and_the_diagonal_does_not():
+    heavy = np.zeros((6, 6))
+    heavy[:2, :2] = heavy[2:4, 2:4] = heavy[4:, 4:] = 5.0
+    weak = np.full((6, 6), 0.1)
+    labels = leiden_ensemble(csr_array(heavy + weak), 1.0, 1).to_array()[:, 0]
+    assert labels.tolist() == [0, 0, 1, 1, 2, 2]
+    loops = csr_array(heavy + weak + 100 * np.eye(6))
+    assert leiden_ensemble(loops, 1.0, 1).to_array()[:, 0].tolist() == labels.tolist()
+
+
+def test_the_process_keeps_its_random_numbers():
+    X, _ = blobs()
+    random.seed(5)
+    expected = [random.random() for _ in range(3)]
+    random.seed(5)
+    leiden_ensemble(X, 1.0, 1)
+    assert [random.random() for _ in range(3)] == expected
+
+
+def test_clusterings_that_fall_apart_are_left_out_with_a_warning():
+    X, _ = blobs(600)
+    with pytest.warns(
+        UserWarning, match=r"^leiden_500_0 is left out: at resolution 500 600 objects fall apart into \d+"
+    ):
+        found = leiden_ensemble(X, (1.0, 500.0), 1)
+    assert found.names == ["leiden_1_0"]
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="no clustering is left"):
+        leiden_ensemble(X, 500.0, 1)
+
+
+def test_cells_get_clusterings_that_have_a_consensus():
+    anndata = pytest.importorskip("anndata")
+    X, y = blobs()
+    adata = anndata.AnnData(X, obsm={"X_pca": X}, obsp={"connectivities": csr_array(graph_of(X))})
+    adata.obs_names = [f"c{i}" for i in range(len(X))]
+    ge.sc.ensemble(adata, (0.2, 1.0), 2, key_added="many")
+    assert list(adata.obs) == ["many_0.2_0", "many_0.2_1", "many_1_0", "many_1_1"]
+    expected = leiden_ensemble(graph_of(X), (0.2, 1.0), 2).to_array()
+    np.testing.assert_array_equal(adata.obs["many_1_1"].cat.codes, expected[:, 3])
+    ge.sc.ensemble(adata, (0.2, 1.0), 2, key_added="many", use_rep="X_pca")
+    ge.sc.consensus(adata, "many_*", n_clusters=4)
+    assert ge.metrics.nmi(y, adata.obs["consensus"].astype(int)) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "match"),
+    [
+        ({"X": csr_array(np.triu(np.ones((5, 5))))}, ValueError, "not symmetric"),
+        ({"X": csr_array(-np.ones((5, 5)))}, ValueError, "below 0"),
+        ({"X": csr_array(np.full((5, 5), np.nan))}, ValueError, "not finite"),
+        ({"X": eye_array(5).tocsr()}, ValueError, "without edges"),
+        ({"X": np.ones((1, 2))}, ValueError, "single object"),
+        ({"X": np.full((5, 2), np.nan)}, ValueError, "finite"),
+        ({"resolutions": 0.0}, ValueError, "resolutions must be above 0"),
+        ({"resolutions": ()}, ValueError, "resolutions are empty"),
+        ({"resolutions": "high"}, TypeError, "resolutions"),
+        ({"n_seeds": 0}, ValueError, "n_seeds"),
+        ({"n_iterations": 0}, ValueError, "n_iterations"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors"),
+        ({"use_rep": "X_pca"}, ValueError, "for an AnnData"),
+    ],
+)
+def test_what_is_refused(given, kind, match):
+    with pytest.raises(kind, match=match) as refused:
+        leiden_ensemble(**{"X": blobs()[0], "resolutions": 1.0, "n_seeds": 1, **given})
+    assert one_sentence(refused.value)
+
+
+def test_an_annotated_matrix_without_a_graph_is_refused():
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(blobs()[0])
+    with pytest.raises(ValueError, match=r"no graph in obsp\['connectivities'\]"):
+        leiden_ensemble(adata)
+    with pytest.raises(ValueError, match="names nothing in obsm"):
+        leiden_ensemble(adata, use_rep="X_pca")
