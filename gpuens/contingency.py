@@ -34,6 +34,7 @@ MARKED_CELLS = 200  # of a table that is counted by bits at most: more take long
 MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
 MARKED_BYTES = 2**26
 WORDS = 384  # of the bits of a cluster that are compared before those of the next, for the smallest cache
+FEW = 24  # numbers that are sorted by insertion
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
@@ -584,7 +585,7 @@ def _count_cells(
                         cols[n] = c
                         n += 1
                     table[c] += 1 if w is None else w[x]
-                cols[row:n].sort()
+                _sort_few(cols[row:n])
                 for t in range(row, n):
                     rows[t], counts[t] = r, table[cols[t]]
                     table[cols[t]] = 0
@@ -592,6 +593,20 @@ def _count_cells(
         done += 1
         starts[done] = n
     return done
+
+
+@njit()
+def _sort_few(numbers):
+    """Sort numbers, by insertion where they are few: Numba's sort takes longer to begin."""
+    if len(numbers) > FEW:
+        numbers.sort()
+        return
+    for i in range(1, len(numbers)):
+        number, j = numbers[i], i
+        while j > 0 and numbers[j - 1] > number:
+            numbers[j] = numbers[j - 1]
+            j -= 1
+        numbers[j] = number
 
 
 @njit(cache=True, nogil=True)

@@ -36,7 +36,8 @@ def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np
 def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return Bᵀ v (N_c,) for v = ``values`` (G,), int64 or float64: the sum over each cluster's rows."""
     sums = np.zeros(int(offsets[-1]), dtype=values.dtype)
-    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1])
+    grain = devices.worth_a_thread(len(codes))
+    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1], grain=grain)
     return sums
 
 
@@ -46,7 +47,11 @@ def label_histograms(
 ) -> np.ndarray:
     """Return (N_c, n_labels) int64: the weight of the rows of each cluster that have each of the labels (G,)."""
     counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
-    devices.over_ranges(lambda a, b: _label_histograms(a, b, codes, offsets, weights, labels, counted), codes.shape[1])
+
+    def work(start: int, stop: int) -> None:
+        _label_histograms(start, stop, codes, offsets, weights, labels, counted)
+
+    devices.over_ranges(work, codes.shape[1], grain=devices.worth_a_thread(len(codes)))
     return counted
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gpuens import Ensemble, contingency
+from gpuens.encoding import cast_codes
 
 SHAPES = [  # objects, clusters of each clustering, share of missing labels
     (40, (3, 4, 2), 0.0),
@@ -218,6 +219,21 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeyp
         monkeypatch.setattr(contingency, "MARKED_BYTES", 0)
     expected = (one_hot.T @ one_hot)[:-1, :-1]
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype):
+    """Of clusters that share objects with many others, with few, and with one; missing labels are in no cluster."""
+    labels = random_labels(600, (14, 200, 250), 0.1)
+    ens = Ensemble(labels)
+    ens = Ensemble.of_codes(cast_codes(ens.codes, np.dtype(dtype)), ens.categories, ens.names)
+    shared = naive_intersections(ens)
+    k = np.diff(ens.offsets)
+    assert k[0] * k[2] > 4 * len(ens)
+    assert (shared[: k[0], k[0] :] > 0).sum(axis=1).min() > contingency.FEW
+    for layout in ("dense", "sparse"):
+        found = contingency.intersections(ens, layout=layout)
+        np.testing.assert_array_equal(found if layout == "dense" else found.toarray(), shared)
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
