@@ -6,6 +6,7 @@ otherwise decide between their pairs, would merge them in thousands of rounds. W
 sums tie, and one round merges many pairs.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,9 +89,10 @@ def _own(codes: Any, offsets: np.ndarray, device: str) -> np.ndarray:
 
 def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:
     """Return codes of this dtype, columns contiguous, in which only the clusters ``kept`` (N_c,) have numbers."""
+    before = np.cumsum(kept) - kept
+    number = np.where(kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
+    tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))  # missing ends each
     renumbered = xp.empty(codes.shape, dtype=dtype, order="F")
-    for m, k in enumerate(np.diff(offsets).tolist()):
-        own = np.append(kept[offsets[m] : offsets[m + 1]], False)
-        number = np.where(own, np.cumsum(own) - 1, np.iinfo(dtype).max)
-        renumbered[:, m] = xp.asarray(number.astype(dtype))[xp.minimum(codes[:, m], k)]
+    for m, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        renumbered[:, m] = tables[start + m : stop + m + 1][xp.minimum(codes[:, m], stop - start)]
     return renumbered
