@@ -43,6 +43,7 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
     """Yield an estimator of every method that can run here, with labels (N_OBJECTS, 5) and the features it needs."""
     import numpy as np
 
+    from gpuens.encoding import AT_ONCE
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage.few_rows import MOST
 
@@ -56,6 +57,6 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
             if estimator.lacks is None:
                 yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
         if device == "cpu":
-            many = rng.integers(n_clusters, size=(2 * MOST, 12))
+            many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))  # compiled code encodes them
             for name in LISTED:
                 yield REGISTRY.load(name)(3, device=device), many, {}
