@@ -35,6 +35,7 @@ MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
 MARKED_BYTES = 2**26
 WORDS = 384  # of the bits of a cluster that are compared before those of the next, for the smallest cache
 FEW = 24  # numbers that are sorted by insertion
+SMALL = 32  # objects, or their weight, in clusters whose terms of entropy are looked up
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
@@ -719,17 +720,20 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     labels = labels_of(ens, device)
     one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
     total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
+    whole = checks.check_weights(weights, ens.n_objects)
+    terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
+    _fill_terms(terms, one)
 
     def add(found: Cells) -> None:
         n_tables = len(found.starts) - 1
         own = slice(*offsets[found.i : found.i + 2])
         others = slice(offsets[found.first], offsets[found.first + n_tables])
-        of_rows, of_cols = _entropies(found, offsets, one)
+        of_rows, of_cols = _entropies(found, offsets, one, terms)
         with adding:
             total[own] += of_rows
             total[others] += of_cols
 
-    _over_cells(labels, checks.check_weights(weights, ens.n_objects), add)
+    _over_cells(labels, whole, add)
     return total / one
 
 
@@ -753,8 +757,11 @@ def _entropy_unit(n_clusterings: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _entropies(found, offsets, one):
-    """Return the entropies of the clusters of ``found.i`` and of the others', in units of 1 / one."""
+def _entropies(found, offsets, one, terms):
+    """Return the entropies of the clusters of ``found.i`` and of the others', in units of 1 / one.
+
+    ``terms[total, count]`` are those of small clusters, whose logarithms would be taken again and again.
+    """
     n_tables = len(found.starts) - 1
     first = offsets[found.first]
     of_rows = np.zeros(offsets[found.i + 1] - offsets[found.i], np.int64)
@@ -767,11 +774,25 @@ def _entropies(found, offsets, one):
             row_totals[found.rows[t]] += found.counts[t]
             col_totals[base + found.cols[t]] += found.counts[t]
         for t in range(found.starts[p], found.starts[p + 1]):
-            of_rows[found.rows[t]] += _term(found.counts[t], row_totals[found.rows[t]], one)
-            of_cols[base + found.cols[t]] += _term(found.counts[t], col_totals[base + found.cols[t]], one)
+            of_rows[found.rows[t]] += _looked_up(found.counts[t], row_totals[found.rows[t]], one, terms)
+            of_cols[base + found.cols[t]] += _looked_up(found.counts[t], col_totals[base + found.cols[t]], one, terms)
         for t in range(found.starts[p], found.starts[p + 1]):
             row_totals[found.rows[t]] = 0
     return of_rows, of_cols
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _fill_terms(terms, one):
+    for total in range(1, len(terms)):
+        for count in range(1, total):
+            terms[total, count] = _term(count, total, one)
+
+
+@njit(makes_arrays=False)
+def _looked_up(count, total, one, terms):
+    if total < len(terms):
+        return terms[np.int64(total), np.int64(count)]
+    return _term(count, total, one)
 
 
 @njit(cache=True, nogil=True)
