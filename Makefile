@@ -54,7 +54,7 @@ test-on-%:
 
 # $(call environment,PYTHON,FOLDER,OPTIONS)
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
-	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[batch,dask,hgpa,io,plot,test]'
+	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[batch,dask,hgpa,io,leiden,plot,test]'
 
 # a machine with only a driver needs nothing but pip install 'gpuens[cu12]'; needs no GPU, and downloads 2 GB for each
 test-extras: test-extra-cu12 test-extra-cu13
