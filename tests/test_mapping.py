@@ -41,20 +41,40 @@ def test_reference_sets(kind, n_neighbors, where):
         assert to_host(ids)[i].tolist() == expected
 
 
-@pytest.mark.parametrize("kind", ["noise", "grid", "far away"])
-def test_reference_sets_from_trees_and_products(kind, monkeypatch):
-    """Candidates of scikit-learn's, in both of its ways, and what they leave out where distances tie."""
+@pytest.mark.parametrize("n_neighbors", [5, 120])
+@pytest.mark.parametrize("kind", ["noise", "grid", "far away", "all equal"])
+def test_reference_sets_from_trees_and_products(kind, n_neighbors, monkeypatch):
+    """A tree of several groups, scikit-learn's candidates, and what they leave out where distances tie."""
     points = features(kind, 500)
+    monkeypatch.setattr("gpuens.similarity.leaves.LEAF", 4)
     expected = [
-        sorted((np.cumsum((points[i] - points[j]) ** 2)[-1], j) for j in range(500) if j != i)[:5] for i in range(500)
+        sorted((np.cumsum((points[i] - points[j]) ** 2)[-1], j) for j in range(500) if j != i)[:n_neighbors]
+        for i in range(500)
     ]
     for tree_from in (0, 1000):
         monkeypatch.setattr(reference_sets_module, "TREE_FROM", tree_from)
-        finder = reference_sets(points, 5)
-        assert finder._finder._fit_method == ("kd_tree" if tree_from == 0 or kind != "far away" else "brute")
+        finder = reference_sets(points, n_neighbors)
+        assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
         ids, distances = finder.of(100, 300)
         assert ids.tolist() == [[j for _, j in row] for row in expected[100:300]]
         np.testing.assert_array_equal(distances, np.sqrt([[square for square, _ in row] for row in expected[100:300]]))
+
+
+@pytest.mark.parametrize("n_features", [1, 9, 10, 11, 27, 64])
+@pytest.mark.parametrize("n", [2, 3, 40, 41, 81, 3000])
+def test_trees_of_any_size(n, n_features, monkeypatch):
+    """Binary features beside one of many values: leaves are rejected before all features are summed."""
+    rng = np.random.default_rng(5)
+    points = rng.integers(0, 2, (n, n_features)).astype(np.float64)
+    points[:, 0] += np.round(100 * rng.random(n))
+    monkeypatch.setattr(reference_sets_module, "TREE_FROM", 0)
+    n_neighbors = min(7, n - 1)
+    ids, distances = reference_sets(points, n_neighbors).of(0, n)
+    for i in range(0, n, 1 + n // 50):
+        squares = np.cumsum((points[i] - points) ** 2, axis=1)[:, -1]
+        others = [j for j in np.argsort(squares, kind="stable") if j != i]
+        assert ids[i].tolist() == others[:n_neighbors]
+        np.testing.assert_array_equal(distances[i], np.sqrt(squares[others[:n_neighbors]]))
 
 
 # --- mapping coefficients ---------------------------------------------------------------------------------------------

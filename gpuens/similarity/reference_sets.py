@@ -1,8 +1,9 @@
 """Reference sets: the nearest other objects of each object in feature space, exact and the same on every device.
 
 Distances have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the order of the features. The nearest come
-first, and of equally distant objects the one with the smallest index. On the CPU scikit-learn finds a few more
-candidates than needed; if an object outside them could tie with one inside, all objects are compared.
+first, and of equally distant objects the one with the smallest index. On the CPU a k-d tree finds them in few features
+of many objects. Otherwise scikit-learn finds a few more candidates than needed; if an object outside them could tie
+with one inside, all objects are compared.
 """
 
 from typing import Any
@@ -12,30 +13,47 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.similarity.leaves import leaves_of, nearest_others, offer
 
 SPARE = 8  # candidates beyond those wanted
-TREE_FROM = 50_000  # above so many objects a k-d tree finds the candidates, in up to TREE_FEATURES features
+TREE_FROM = 50_000  # above so many objects a k-d tree finds the nearest, in up to TREE_FEATURES features
 TREE_FEATURES = 64
 
 
-class ReferenceSets:
+class TreeReferenceSets:
     """The ``n_neighbors`` nearest other objects of each object, for ``points`` (N, D), float64, C-contiguous."""
+
+    device = "cpu"
+
+    def __init__(self, points: np.ndarray, n_neighbors: int) -> None:
+        self.points, self.n_neighbors, self._leaves = points, n_neighbors, leaves_of(points)
+
+    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest others of objects start … stop - 1, int64, and their distances, both (stop - start, T)."""
+        ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
+        squares = np.empty(ids.shape)
+
+        def work(first: int, last: int) -> None:
+            nearest_others(first, last, start, self.points, self._leaves, ids, squares)
+
+        devices.over_ranges(work, stop - start, grain=16)
+        return ids, np.sqrt(squares)
+
+
+class ReferenceSets:
+    """`TreeReferenceSets` without a tree, from the candidates of scikit-learn's products or trees."""
 
     device = "cpu"
 
     def __init__(self, points: np.ndarray, n_neighbors: int) -> None:
         from sklearn.neighbors import NearestNeighbors
 
-        n_objects, n_features = points.shape
         self.points, self.n_neighbors = points, n_neighbors
-        tree = n_objects > TREE_FROM and n_features <= TREE_FEATURES
         # centred, because products of large coordinates lose digits
         self._centred = points - points.mean(axis=0)
         self._squares = np.einsum("ij,ij->i", self._centred, self._centred)
         self._finder = NearestNeighbors(
-            n_neighbors=min(n_objects, n_neighbors + 1 + SPARE),
-            algorithm="kd_tree" if tree else "auto",
-            n_jobs=devices.n_threads(),
+            n_neighbors=min(len(points), n_neighbors + 1 + SPARE), n_jobs=devices.n_threads()
         ).fit(self._centred)
 
     def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +76,10 @@ class ReferenceSets:
 
 
 @kernels.primitive
-def reference_sets(points: np.ndarray, n_neighbors: int) -> ReferenceSets:
-    """Return the `ReferenceSets` of points."""
+def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets | ReferenceSets":
+    """Return what finds the reference sets of points."""
+    if len(points) > TREE_FROM and points.shape[1] <= TREE_FEATURES:
+        return TreeReferenceSets(points, n_neighbors)
     return ReferenceSets(points, n_neighbors)
 
 
@@ -71,13 +91,13 @@ def _nearest(first, last, start, points, candidates, beyond, ids, squares):
         listed = 0
         for j in candidates[i]:
             if j != start + i:
-                listed = _offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
+                listed = offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
         if listed == n_neighbors and squares[i, n_neighbors - 1] < beyond[i]:
             continue
         listed = 0
         for j in range(n_objects):
             if j != start + i:
-                listed = _offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
+                listed = offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
 
 
 @njit(cache=True, nogil=True)
@@ -86,25 +106,6 @@ def _squared_distance(a, b):
     for d in range(len(a)):
         total += (a[d] - b[d]) * (a[d] - b[d])
     return total
-
-
-@njit(cache=True, nogil=True)
-def _offer(ids, squares, listed, new_id, square):
-    """Insert an object into a list sorted by distance, dropping the last entry if full; return the list's length."""
-    position = listed
-    if listed == len(ids):
-        position -= 1
-        if square > squares[position] or (square == squares[position] and new_id > ids[position]):
-            return listed
-    else:
-        listed += 1
-    while position > 0 and (
-        square < squares[position - 1] or (square == squares[position - 1] and new_id < ids[position - 1])
-    ):
-        ids[position], squares[position] = ids[position - 1], squares[position - 1]
-        position -= 1
-    ids[position], squares[position] = new_id, square
-    return listed
 
 
 # --- kernels/reference_sets.cu ----------------------------------------------------------------------------------------

@@ -1,0 +1,171 @@
+"""Nearest points by a k-d tree of two levels: leaves of points side by side, and groups of leaves.
+
+Squared distances are sums in the order of the features, of all points of a leaf at once, and so are the bounds of
+leaves, which are the squared distances of their boxes. Rounding keeps the order of differences, of squares and of sums
+of numbers ≥ 0. So a bound is never above a distance, partial sums are bounds too, and what is left out is farther than
+what is listed, to the bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuens.compiled import njit
+
+LEAF = 40  # the most points of a leaf
+VECTOR = 8  # numbers; whole vectors are compared
+GROUP = 64  # leaves of a group
+
+
+class Leaves(NamedTuple):
+    """Points (N, D) in leaves; in arrays of two bounds, the lower is first."""
+
+    order: np.ndarray  # (N,) int64: the points leaf by leaf
+    starts: np.ndarray  # (n_leaves + 1,) int64: the leaves in ``order``
+    leaf_of: np.ndarray  # (N,) int64
+    coordinates: np.ndarray  # (n_leaves, D, n ≤ LEAF), infinite where a leaf has fewer points
+    boxes: np.ndarray  # (2, n_groups, D, GROUP): of leaves
+    hulls: np.ndarray  # (2, D, n_groups): of groups
+
+
+def leaves_of(points: np.ndarray) -> Leaves:
+    """Return points (N, D), float64, in leaves: halves at the median of the widest feature, again and again."""
+    n_points, n_features = points.shape
+    n_leaves = 1 << max(0, -(-n_points // LEAF) - 1).bit_length()
+    starts = np.arange(n_leaves + 1) * n_points // n_leaves
+    order = np.arange(n_points)
+    _halve(points, order, starts)
+    leaf_of = np.empty(n_points, dtype=np.int64)
+    leaf_of[order] = np.repeat(np.arange(n_leaves), np.diff(starts))
+    width = -(-int(np.diff(starts).max()) // VECTOR) * VECTOR
+    coordinates = np.full((n_leaves, n_features, width), np.inf)
+    boxes = np.full((2, -(-n_leaves // GROUP), n_features, GROUP), np.inf)  # of leaves that are not there: far from all
+    _fill(points, order, starts, coordinates, boxes)
+    lower, upper = boxes
+    hulls = np.stack([lower.min(axis=2).T, np.where(np.isinf(upper), -np.inf, upper).max(axis=2).T])
+    return Leaves(order, starts, leaf_of, coordinates, boxes, hulls)
+
+
+@njit(cache=True, nogil=True)
+def _halve(points, order, starts):
+    """Sort ``order`` in place, so that the points of a leaf are between two of ``starts``."""
+    n_features = points.shape[1]
+    low, high = np.empty(n_features), np.empty(n_features)
+    n_leaves = len(starts) - 1
+    while n_leaves > 1:
+        for leaf in range(0, len(starts) - 1, n_leaves):
+            own = order[starts[leaf] : starts[leaf + n_leaves]].copy()
+            low[:], high[:] = np.inf, -np.inf
+            for i in own:
+                for d in range(n_features):
+                    low[d], high[d] = min(low[d], points[i, d]), max(high[d], points[i, d])
+            widest = np.argmax(high - low)
+            values = np.empty(len(own))
+            for p in range(len(own)):
+                values[p] = points[own[p], widest]
+            order[starts[leaf] : starts[leaf + n_leaves]] = own[np.argsort(values)]
+        n_leaves //= 2
+
+
+@njit(cache=True, nogil=True)
+def _fill(points, order, starts, coordinates, boxes):
+    lower, upper = boxes[0], boxes[1]
+    for leaf in range(len(starts) - 1):
+        group, at = leaf // GROUP, leaf % GROUP
+        for p in range(starts[leaf], starts[leaf + 1]):
+            point = points[order[p]]
+            for d in range(len(point)):
+                coordinates[leaf, d, p - starts[leaf]] = point[d]
+                first = p == starts[leaf]
+                lower[group, d, at] = point[d] if first else min(lower[group, d, at], point[d])
+                upper[group, d, at] = point[d] if first else max(upper[group, d, at], point[d])
+
+
+@njit(cache=True, nogil=True)
+def nearest_others(start, stop, first, points, leaves, ids, squares):
+    """Write the nearest others of points first + start … first + stop - 1 into rows start … stop - 1.
+
+    ``ids`` and ``squares`` are (R, T), T < N: nearest first, of equally near points the one with the smallest index.
+    """
+    order, starts, leaf_of, coordinates, boxes, hulls = leaves
+    n_leaves, n_groups, n_neighbors = len(coordinates), hulls.shape[2], ids.shape[1]
+    of_points, of_leaves, of_groups = np.empty(coordinates.shape[2]), np.empty(GROUP), np.empty(n_groups)
+    for r in range(start, stop):
+        point, own, listed, limit = points[first + r], leaf_of[first + r], 0, np.inf
+        _bounds(point, hulls[0], hulls[1], of_groups, limit)
+        for step in range(-1, n_groups):  # its own group comes first, and in it its own leaf
+            group = own // GROUP if step < 0 else step
+            if step >= 0 and (group == own // GROUP or of_groups[group] > limit):
+                continue
+            if not _bounds(point, boxes[0, group], boxes[1, group], of_leaves, limit):
+                continue
+            for at in range(-1 if step < 0 else 0, min(GROUP, n_leaves - group * GROUP)):
+                leaf = own if at < 0 else group * GROUP + at
+                if at >= 0 and (leaf == own or of_leaves[at] > limit):
+                    continue
+                if not _distances(point, coordinates[leaf], of_points, limit):
+                    continue
+                for p in range(starts[leaf], starts[leaf + 1]):
+                    square = of_points[p - starts[leaf]]
+                    if square <= limit and order[p] != first + r:
+                        listed = offer(ids[r], squares[r], listed, order[p], square)
+                        if listed == n_neighbors:
+                            limit = squares[r, n_neighbors - 1]
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _distances(point, coordinates, found, limit):
+    """Write the squared distances of points side by side, and return whether any may be up to the limit."""
+    n = np.uint64(len(found))
+    for p in range(n):
+        found[p] = 0.0
+    for d in range(len(point)):
+        x, others = point[d], coordinates[d]
+        for p in range(n):
+            found[p] += (x - others[p]) * (x - others[p])
+        if d % 16 == 9 and not _any_within(found, limit):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _bounds(point, lower, upper, found, limit):
+    """Write the squared distances of boxes side by side, and return whether any may be up to the limit."""
+    n = np.uint64(len(found))
+    for b in range(n):
+        found[b] = 0.0
+    for d in range(len(point)):
+        x, low, high = point[d], lower[d], upper[d]
+        for b in range(n):
+            gap = max(max(low[b] - x, x - high[b]), 0.0)
+            found[b] += gap * gap
+        if d % 16 == 9 and not _any_within(found, limit):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _any_within(found, limit):
+    within = False
+    for p in range(np.uint64(len(found))):
+        within |= found[p] <= limit
+    return within
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def offer(ids, squares, listed, new_id, square):
+    """Insert an object into a list sorted by distance, dropping the last entry if full; return the list's length."""
+    position = listed
+    if listed == len(ids):
+        position -= 1
+        if square > squares[position] or (square == squares[position] and new_id > ids[position]):
+            return listed
+    else:
+        listed += 1
+    while position > 0 and (
+        square < squares[position - 1] or (square == squares[position - 1] and new_id < ids[position - 1])
+    ):
+        ids[position], squares[position] = ids[position - 1], squares[position - 1]
+        position -= 1
+    ids[position], squares[position] = new_id, square
+    return listed
