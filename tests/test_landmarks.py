@@ -12,20 +12,47 @@ from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
 from gpuens import cli
-from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph
-from gpuens.generate.landmark_graph import Landmarks, centred, graph_of, mean_of
+from gpuens.generate import landmark_cut, landmark_ensemble
+from gpuens.generate import points as feature_points
+from gpuens.generate.landmark_graph import Landmarks, graph_of
+from gpuens.generate.points import Points
 
 
 def features(n=300, d=5, seed=0):
     return make_blobs(n, d, centers=6, cluster_std=2.0, random_state=seed)[0].astype(np.float32)
 
 
+def all_points(X):
+    return Points.of(X).at(np.arange(len(X)))
+
+
 def landmarks_of(X, p=40, n_neighbors=3, seed=0):
-    return Landmarks.of_sample(centred(X, mean_of(X)), p, n_neighbors, np.random.default_rng(seed))
+    return Landmarks.of_sample(all_points(X), p, n_neighbors, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1.0, 1e30, 1e300])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_points_are_features_around_0_that_nothing_overflows(size, offset):
+    X = (np.random.default_rng(0).normal(size=(500, 3)) + offset) * size
+    points = all_points(X)
+    assert 0.5 <= np.abs(points).max() <= 1.0
+    expected = (X / size - offset) - (X / size - offset).mean(axis=0)
+    np.testing.assert_allclose(points / points[0, 0], expected / expected[0, 0], rtol=1e-4, atol=1e-4)
+
+
+def test_the_size_of_features_does_not_matter():
+    X = features(400).astype(np.float64)
+    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
+    labels = landmark_ensemble(X, **given).to_array()
+    for size in (2.0**-900, 2.0**900):
+        np.testing.assert_array_equal(landmark_ensemble(X * size, **given).to_array(), labels)
+    for size in (1e-30, 1e30):
+        found = landmark_ensemble((X * size).astype(np.float32), **given).to_array()
+        assert np.mean(found == labels) > 0.99
 
 
 def test_landmarks_are_centers_of_ten_iterations_from_objects_drawn():
-    X = centred(features(), mean_of(features()))
+    X = all_points(features())
     rng = np.random.default_rng(3)
     first = np.sort(np.random.default_rng(3).choice(len(X), 40, replace=False))
     found = Landmarks.of_sample(X, 40, 3, rng).points
@@ -37,8 +64,8 @@ def test_landmarks_are_centers_of_ten_iterations_from_objects_drawn():
 def test_the_graph_is_the_literal_one(d, p, n_neighbors):
     X = features(d=d, seed=d)
     own = landmarks_of(X, p, n_neighbors)
-    found = graph_of(X, mean_of(X), own, n_neighbors)
-    points = (X - mean_of(X)).astype(float)
+    found = graph_of(Points.of(X), own, n_neighbors)
+    points = all_points(X).astype(float)
     ids, distances, sigma = oracles.landmark_graph(
         points, own.points.astype(float), own.centers.astype(float), own.groups, n_neighbors
     )
@@ -51,8 +78,8 @@ def test_the_graph_is_the_literal_one(d, p, n_neighbors):
 def test_nearly_all_neighbors_are_the_true_ones():
     X = features(2000, 8, seed=1)
     own = landmarks_of(X, 200, 5)
-    found = graph_of(X, mean_of(X), own, 5).ids
-    apart = ((centred(X, mean_of(X))[:, None] - own.points) ** 2).sum(axis=2)
+    found = graph_of(Points.of(X), own, 5).ids
+    apart = ((all_points(X)[:, None] - own.points) ** 2).sum(axis=2)
     true = np.argsort(apart, axis=1)[:, :5]
     assert np.mean([np.isin(a, b).mean() for a, b in zip(found, true, strict=True)]) > 0.97
 
@@ -60,7 +87,7 @@ def test_nearly_all_neighbors_are_the_true_ones():
 @pytest.mark.parametrize("k", [2, 6, 20])
 def test_the_cut_has_the_literal_eigenvalues_and_points(k):
     X = np.random.default_rng(4).normal(size=(300, 5)).astype(np.float32)
-    graph = graph_of(X, mean_of(X), landmarks_of(X), 3)
+    graph = graph_of(Points.of(X), landmarks_of(X), 3)
     products, values = oracles.landmark_cut(graph.ids, np.sqrt(graph.squares.astype(float)), graph.sigma, 40, k)
     table, found = landmark_cut.table_of(graph, k)
     points = landmark_cut.points_of(graph, table, slice(None))
@@ -71,7 +98,7 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
 
 def test_components_beyond_the_dimensions_have_no_direction():
     X = (np.arange(4).repeat(30)[:, None] * 100 + np.random.default_rng(0).normal(size=(120, 2))).astype(np.float32)
-    graph = graph_of(X, mean_of(X), landmarks_of(X, 20, 2), 2)
+    graph = graph_of(Points.of(X), landmarks_of(X, 20, 2), 2)
     table, values = landmark_cut.table_of(graph, 2)
     np.testing.assert_allclose(values, 1.0)
     lengths = np.linalg.norm(landmark_cut.points_of(graph, table, slice(None)), axis=1)
@@ -121,7 +148,7 @@ def test_blocks_of_features_and_of_points_change_nothing(monkeypatch):
     X = features(700)
     given = {"n_clusters": (3, 9), "n_landmarks": 60}
     labels = landmark_ensemble(X, 3, **given).to_array()
-    monkeypatch.setattr(landmark_graph, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 64)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
     monkeypatch.setattr(landmark_cut, "KEPT_BYTES", 0)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)

@@ -7,20 +7,17 @@ So about √p + √p + 10 K distances an object stand for p. Each of the three s
 sorted by the list of landmarks that they are compared with, and one instruction compares an object with several.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
+from gpuens.generate.points import Points
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
-BLOCK_BYTES = 2**26  # of features that are read at once
-BLOCK_ROWS = 2**18
 LANES = 16  # landmarks that an object is compared with at once
 
 
@@ -28,9 +25,9 @@ LANES = 16  # landmarks that an object is compared with at once
 class Landmarks:
     """p landmarks and where to look for the nearest.
 
-    ``points`` (p, d), float32, are centred as `blocks` centres features, and so are ``centers`` (q, d), those of their
-    groups. ``groups`` and ``neighborhoods`` list landmarks in ascending order: those of each group, and those that the
-    nearest are sought among if the nearest of its group is this one.
+    ``points`` (p, d), float32, are landmarks as `Points` are, ``centers`` (q, d) those of their groups. ``groups`` and
+    ``neighborhoods`` list landmarks in ascending order: those of each group, and those that the nearest are sought
+    among if the nearest of its group is this one.
     """
 
     points: np.ndarray
@@ -72,14 +69,14 @@ class Graph:
     n_landmarks: int
 
 
-def graph_of(X: Any, mean: np.ndarray, landmarks: Landmarks, n_neighbors: int) -> Graph:
-    """Return the graph of all objects and the landmarks; features (N, d) are read in blocks."""
-    n_objects, p = X.shape[0], len(landmarks.points)
+def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
+    """Return the graph of all objects and the landmarks."""
+    n_objects, p = points.shape[0], len(landmarks.points)
     n_neighbors = min(n_neighbors, min(map(len, landmarks.neighborhoods)))
     ids = np.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = np.empty((n_objects, n_neighbors), dtype=np.float32)
     all_groups, total = [np.arange(len(landmarks.centers))], 0.0
-    for start, some in blocks(X, mean):
+    for start, some in points.blocks():
         stop = start + len(some)
         group, _ = _nearest_of(some, all_groups, np.zeros(len(some), dtype=np.int64), landmarks.centers, 1)
         first, _ = _nearest_of(some, landmarks.groups, group[:, 0], landmarks.points, 1)
@@ -87,24 +84,6 @@ def graph_of(X: Any, mean: np.ndarray, landmarks: Landmarks, n_neighbors: int) -
         ids[start:stop], squares[start:stop] = found
         total += float(np.sqrt(found[1], dtype=np.float64).sum())
     return Graph(ids, squares, total / ids.size, p)
-
-
-def mean_of(X: Any) -> np.ndarray:
-    """Return the mean of each feature (d,), float64."""
-    return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-
-
-def blocks(X: Any, mean: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield features in blocks of rows, float32 and without their mean, and the first row of each."""
-    rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * X.shape[1])))
-    for start in range(0, X.shape[0], rows):
-        yield start, centred(X[start : start + rows], mean)
-
-
-def centred(X: Any, mean: np.ndarray) -> np.ndarray:
-    """Return features (n, d), sparse or not, as float32 without their mean, which float32 might not tell apart."""
-    dense = X.toarray() if hasattr(X, "toarray") else X
-    return np.subtract(dense, mean.astype(dense.dtype)).astype(np.float32, copy=False)
 
 
 # --- k-means of landmarks ---------------------------------------------------------------------------------------------

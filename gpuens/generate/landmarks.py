@@ -106,7 +106,7 @@ def landmark_ensemble(
     if names is not None:
         names = checks.check_names(names, n_clusterings)
     from gpuens.generate.landmark_cut import KEPT_BYTES
-    from gpuens.generate.landmark_graph import BLOCK_BYTES, mean_of
+    from gpuens.generate.points import BLOCK_BYTES, Points
 
     dtype = np.min_scalar_type(high)
     n_drawn = min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks)
@@ -128,11 +128,11 @@ def landmark_ensemble(
         about = {"gpuens": __version__, "data": digest(X), "n_clusters": [low, high], **settings}
         keep = Folder(resume, {**about, "seed": _seed_of(children[0])}).part
     labels = np.empty((n_objects, n_clusterings), dtype=dtype, order="F")
-    mean = mean_of(X)
+    points = Points.of(X)
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
         for m, rng in enumerate(children):
             k = int(rng.integers(low, high, endpoint=True))
-            find = partial(_cluster, X, mean, k, rng, dtype=dtype, **settings)
+            find = partial(_cluster, points, k, rng, dtype=dtype, **settings)
             labels[:, m] = keep(f"clustering_{m}", find)["labels"]
             shown.update(1)
     return Ensemble(list(labels.T), names=names)
@@ -149,8 +149,7 @@ def _seed_of(rng: np.random.Generator) -> list[str]:
 
 
 def _cluster(
-    X: Any,
-    mean: np.ndarray,
+    points: Any,
     k: int,
     rng: np.random.Generator,
     *,
@@ -164,9 +163,9 @@ def _cluster(
     from threadpoolctl import threadpool_limits
 
     from gpuens.generate.landmark_cut import cut
-    from gpuens.generate.landmark_graph import Landmarks, centred, graph_of
+    from gpuens.generate.landmark_graph import Landmarks, graph_of
 
-    drawn = np.sort(rng.choice(X.shape[0], n_drawn, replace=False))
+    drawn = np.sort(rng.choice(points.shape[0], n_drawn, replace=False))
     with threadpool_limits(1, user_api="blas"):
-        landmarks = Landmarks.of_sample(centred(X[drawn], mean), n_landmarks, n_neighbors, rng)
-        return {"labels": cut(graph_of(X, mean, landmarks, n_neighbors), k, max_iter, rng).astype(dtype)}
+        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, rng)
+        return {"labels": cut(graph_of(points, landmarks, n_neighbors), k, max_iter, rng).astype(dtype)}
