@@ -3,6 +3,7 @@
 Sizes make ragged edges: none, one, a warp, a warp and one more, several blocks.
 """
 
+import itertools
 import sys
 
 import numpy as np
@@ -350,6 +351,20 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
     found = neighborhood.overlaps(*map(xp.asarray, planes), runs, device=device)
     np.testing.assert_array_equal(on_host(found), expected)
     np.testing.assert_array_equal(expected, of_rows * times @ of_cols.T)
+
+
+@pytest.mark.parametrize("compared", [0, 128, 2**40])
+@pytest.mark.parametrize("most", [2, 6, 2**40])
+def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, monkeypatch):
+    """One by one and as bits in common; objects that count once, a few times, and very often."""
+    monkeypatch.setattr(neighborhood, "COMPARED", compared)
+    ens = ensemble(300, "uint16")
+    bits, each = bits_of(40, 300)
+    counts = np.random.default_rng(11).integers(1, most, 300)
+    found = neighborhood.neighbor_counts(bits, ens.codes, ens.offsets, counts)
+    for m, (first, last) in enumerate(itertools.pairwise(ens.offsets.tolist())):
+        members = ens.codes[:, m, None] == np.arange(last - first)
+        np.testing.assert_array_equal(found[:, first:last], each * counts @ members)
 
 
 @pytest.mark.usefixtures("shared_memory")

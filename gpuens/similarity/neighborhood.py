@@ -28,6 +28,7 @@ from gpuens.similarity.blocks import Blocks, OnDevice
 from gpuens.similarity.coupled import coupling, coupling_fits
 
 WORD = 64
+COMPARED = 128  # words compared in the time that the labels of a word's neighbours take, one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -624,8 +625,14 @@ def _leave_out_themselves(start, stop, found, bits, rows, cols, place_of_cols, o
 @kernels.primitive
 def neighbor_counts(bits: np.ndarray, codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return Σ counts[q] over the set bits q of each row that are in cluster c, for all clusters, (R, N_c) int64."""
-    found = np.zeros((len(bits), int(offsets[-1])), dtype=np.int64)
-    by_row = np.ascontiguousarray(codes)
+    n_clusters, by_row = int(offsets[-1]), np.ascontiguousarray(codes)
+    if bits.size:
+        words, masks, runs = bit_planes(counts)
+        if n_clusters * len(words) <= COMPARED * codes.shape[1] * bits.shape[1]:
+            members = np.zeros((n_clusters, bits.shape[1]), dtype=np.uint64)
+            _mark_members(by_row, offsets, members)
+            return overlaps(bits[:, words] & masks, members[:, words] & masks, runs)
+    found = np.zeros((len(bits), n_clusters), dtype=np.int64)
     devices.over_ranges(
         lambda a, b: _neighbor_counts(bits[a:b], by_row, offsets, counts, found[a:b]), len(bits), grain=16
     )
@@ -644,6 +651,16 @@ def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -
         device=device, shared=8 * n_clusters if in_shared else 0, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return found.view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _mark_members(codes, offsets, members):
+    """Set bit q of the words of each cluster that row q is in."""
+    missing = codes.dtype.type(-1)
+    for q in range(codes.shape[0]):
+        for m in range(codes.shape[1]):
+            if codes[q, m] != missing:
+                members[offsets[m] + codes[q, m], q // WORD] |= np.uint64(1) << np.uint64(q % WORD)
 
 
 @njit(cache=True, nogil=True)
