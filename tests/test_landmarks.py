@@ -46,8 +46,8 @@ def test_the_size_of_features_does_not_matter():
     labels = landmark_ensemble(X, **given).to_array()
     for size in (2.0**-900, 2.0**900):
         np.testing.assert_array_equal(landmark_ensemble(X * size, **given).to_array(), labels)
-    for size in (1e-30, 1e30):
-        found = landmark_ensemble((X * size).astype(np.float32), **given).to_array()
+    for size, dtype in ((1e-30, np.float32), (1e30, np.float32), (1e-312, np.float64)):
+        found = landmark_ensemble((X * size).astype(dtype), **given).to_array()
         assert np.mean(found == labels) > 0.99
 
 

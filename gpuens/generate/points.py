@@ -8,6 +8,7 @@ import numpy as np
 
 BLOCK_BYTES = 2**26  # of points that are read at once
 BLOCK_ROWS = 2**18
+MOST = 1000  # power of 2 that features are multiplied by
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Points:
         total = sum(block.sum(axis=0) for block in around._blocks(np.float64))
         around = cls(X, around.scale, total / X.shape[0])
         reach = max(float(np.abs(block).max()) for block in around._blocks(np.float64))
-        more = _power(reach)
+        more = min(_power(reach), 2.0**MOST / around.scale)
         return cls(X, around.scale * more, around.mean * more)
 
     @property
@@ -63,5 +64,5 @@ class Points:
 
 
 def _power(value: float) -> float:
-    """Return the power of 2 that takes a value ≥ 0 to ½ … 1, or as near as a float64 can; 1 for 0."""
-    return 2.0 ** -min(1000, max(-1000, int(np.frexp(value)[1]))) if value > 0.0 else 1.0
+    """Return the power of 2, up to that of `MOST`, that takes a value ≥ 0 to ½ … 1; 1 for 0."""
+    return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0
