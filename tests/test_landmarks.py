@@ -230,7 +230,7 @@ def test_chunks_and_too_little_memory_are_refused(monkeypatch):
     da = pytest.importorskip("dask.array")
     with pytest.raises(TypeError, match="landmarks are for features in one piece"):
         landmark_ensemble(da.from_array(features(), chunks=(100, 5)), 2, 5)
-    monkeypatch.setenv("GPUENS_MEMORY", "100MB")
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     with pytest.raises(MemoryError, match=r"^300 landmarks of 300 objects with 5 features"):
         landmark_ensemble(features(), 2, 5)
 

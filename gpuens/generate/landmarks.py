@@ -113,7 +113,8 @@ def landmark_ensemble(
     needed = n_objects * (
         n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     )
-    needed += 4 * BLOCK_BYTES + 2 * KEPT_BYTES + 40 * n_landmarks**2
+    needed += 4 * min(BLOCK_BYTES, 4 * n_objects * n_features) + 2 * min(KEPT_BYTES, 4 * n_objects * high)
+    needed += 40 * n_landmarks**2
     needed += n_features * (8 * n_drawn + 32 * n_landmarks)
     checks.check_memory(
         needed,
