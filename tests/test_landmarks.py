@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
 from gpuens import cli
-from gpuens.generate import landmark_cut, landmark_ensemble
+from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph
 from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.points import Points
@@ -73,6 +73,27 @@ def test_the_graph_is_the_literal_one(d, p, n_neighbors):
     np.testing.assert_array_equal(found.ids, ids)
     np.testing.assert_allclose(np.sqrt(found.squares), distances, rtol=1e-5, atol=1e-5)
     assert found.sigma == pytest.approx(sigma, rel=1e-6)
+
+
+def test_landmarks_tell_apart_what_lies_far_from_the_mean():
+    """In float32, products of coordinates near 1 would hide differences of 1e-5."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1e6, 1e6], size=(2000, 1)) * [1.0, 0.0] + 10.0 * rng.integers(10, size=(2000, 1)) * [0.0, 1.0]
+    points = all_points(X)
+    apart = ((points[:, None].astype(float) - np.unique(points, axis=0)) ** 2).sum(axis=2)
+    own = landmark_graph._nearest_center(points, np.unique(points, axis=0))
+    np.testing.assert_array_equal(own, apart.argmin(axis=1))
+
+
+@pytest.mark.parametrize("d", [3, 80])
+def test_threads_do_not_change_landmarks(d, monkeypatch):
+    X = np.random.default_rng(1).normal(size=(5000, d))
+    found = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        found.append(landmarks_of(X, 300).points)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_nearly_all_neighbors_are_the_true_ones():

@@ -8,6 +8,7 @@ sorted by the list of landmarks that they are compared with, and one instruction
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from gpuens.generate.points import Points
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
+PRODUCTS = 1024  # points that are multiplied with all centers at once, however many threads there are
+FEW_FEATURES = 64
 LANES = 16  # landmarks that an object is compared with at once
 
 
@@ -105,16 +108,21 @@ def _centers(points: np.ndarray, k: int, max_iter: int, rng: np.random.Generator
 
 
 def _nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest center of each point (n,), int64, by products; of equally near ones the first."""
-    half_square = (centers * centers).sum(axis=1) / 2
+    """Return the nearest center of each point (n,), int64, by products; of equally near ones the first.
+
+    Products are in float64 for few features, of which one may be far larger than what tells centers apart.
+    """
+    exact: Any = np.float64 if points.shape[1] <= FEW_FEATURES else np.float32
+    turned = centers.T.astype(exact)
+    half_square = (turned * turned).sum(axis=0) / 2
     labels = np.empty(len(points), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
-        for first in range(start, stop, 1024):
-            last = min(stop, first + 1024)
-            labels[first:last] = (points[first:last] @ centers.T - half_square).argmax(axis=1)
+        for first in range(start * PRODUCTS, stop * PRODUCTS, PRODUCTS):
+            some = points[first : first + PRODUCTS].astype(exact, copy=False)
+            labels[first : first + PRODUCTS] = (some @ turned - half_square).argmax(axis=1)
 
-    devices.over_ranges(work, len(points), grain=1024)
+    devices.over_ranges(work, -(-len(points) // PRODUCTS))
     return labels
 
 

@@ -49,7 +49,7 @@ def landmark_ensemble(
         M, the number of clusterings.
     n_clusters : int, "sqrt" or pair
         k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
-        ⌊√n_objects⌋. Of so few landmarks that k passes their number, as many clusters are made.
+        ⌊√n_objects⌋.
     n_landmarks : int
         p, the number of landmarks; of fewer objects, their number.
     n_neighbors : int
@@ -105,17 +105,20 @@ def landmark_ensemble(
     max_iter = checks.check_integer(max_iter, "max_iter", minimum=1)
     if names is not None:
         names = checks.check_names(names, n_clusterings)
-    from gpuens.generate.landmark_cut import KEPT_BYTES
-    from gpuens.generate.points import BLOCK_BYTES, Points
+    from gpuens.generate.landmark_cut import KEPT_BYTES, POINTS_AT_ONCE
+    from gpuens.generate.points import Points, rows_at_once
+    from gpuens.partition.lloyd import RESTARTS_ON
 
     dtype = np.min_scalar_type(high)
     n_drawn = min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks)
+    rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
+    kept = min(KEPT_BYTES, 4 * n_objects * dims)
     needed = n_objects * (
         n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     )
-    needed += 4 * min(BLOCK_BYTES, 4 * n_objects * n_features) + 2 * min(KEPT_BYTES, 4 * n_objects * high)
-    needed += 40 * n_landmarks**2
-    needed += n_features * (8 * n_drawn + 32 * n_landmarks)
+    needed += rows * (24 * n_features + 20 * n_neighbors)  # a block, and what is found for it
+    needed += n_features * (8 * n_drawn + 32 * n_landmarks) + 40 * n_landmarks**2
+    needed += 2 * kept + dims * (8 * min(n_objects, POINTS_AT_ONCE) + 16 * min(n_objects, RESTARTS_ON) + 160 * high)
     checks.check_memory(
         needed,
         memory_budget(),

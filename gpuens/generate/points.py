@@ -40,7 +40,10 @@ class Points:
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return some points (n, d), float32."""
-        return self._moved(self.X[rows], np.float32)
+        found, step = np.empty((len(rows), self.shape[1]), dtype=np.float32), rows_at_once(*self.shape)
+        for start in range(0, len(rows), step):
+            found[start : start + step] = self._moved(self.X[rows[start : start + step]], np.float32)
+        return found
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all points, float32, in blocks of rows, and the first row of each."""
@@ -50,10 +53,9 @@ class Points:
             start += len(block)
 
     def _blocks(self, dtype: Any) -> Iterator[np.ndarray]:
-        n_objects, d = self.shape
-        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * d)))
-        for start in range(0, n_objects, rows):
-            yield self._moved(self.X[start : start + rows], dtype)
+        step = rows_at_once(*self.shape)
+        for start in range(0, self.shape[0], step):
+            yield self._moved(self.X[start : start + step], dtype)
 
     def _moved(self, X: Any, dtype: Any) -> np.ndarray:
         dense = X.toarray() if hasattr(X, "toarray") else X
@@ -61,6 +63,11 @@ class Points:
         found = np.multiply(dense, wide.type(self.scale), dtype=wide)
         found -= self.mean.astype(wide)
         return found.astype(dtype, copy=False)
+
+
+def rows_at_once(n_objects: int, n_features: int) -> int:
+    """Return the number of rows in a block."""
+    return min(n_objects, max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * n_features))))
 
 
 def _power(value: float) -> float:
