@@ -23,7 +23,7 @@ from gpuens.evidence import Evidence, pairs
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.reduction import core_groups
-from gpuens.resumed import Arrays, Folder, digest
+from gpuens.resumed import Arrays, Folder, digest, found_anew
 from gpuens.rows import Rows
 
 BOOTSTRAPS = 1000
@@ -207,7 +207,7 @@ def choose_k(
         labels = Ensemble(labels)
         numbers = _numbers(ks, len(core_groups(Rows(labels, device=device)).rows))
         find = _of_any(labels, numbers[-1], how)
-    keep: Callable[[str, Callable[[], Arrays]], Arrays] = _found_anew
+    keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
         about = {"gpuens": __version__, "data": digest(labels if X is None else X), **how._asdict(), **drawn}
@@ -300,11 +300,6 @@ class _How(NamedTuple):
         rng = np.random.default_rng([self.seed, 0, k])  # the same whatever the other numbers are
         row = {"k": k, **_of_consensus(evidence, rng), **more}
         return {"labels": labels, "row": np.array(json.dumps(row))}
-
-
-def _found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
-    """Return a part of a choice that keeps none."""
-    return find()
 
 
 def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:

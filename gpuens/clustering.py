@@ -4,7 +4,6 @@ import os
 from typing import Any
 
 from gpuens import checks, generate
-from gpuens.methods import REGISTRY
 
 
 def cluster(
@@ -66,14 +65,14 @@ def cluster(
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 20, True)
     """
+    from gpuens.comparison import made  # which takes long to load
+
     make = generate.KINDS[checks.check_choice(kind, "kind", list(generate.KINDS))]
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if given and kind != "landmark":
         raise ValueError(f"resume={os.fspath(given['resume'])!r} is for kind='landmark'; leave it out.")
     rng = checks.make_generator(random_state)
-    estimator = REGISTRY.load(method)(n_clusters)
-    if "random_state" in estimator.get_params():
-        estimator.set_params(random_state=int(rng.integers(2**31)))
+    estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
     estimator._checked()  # before the long work
     ensemble = make(X, n_clusterings, random_state=rng, progress=progress, **given)
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))

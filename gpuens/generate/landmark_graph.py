@@ -15,12 +15,15 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.generate.points import Points
+from gpuens.partition.lloyd import descend
+from gpuens.similarity.leaves import offer
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
 PRODUCTS = 1024  # points that are multiplied with all centers at once, however many threads there are
 FEW_FEATURES = 64
+POINTS_OF_A_LIST = 1024
 LANES = 16  # landmarks that an object is compared with at once
 
 
@@ -52,7 +55,7 @@ class Landmarks:
         used, of = np.unique(of, return_inverse=True)
         groups = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])
         near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
-        ids, _ = _nearest_of(points, [np.arange(len(points))], np.zeros(len(points), dtype=np.int64), points, near)
+        ids, _ = _nearest_of_all(points, points, near)
         own = np.arange(len(points))
         lost = ~(ids == own[:, None]).any(axis=1)  # among more than ``near`` equal ones
         ids[lost, -1] = own[lost]
@@ -78,10 +81,10 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     n_neighbors = min(n_neighbors, min(map(len, landmarks.neighborhoods)))
     ids = np.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = np.empty((n_objects, n_neighbors), dtype=np.float32)
-    all_groups, total = [np.arange(len(landmarks.centers))], 0.0
+    total = 0.0
     for start, some in points.blocks():
         stop = start + len(some)
-        group, _ = _nearest_of(some, all_groups, np.zeros(len(some), dtype=np.int64), landmarks.centers, 1)
+        group, _ = _nearest_of_all(some, landmarks.centers, 1)
         first, _ = _nearest_of(some, landmarks.groups, group[:, 0], landmarks.points, 1)
         found = _nearest_of(some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors)
         ids[start:stop], squares[start:stop] = found
@@ -94,17 +97,20 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
 
 def _centers(points: np.ndarray, k: int, max_iter: int, rng: np.random.Generator) -> np.ndarray:
     """Return the centers (k, d) of k-means that starts at k of the points; an empty cluster keeps its center."""
-    centers = points[np.sort(rng.choice(len(points), k, replace=False))]
-    before = None
-    for _ in range(max_iter):
-        labels = _nearest_center(points, centers)
-        if before is not None and np.array_equal(labels, before):
-            break
-        before = labels
-        sums, counts = np.zeros((k, points.shape[1])), np.bincount(labels, minlength=k)
+    before = np.full(len(points), -1)
+
+    def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        labels = _nearest_center(points, centers.astype(np.float32))
+        if np.array_equal(labels, before):
+            return None
+        before[:] = labels
+        sums = np.zeros((k, points.shape[1]))
         _add(points, labels, sums)
-        centers = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers).astype(np.float32)
-    return centers
+        return sums, np.bincount(labels, minlength=k)[:, None]
+
+    start = points[np.sort(rng.choice(len(points), k, replace=False))]
+    found: np.ndarray = descend(start, 0.0, sums_of, max_iter)
+    return found.astype(np.float32)
 
 
 def _nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -137,6 +143,12 @@ def _add(points, labels, sums):
 # --- nearest landmarks ------------------------------------------------------------------------------------------------
 
 
+def _nearest_of_all(points: np.ndarray, landmarks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `_nearest_of` all landmarks, in one list for so many points as a thread takes."""
+    of = np.arange(len(points)) // POINTS_OF_A_LIST
+    return _nearest_of(points, [np.arange(len(landmarks))] * (int(of[-1]) + 1), of, landmarks, n)
+
+
 def _nearest_of(
     points: np.ndarray, lists: list[np.ndarray], of: np.ndarray, landmarks: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -149,53 +161,37 @@ def _nearest_of(
     begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lists)))])
     listed, list_begins = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
-    if len(lists) > 1:  # threads take lists
-        pieces, first = len(lists), begins
-    else:  # or points of the only one
-        pieces, first = -(-len(points) // 1024), np.minimum(np.arange(-(-len(points) // 1024) + 1) * 1024, len(points))
 
     def work(start: int, stop: int) -> None:
-        _compare(start, stop, len(lists) == 1, points, order, first, listed, list_begins, landmarks, ids, squares)
+        _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares)
 
-    devices.over_ranges(work, pieces)
+    devices.over_ranges(work, len(lists))
     return ids, squares
 
 
 @njit(cache=True, nogil=True)
-def _compare(start, stop, one_list, points, order, begins, listed, list_begins, landmarks, ids, squares):
-    d, n = points.shape[1], ids.shape[1]
-    longest = 0
+def _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares):
+    """Compare the points of lists ``start`` … ``stop`` with the landmarks of these."""
+    d, longest = points.shape[1], 0
     for b in range(start, stop):
-        own = 0 if one_list else b
-        longest = max(longest, list_begins[own + 1] - list_begins[own])
+        longest = max(longest, list_begins[b + 1] - list_begins[b])
     room = (longest + LANES - 1) // LANES * LANES
     turned = np.empty((d, room), dtype=np.float32)
     apart = np.empty(room, dtype=np.float32)
-    held = -1
     for b in range(start, stop):
         if begins[b] == begins[b + 1]:
             continue
-        own = 0 if one_list else b
-        low, many = list_begins[own], list_begins[own + 1] - list_begins[own]
+        low, many = list_begins[b], list_begins[b + 1] - list_begins[b]
         lanes = (many + LANES - 1) // LANES * LANES
-        if held != own:
-            held = own
-            for c in range(lanes):
-                for j in range(d):
-                    turned[j, c] = landmarks[listed[low + c], j] if c < many else np.float32(np.inf)
+        for c in range(lanes):
+            for j in range(d):
+                turned[j, c] = landmarks[listed[low + c], j] if c < many else np.float32(np.inf)
         for at in range(begins[b], begins[b + 1]):
             i = order[at]
             _squares(points[i], turned, lanes, apart)
             kept = 0
             for c in range(many):
-                if kept == n and not apart[c] < squares[i, n - 1]:
-                    continue
-                s = min(kept, n - 1)
-                while s > 0 and apart[c] < squares[i, s - 1]:
-                    ids[i, s], squares[i, s] = ids[i, s - 1], squares[i, s - 1]
-                    s -= 1
-                ids[i, s], squares[i, s] = listed[low + c], apart[c]
-                kept = min(kept + 1, n)
+                kept = offer(ids[i], squares[i], kept, listed[low + c], apart[c])
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from gpuens.device import chunked, memory_budget
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
-from gpuens.resumed import Arrays, Folder, digest
+from gpuens.resumed import Arrays, Folder, digest, found_anew
 
 OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
 
@@ -127,7 +127,7 @@ def landmark_ensemble(
     )
     children = checks.make_generator(random_state).spawn(n_clusterings)
     settings = {"n_drawn": n_drawn, "n_landmarks": n_landmarks, "n_neighbors": n_neighbors, "max_iter": max_iter}
-    keep: Callable = _made_anew
+    keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
         about = {"gpuens": __version__, "data": digest(X), "n_clusters": [low, high], **settings}
         keep = Folder(resume, {**about, "seed": _seed_of(children[0])}).part
@@ -140,10 +140,6 @@ def landmark_ensemble(
             labels[:, m] = keep(f"clustering_{m}", find)["labels"]
             shown.update(1)
     return Ensemble(list(labels.T), names=names)
-
-
-def _made_anew(name: str, find: Callable[[], Arrays]) -> Arrays:
-    return find()
 
 
 def _seed_of(rng: np.random.Generator) -> list[str]:

@@ -135,14 +135,8 @@ class Neighborhoods(Similarity):
     scale = 1.0
 
     def __init__(self, rows: Rows, blocks: Blocks, threshold: float | None) -> None:
-        if threshold is None:
-            threshold = blocks.mean(rows) * (1.0 - 1e-12)
-        self.threshold, self.counts, self.offsets, self.device = (
-            float(threshold),
-            rows.counts,
-            rows.offsets,
-            rows.device,
-        )
+        threshold = blocks.mean(rows) * (1.0 - 1e-12) if threshold is None else float(threshold)
+        self.threshold, self.counts, self.offsets, self.device = threshold, rows.counts, rows.offsets, rows.device
         self.found = {"coupling": blocks.matrices(), "threshold": threshold}
         self.n_objects = rows.n_objects
         self.own = blocks.of_equal_rows(rows) >= threshold
