@@ -21,7 +21,7 @@ from gpuens.similarity.leaves import offer
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
-PRODUCTS = 1024  # points that are multiplied with all centers at once, however many threads there are
+PRODUCTS = 256  # points multiplied with all centers at once: 1,000 products in float64 of each stay in the cache
 FEW_FEATURES = 64
 POINTS_OF_A_LIST = 1024
 LANES = 16  # landmarks that an object is compared with at once
