@@ -4,9 +4,9 @@ DIR holds pd.npz, usps.npz, lr.npz, mnist.npz and covtype.npz. Ensembles are 20 
 from 20 to 60; the true number of clusters is asked for. The parts:
 
     sets     the five real sets: consensus, members, and one landmark clustering with the true k
-    growth   bananas, a face and circles of 100,000 to 5 million objects, one run each
+    growth   bananas, a face, circles, circles with Gaussians, a flower: 100,000 to 20 million objects, one run each
 
-About 20 minutes on two cores. --quick takes scikit-learn's digits, and 20,000 objects.
+About two hours on two cores. --quick takes scikit-learn's digits, and 20,000 objects.
 """
 
 import time
@@ -27,7 +27,13 @@ PACKAGES = ()
 RUNS = (2, 20)
 PRINTED = printed_by("usenc")
 CLUSTERINGS = 20
-SIZES = {"TB-like": (100_000, 1_000_000), "SF-like": (200_000, 2_000_000), "CC-like": (500_000, 5_000_000)}
+SIZES = {
+    "TB-like": (100_000, 1_000_000),
+    "SF-like": (200_000, 2_000_000),
+    "CC-like": (500_000, 5_000_000),
+    "CG-like": (1_000_000, 10_000_000),
+    "Flower-like": (2_000_000, 20_000_000),
+}
 
 
 def sets(options: Namespace, rows: common.Record) -> Iterator[Job]:

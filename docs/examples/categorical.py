@@ -1,0 +1,46 @@
+"""
+A table of categories
+=====================
+
+Each column of categories *is* a clustering of the rows: all mushrooms with a white cap are one cluster. So a table that
+k-means cannot read is an ensemble as it stands, and every method here clusters it; ROCK, LIMBO and QMI were made for
+such tables.
+"""
+
+# %%
+# A table like the well-known one of mushrooms: two kinds, each of several species; a species has its own usual value in
+# each of 15 columns, a fifth of the values are unusual, and a tenth are missing. What tells the kinds apart is in a few
+# columns that species of a kind have in common.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import gpuens as ge
+
+rng = np.random.default_rng(0)
+n, n_columns, n_species = 2_000, 15, 10
+species = rng.integers(n_species, size=n)
+poisonous = species % 2
+usual = rng.integers(6, size=(n_species, n_columns))
+usual[:, :6] = np.where(np.arange(n_species)[:, None] % 2, 1, 4)  # smell, gills …: the same in a kind
+values = np.where(rng.random((n, n_columns)) < 0.2, rng.integers(6, size=(n, n_columns)), usual[species])
+table = pd.DataFrame(np.array(list("abcdef"))[values], columns=[f"attribute {j}" for j in range(n_columns)])
+table = table.mask(rng.random((n, n_columns)) < 0.1)
+print(table.head(3).to_string())
+
+# %%
+# The methods for such tables, beside three of general use. `compare` runs them on the same ensemble, with the truth for
+# the last column only.
+
+comparison = ge.compare(table, 2, methods=["rock", "limbo", "qmi", "lwea", "em", "voting"], truth=poisonous)
+print(comparison.table.to_string())
+
+# %%
+# Two kinds or ten species? Criteria of the clusterings themselves say what they support.
+
+choice = ge.choose_k(table, ks=range(2, 15), method="qmi")
+print(choice.suggested, choice.reasons)
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+ge.plotting.answers(comparison, ax=left)
+ge.plotting.criterion(choice, ax=right)

@@ -1,0 +1,58 @@
+"""
+Three owners who share only labels
+==================================
+
+A bank, a shop and a clinic know some of the same people. None may hand over its data, but each has clustered those it
+knows. Soft correspondence (SCEC) finds a consensus of all people from the three columns of labels: how sure each label
+is, and what each owner's clusters mean in the consensus.
+"""
+
+# %%
+# 900 people of three kinds. Each owner measures other things, knows two thirds of the people, and makes 4 or 5 clusters
+# of its own. Whom an owner does not know has the label -1.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+
+import gpuens as ge
+
+rng = np.random.default_rng(0)
+kind = rng.integers(3, size=900)
+columns = {}
+for owner, k in {"bank": 4, "shop": 5, "clinic": 4}.items():
+    known = rng.random(len(kind)) < 2 / 3
+    own = rng.normal(size=(3, 4))[kind] * 1.6 + rng.normal(size=(len(kind), 4))
+    columns[owner] = np.full(len(kind), -1)
+    columns[owner][known] = KMeans(k, n_init=3, random_state=0).fit_predict(own[known])
+labels = np.column_stack(list(columns.values()))
+seen = (labels >= 0).sum(axis=1)
+print(f"known to 0, 1, 2, 3 owners: {np.bincount(seen, minlength=4)}")
+
+# %%
+# Nobody knows some of the people, about whom nothing can be said: they are left out, and refused if they are not.
+
+someone = seen > 0
+try:
+    ge.SCEC(n_clusters=3).fit(labels)
+except ValueError as error:
+    print(f"refused: {error}")
+est = ge.SCEC(n_clusters=3).fit(ge.Ensemble(labels[someone], names=list(columns)))
+
+# %%
+# The more owners know a person, the better the label. Confidence is something else: how much the owners' labels agree
+# on it. An owner alone cannot be contradicted, so read it together with the number of owners.
+
+for n in (1, 2, 3):
+    those = seen[someone] == n
+    print(
+        f"known to {n}: accuracy {ge.metrics.accuracy(est.labels_[those], kind[someone][those]):.2f}, "
+        f"mean confidence {est.confidence_[those].mean():.2f}"
+    )
+
+# %%
+# What the clusters of each owner mean: rows are the owner's clusters, columns those of the consensus.
+
+fig, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+for ax, owner in zip(axes, columns, strict=True):
+    ge.plotting.correspondence(est, owner, ax=ax)

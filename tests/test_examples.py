@@ -1,0 +1,59 @@
+"""The examples of docs/examples run, draw, and what their text says of the results holds."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuens as ge
+
+EXAMPLES = {path.stem: path for path in sorted(Path(__file__).parents[1].glob("docs/examples/*.py"))}
+
+
+def documents(found):
+    assert found["found"] > max(found["members"])
+
+
+def image_segmentation(found):
+    rows, nodes = (len(found[name].reduction_.counts) for name in ("on_rows", "on_nodes"))
+    assert nodes < rows / 50
+    assert found["agreement"] > 0.95
+
+
+def owners(found):
+    seen, right = found["seen"][found["someone"]], found["kind"][found["someone"]]
+    accuracies = [ge.metrics.accuracy(found["est"].labels_[seen == n], right[seen == n]) for n in (1, 2, 3)]
+    assert accuracies == sorted(accuracies)
+    assert accuracies[0] > 0.8
+
+
+def categorical(found):
+    assert (found["comparison"].table["accuracy"] > 0.99).all()
+    assert found["choice"].suggested == found["n_species"]
+
+
+def single_cell(found):
+    assert found["found"] > np.mean(found["members"]) + 0.1
+    margin = found["adata"].obs["consensus_margin"]
+    assert margin.min() < 0.5 < margin.median()
+
+
+HOLDS = {check.__name__: check for check in (documents, image_segmentation, owners, categorical, single_cell)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_an_example_says_holds(name, monkeypatch, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
+    if name == "single_cell":
+        pytest.importorskip("anndata", reason="cells come in an AnnData")
+        pytest.importorskip("igraph", reason="Leiden is igraph's")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    plt.switch_backend("Agg")
+    plt.close("all")
+    found = runpy.run_path(str(EXAMPLES[name]))
+    assert plt.get_fignums()
+    assert capsys.readouterr().out
+    plt.close("all")
+    HOLDS[name](found)
