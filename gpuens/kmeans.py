@@ -86,7 +86,7 @@ def label(
         if algorithm == "minibatch":
             group = [t for t in group if _beginning(draws, tasks[t].k) == _beginning(draws, tasks[group[0]].k)]
         order = order[len(group) :]
-        seen = _Seen(X, [tasks[t] for t in group], draws, devices.namespace(device))
+        seen = Seen(X, [tasks[t] for t in group], draws, devices.namespace(device))
         yield group, fit(seen, n_init, max_iter, init)
 
 
@@ -110,7 +110,7 @@ def _needed(draws: Draws, size: int, k: int, algorithm: str) -> tuple[int, int]:
     return (points, each) if draws.all_alike and algorithm == "full" else (0, each + points)
 
 
-class _Seen:
+class Seen:
     """The objects as seen by a group of clusterings."""
 
     def __init__(self, X: Any, tasks: list[Task], draws: Draws, xp: Any) -> None:
@@ -145,7 +145,7 @@ class _Seen:
     def _projected(self, points: Any) -> Any:
         return points if self._directions is None else points @ self._directions
 
-    def only(self, left: np.ndarray) -> "_Seen":
+    def only(self, left: np.ndarray) -> "Seen":
         """Return the view of some of the clusterings."""
         some, places = copy(self), self.xp.asarray(left)
         some.rngs, some._rows = [self.rngs[b] for b in left], [self._rows[b] for b in left]
@@ -255,11 +255,11 @@ def _begin(
             chosen[b, 0] = state.choice(n, p=p)
             draws[b, : k[b] - 1, : trials[b]] = state.uniform(size=(k[b] - 1, trials[b]))
         own = None if weights is None else xp.asarray(weights)
-        places = _plus_plus(points, xp.asarray(chosen), xp.asarray(draws), trials, own)
+        places = plus_plus(points, xp.asarray(chosen), xp.asarray(draws), trials, own)
     return _at(points, places) * xp.asarray(np.arange(k.max()) < k[:, None])[:, :, None]
 
 
-def _plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray, weights: Any) -> Any:
+def plus_plus(points: Any, chosen: Any, draws: Any, trials: np.ndarray, weights: Any) -> Any:
     """Choose all centroids but the first by k-means++: each is the best of several draws by squared distance."""
     xp = devices.namespace(devices.kind_of(points))
     allowed = xp.asarray(np.arange(trials.max()) < trials[:, None])
@@ -312,7 +312,7 @@ def _squared_distances(points: Any, others: Any) -> Any:
 # --- all objects at once ----------------------------------------------------------------------------------------------
 
 
-def _full(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
+def _full(seen: Seen, n_init: int, max_iter: int, init: str) -> Any:
     """Run Lloyd's k-means on each clustering's objects; return the nearest centroid of every object."""
     points = seen.drawn()
     mean = points.mean(axis=-2, keepdims=True, dtype=np.float64).astype(points.dtype)
@@ -459,7 +459,7 @@ class _Start(NamedTuple):
     states: list[np.random.RandomState]
 
 
-def _mini_batches(seen: _Seen, n_init: int, max_iter: int, init: str) -> Any:
+def _mini_batches(seen: Seen, n_init: int, max_iter: int, init: str) -> Any:
     """Run mini-batch k-means (Sculley 2010) on each clustering's objects; return every object's nearest centroid."""
     n, k = seen.draws.n_drawn, seen.k
     first = seen.at([rng.choice(n, seen.draws.n_first(k[0]), replace=False) for rng in seen.rngs])
@@ -494,7 +494,7 @@ def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tup
     return centers, start
 
 
-def _go_on(seen: _Seen, centers: Any, start: _Start, max_iter: int) -> Any:
+def _go_on(seen: Seen, centers: Any, start: _Start, max_iter: int) -> Any:
     """Return the centroids after mini-batches until the smoothed inertia stops improving."""
     xp, n = seen.xp, seen.draws.n_drawn
     size = min(n, BATCH)

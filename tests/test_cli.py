@@ -676,6 +676,7 @@ def test_what_fails_while_it_writes_leaves_nothing(folder, call, monkeypatch, su
         ("-k 2:sqrt --objects 0.5", {"n_clusters": (2, "sqrt"), "objects": 0.5}),
         ("-k sqrt --objects 60 --features 2", {"n_clusters": "sqrt", "objects": 60, "features": 2}),
         ("--projection 2 --algorithm minibatch", {"projection": 2, "algorithm": "minibatch"}),
+        ("--algorithm nested", {"algorithm": "nested"}),
         ("--init random --n-init 2 --max-iter 5", {"init": "random", "n_init": 2, "max_iter": 5}),
     ],
 )

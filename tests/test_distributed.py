@@ -576,7 +576,13 @@ def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"features": 0.5, "objects": 300}, {"projection": 3, "algorithm": "minibatch"}]
+    "settings",
+    [
+        {},
+        {"features": 0.5, "objects": 300},
+        {"projection": 3, "algorithm": "minibatch"},
+        {"features": 0.5, "algorithm": "nested"},
+    ],
 )
 def test_clusterings_made_by_workers_are_those_made_here(client, settings):
     X = np.random.default_rng(0).normal(size=(700, 8))
@@ -585,7 +591,10 @@ def test_clusterings_made_by_workers_are_those_made_here(client, settings):
     np.testing.assert_array_equal(found.codes, expected.codes)
 
 
-@pytest.mark.parametrize("settings", [{}, {"features": 0.5}, {"projection": 3, "algorithm": "minibatch"}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"features": 0.5}, {"projection": 3, "algorithm": "minibatch"}, {"features": 0.5, "algorithm": "nested"}],
+)
 def test_features_in_chunks_are_labelled_where_they_are(client, settings):
     X = np.random.default_rng(0).normal(size=(700, 8))
     expected = ge.generate.kmeans_ensemble(X, 5, (2, 9), objects=200, random_state=3, **settings)

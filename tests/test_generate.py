@@ -160,9 +160,11 @@ def test_a_single_distinct_point():
 def test_auto_chooses_by_the_number_of_fitted_objects(monkeypatch):
     monkeypatch.setattr(by_kmeans, "FULL_UP_TO", 100)
     options = {"n_clusterings": 3, "n_clusters": 12, "init": "random"}
-    full, batches = (kmeans_ensemble(X, algorithm=a, **options) for a in ("full", "minibatch"))
-    assert not same(full, batches)
-    assert same(kmeans_ensemble(X, **options), batches)
+    full, large = (kmeans_ensemble(X, algorithm=a, **options) for a in ("full", "nested"))
+    assert not same(full, large)
+    assert same(kmeans_ensemble(X, **options), large)
+    sparse = scipy.sparse.csr_array(X)
+    assert same(kmeans_ensemble(sparse, **options), kmeans_ensemble(sparse, algorithm="minibatch", **options))
     assert same(kmeans_ensemble(X[:100], **options), kmeans_ensemble(X[:100], algorithm="full", **options))
     few = kmeans_ensemble(X, objects=100, **options)
     assert same(few, kmeans_ensemble(X, objects=100, algorithm="full", **options))
@@ -599,7 +601,7 @@ def test_a_gpu_that_is_not_there():
         ({"features": True}, TypeError, "features must be"),
         ({"projection": 0}, ValueError, "projection must be at least 1"),
         ({"projection": 0.5}, TypeError, "projection must be a whole number"),
-        ({"algorithm": "lloyd"}, ValueError, "algorithm must be one of 'auto', 'full', 'minibatch'"),
+        ({"algorithm": "lloyd"}, ValueError, "algorithm must be one of 'auto', 'full', 'minibatch', 'nested'"),
         ({"n_init": 0}, ValueError, "n_init must be from 1 to 10000"),
         ({"max_iter": 0}, ValueError, "max_iter must be from 1 to 1000000"),
         ({"init": "pca"}, ValueError, "init must be one of"),

@@ -580,7 +580,7 @@ def generation(case: Case) -> None:
     if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
         return
     X = points_of(case.n_objects).astype(np.float64)
-    for algorithm in ("full", "minibatch"):
+    for algorithm in ("full", "minibatch", "nested"):
 
         def generated(device: str, algorithm: str = algorithm) -> Any:
             found = ge.generate.kmeans_ensemble(

@@ -16,6 +16,7 @@ from gpuens import progress as progress_bars
 from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features, float_for
+from gpuens.generate import nested
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
@@ -62,12 +63,16 @@ def kmeans_ensemble(
         Share or number of the features for each clustering, drawn without replacement.
     projection : int, optional
         Dimensions of a Gaussian random projection, drawn anew for each clustering (after ``features``).
-    algorithm : {"auto", "full", "minibatch"}
-        Lloyd's k-means on all objects, or k-means on batches of 1024. "auto": "full" up to 20,000 objects.
+    algorithm : {"auto", "full", "minibatch", "nested"}
+        Lloyd's k-means on all objects ("full"), on batches of 1024 ("minibatch"), or on nested samples of 4,096, 8,192,
+        … up to 65,536 objects ("nested"; 256 for each cluster if that is more), after which all objects get the label
+        of the nearest centroid. "auto": "full" up to 20,000 objects, above these "nested", and "minibatch" for
+        sparse features, whose samples "nested" holds as arrays.
     n_init : int
-        Starts of each k-means; the best is kept.
+        Starts of each k-means; the best is kept ("nested": the best on the first sample goes on).
     max_iter : int
-        Iterations per start (passes over the objects for "minibatch").
+        Iterations per start (passes over the objects for "minibatch"; for "nested" those on the first sample, and up to
+        20 on each later one).
     init : {"k-means++", "random"}
         The choice of the first centroids.
     random_state : int, None or numpy.random.Generator
@@ -130,9 +135,10 @@ def kmeans_ensemble(
         needed = 8 * (n_objects + n_seen) * projection
         checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
     low, high = check_k_range(n_clusters, n_objects, n_drawn)
-    algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch"])
+    algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch", "nested"])
     if algorithm == "auto":
-        algorithm = "full" if n_drawn <= FULL_UP_TO else "minibatch"
+        large = "minibatch" if hasattr(X, "tocsr") else "nested"
+        algorithm = "full" if n_drawn <= FULL_UP_TO else large
     checks.check_runs(n_init, max_iter)
     settings: dict[str, Any] = {
         "n_init": int(n_init),
@@ -182,7 +188,9 @@ def _columns(
     X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
 ) -> Iterator[tuple[int, Any]]:
     """Yield the labels (n_objects,) of each task with its position: made by threads, workers or kernels."""
-    if device != "cpu":
+    if device != "cpu" and algorithm == "nested":
+        yield from nested.label(X, tasks, draws, device=device, **settings)
+    elif device != "cpu":
         for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
             yield from zip(columns, found, strict=True)
     elif client is None:
@@ -229,8 +237,10 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
 
 
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
-    """Yield each task's nearest centroids (n_objects,) in order: scikit-learn's k-means, one per thread."""
+    """Yield each task's nearest centroids (n_objects,) in order, one k-means per thread."""
     needed, budget = _copies(X, draws, algorithm), memory_budget()
+    if algorithm == "nested":
+        needed += nested.needed(draws, X.dtype.itemsize, max(task.k for task in tasks))
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
 
@@ -271,7 +281,8 @@ def _fit_view(
 ) -> tuple[Any, list]:
     points = as_features(points).astype(real, copy=False)
     model = _fit(_seen(points, *view), None, task, algorithm, settings)
-    vars(model).pop("labels_", None)  # which would travel with every chunk
+    if algorithm != "nested":
+        vars(model).pop("labels_", None)  # which would travel with every chunk
     return model, view
 
 
@@ -289,7 +300,10 @@ def _seen(X: Any, columns: Any, directions: Any) -> Any:
 
 
 def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
-    """Return scikit-learn's k-means fitted to some rows of the points (None: all)."""
+    """Return k-means fitted to some rows of the points (None: all), scikit-learn's but for "nested"."""
+    if algorithm == "nested":
+        n = points.shape[0] if rows is None else len(rows)
+        return nested.fit(lambda picks: points[picks if rows is None else rows[picks]], n, task.k, task.rng, **settings)
     with _one_thread():
         return (_full if algorithm == "full" else _mini_batches)(points, rows, task.k, task.rng, **settings)
 

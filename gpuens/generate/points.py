@@ -27,11 +27,11 @@ class Points:
     def of(cls, X: Any) -> "Points":
         """Return the points of features (N, d), an array or a SciPy sparse matrix of finite float32 or float64."""
         largest = max(abs(float(X.max())), abs(float(X.min())))
-        around = cls(X, _power(largest), np.zeros(X.shape[1]))
+        around = cls(X, power(largest), np.zeros(X.shape[1]))
         total = sum(block.sum(axis=0) for block in around._blocks(np.float64))
         around = cls(X, around.scale, total / X.shape[0])
         reach = max(float(np.abs(block).max()) for block in around._blocks(np.float64))
-        more = min(_power(reach), 2.0**MOST / around.scale)
+        more = min(power(reach), 2.0**MOST / around.scale)
         return cls(X, around.scale * more, around.mean * more)
 
     @property
@@ -70,6 +70,6 @@ def rows_at_once(n_objects: int, n_features: int) -> int:
     return min(n_objects, max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * n_features))))
 
 
-def _power(value: float) -> float:
+def power(value: float) -> float:
     """Return the power of 2, up to that of `MOST`, that takes a value ≥ 0 to ½ … 1; 1 for 0."""
     return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0

@@ -103,7 +103,7 @@ def best_start(
 
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
-            centers[i] = points[_plus_plus(turned, weights, *draws[i])]
+            centers[i] = points[plus_plus(turned, weights, *draws[i])]
             inertia[i] = _descended(points, counts, centers[i], enough, max_iter)
 
     devices.over_ranges(work, n_init)
@@ -111,7 +111,7 @@ def best_start(
 
 
 @njit(cache=True, nogil=True)
-def _plus_plus(turned, weights, first, uniform):
+def plus_plus(turned, weights, first, uniform):
     """Return the points that k-means++ chooses, the best of several draws each, by squared distance."""
     n, trials = turned.shape[1], uniform.shape[1]
     chosen = np.empty(len(uniform) + 1, dtype=np.int64)

@@ -1,0 +1,178 @@
+"""k-means on nested samples: exact labels, centroids as good as those of all objects, and the seed alone decides."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from conftest import refused
+
+from gpuens.generate import kmeans_ensemble, nested
+
+RNG = np.random.default_rng(0)
+
+
+def literal_nearest(points, centers):
+    """The slow oracle: squared distances in float64, of equally near centers the first."""
+    labels = []
+    for point in points.astype(np.float64):
+        squares = [float(((point - center) ** 2).sum()) for center in centers]
+        labels.append(squares.index(min(squares)))
+    return np.array(labels)
+
+
+def inertia(points, labels):
+    own = points.astype(np.float64)
+    return sum(((own[labels == c] - own[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels))
+
+
+def lumps(n=3000, d=6, k=12, dtype=np.float32):
+    rng = np.random.default_rng(3)
+    return (rng.normal(size=(k, d))[rng.integers(k, size=n)] * 3 + rng.normal(size=(n, d))).astype(dtype)
+
+
+POINTS = {
+    "float32": lumps(),
+    "float64": lumps(dtype=np.float64),
+    "far from the origin": lumps(dtype=np.float64) + 1e6,
+    "float32 far from the origin": lumps() + np.float32(1e4),
+    "of different scale": lumps(dtype=np.float64) * 10.0 ** np.arange(-6, 6, 2),
+    "two far clumps": lumps(dtype=np.float64) + 1e8 * (np.arange(3000) % 2)[:, None],
+    "large": lumps(dtype=np.float64) * 1e200,
+    "small": lumps(dtype=np.float64) * 1e-200,
+    "ties": np.random.default_rng(1).integers(0, 3, (3000, 4)).astype(np.float32),
+    "one feature": lumps(d=1),
+}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Samples so small that there are several of a few thousand objects."""
+    monkeypatch.setattr(nested, "FIRST", 2**8)
+    monkeypatch.setattr(nested, "LAST", 2**10)
+    monkeypatch.setattr(nested, "PER_CLUSTER", 2**4)
+    monkeypatch.setattr(nested, "FIRST_PER_CLUSTER", 2**2)
+
+
+def fitted(points, k, seed=0, **options):
+    settings = {"n_init": 1, "max_iter": 100, "init": "k-means++"} | options
+    return nested.fit(lambda picks: points[picks], len(points), k, np.random.default_rng(seed), **settings)
+
+
+@pytest.mark.parametrize("case", POINTS)
+@pytest.mark.parametrize("k", [1, 9, 40])
+def test_labels_are_exact(case, k, small):
+    points = POINTS[case]
+    model = fitted(points, k)
+    found = model.predict(points)
+    scaled = points.astype(np.float64) * model.frame.scale  # a power of 2, by which nothing is rounded
+    np.testing.assert_array_equal(found, literal_nearest(scaled, model.centers))
+
+
+def test_of_equally_near_centroids_the_first_counts():
+    points = np.arange(64, dtype=np.float32).reshape(-1, 1)
+    frame = nested.Frame.of(points)
+    centers = np.array([[40.0], [10.0], [20.0], [10.0]]) * frame.scale
+    found = nested.Model(centers, frame).predict(points)
+    np.testing.assert_array_equal(found, literal_nearest(points, centers / frame.scale))
+    assert (found[15], found[30]) == (1, 0)  # half-way
+
+
+def test_points_far_beyond_the_sample_are_labelled_too():
+    points = lumps()
+    model = fitted(points, 5)
+    far = np.array([[1e30] * 6, [-1e30] * 6, [1e38] + [0] * 5], dtype=np.float32)
+    scaled = far.astype(np.float64) * model.frame.scale
+    np.testing.assert_array_equal(model.predict(far), literal_nearest(scaled, model.centers))
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+@pytest.mark.parametrize("k", [5, 20, 60])
+def test_as_good_as_kmeans_of_all_objects(k, spread):
+    """Within 1 % of scikit-learn's KMeans, mean over starts, where a sample is a part of the objects."""
+    from sklearn.cluster import KMeans
+
+    rng = np.random.default_rng(k)
+    points = (rng.normal(size=(30, 8))[rng.integers(30, size=90_000)] * spread + rng.normal(size=(90_000, 8))).astype(
+        np.float32
+    )
+    ours = [inertia(points, column) for column in kmeans_ensemble(points, 4, k, algorithm="nested").codes.T]
+    theirs = [KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(points).inertia_ for seed in range(4)]
+    if spread == 1.0:  # without far clusters that a start may miss
+        assert np.mean(ours) < 1.01 * np.mean(theirs)
+    else:
+        assert np.min(ours) < 1.01 * np.min(theirs) or np.mean(ours) < 1.01 * np.mean(theirs)
+
+
+OPTIONS = {
+    "plain": {},
+    "starts": {"n_init": 3},
+    "random start": {"init": "random"},
+    "objects": {"objects": 0.6},
+    "features": {"features": 3},
+    "projection": {"projection": 2},
+    "all": {"objects": 0.6, "features": 4, "projection": 3, "n_init": 2, "max_iter": 3},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_neither_threads_nor_other_clusterings_matter(options, small, monkeypatch):
+    points = lumps()
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    one = kmeans_ensemble(points, 5, (3, 30), algorithm="nested", random_state=2, **options)
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    other = kmeans_ensemble(points, 2, (3, 30), algorithm="nested", random_state=2, **options)
+    np.testing.assert_array_equal(one.codes[:, :2], other.codes)
+    assert len({tuple(column) for column in one.codes.T.tolist()}) == 5
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("device", ["emulated", "cuda"])
+def test_the_device_gives_what_the_cpu_gives(options, device, small, request):
+    points = lumps(dtype=np.float64)
+    put = request.getfixturevalue("fake_cupy").asarray if device == "cuda" else np.asarray
+    found = kmeans_ensemble(put(points), 4, (3, 30), algorithm="nested", device=device, **options)
+    expected = kmeans_ensemble(points, 4, (3, 30), algorithm="nested", **options)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_few_distinct_points(device, init, small):
+    points = np.random.default_rng(6).integers(0, 3, (3000, 2)) * 1.0  # nine places
+    ens = kmeans_ensemble(points, 4, (9, 14), algorithm="nested", init=init, device=device)
+    for column in ens.codes.T:
+        assert len(np.unique(column)) == len(np.unique(np.column_stack([column, points @ [3, 1]]), axis=0)) == 9
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_empty_clusters_move_to_the_farthest_objects(device):
+    points = np.array([[0.0], [1], [2], [50], [100]])
+    frame = nested.Frame.of(points)
+    around = frame.around_mean(points, nested.precision(device))
+    centers = np.array([[1.0], [1000], [2000]]) * frame.scale
+    found = nested._descended(points, around, centers, frame, 100, device) / frame.scale
+    np.testing.assert_allclose(np.sort(found[:, 0]), [1, 50, 100])
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_sparse_features(options, small):
+    points = np.where(lumps() > 0, np.round(lumps()), 0)
+    found = kmeans_ensemble(scipy.sparse.csr_array(points), 3, (3, 8), algorithm="nested", **options)
+    expected = kmeans_ensemble(points, 3, (3, 8), algorithm="nested", **options)
+    if "projection" in options:  # products of sparse matrices round otherwise
+        assert (found.codes != expected.codes).mean() < 0.01
+    else:
+        np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+def test_samples_double():
+    assert nested.sample_sizes(300, 5) == [300]
+    assert nested.sample_sizes(10_000, 5) == [4096, 8192, 10_000]
+    assert nested.sample_sizes(10**6, 100) == [2**12, 2**13, 2**14, 2**15, 2**16]
+    assert nested.sample_sizes(10**6, 1000) == [32_000, 64_000, 128_000, 256_000]
+
+
+def test_more_than_the_memory_is_refused(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "100kB")
+    refused(
+        lambda: kmeans_ensemble(lumps(), 2, 9, algorithm="nested"), MemoryError, "k-means on X needs", "'minibatch'"
+    )
