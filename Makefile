@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu install clean
+.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -68,6 +68,11 @@ fuzz: $(VENV)/.installed
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
 	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py
 
+# the site, with its examples executed, into docs/_build/html; needs no network
+docs: $(VENV)/.installed
+	rm -rf docs/_build docs/generated docs/gallery
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 check: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -92,4 +97,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-* build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* docs/_build docs/generated docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache

@@ -261,4 +261,4 @@ def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
         text = re.sub(change["pattern"], change["replacement"], text)
     assert target.findall(text) == []
     assert "![" not in text
-    assert "est = ge.LWEA(n_clusters=7, theta=0.4).fit(labels)" in text
+    assert "est = ge.LWEA(n_clusters=10, theta=0.4).fit(labels)" in text

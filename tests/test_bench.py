@@ -185,12 +185,6 @@ def test_pages_say_what_the_records_say(name, on_bench):
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
 
 
-def test_readme_has_the_table_of_methods_that_the_registry_gives(on_bench):
-    written = on_bench("readme_methods")
-    text = written.README.read_text()
-    assert written.replaced(text) == text, "python bench/readme_methods.py"
-
-
 def test_a_page_shows_what_is_there_and_a_dash_for_what_is_not(on_bench):
     report = on_bench("report")
     row = {"key": "iris", "AC": [0.5, 1.0], "base": {"iris": 0.25, "wine": 0.5}, "k": 3}

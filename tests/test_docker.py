@@ -67,10 +67,16 @@ def test_files_of_deploy_fit_a_screen():
 
 
 def test_tags_name_this_version_and_none_is_latest():
-    files = [path for path in (ROOT / "README.md", *DOCKER.rglob("*")) if path.is_file()]
+    files = [path for path in (ROOT / "docs" / "batches.md", *DOCKER.rglob("*")) if path.is_file()]
     texts = {str(path.relative_to(ROOT)): substituted(path.read_text()) for path in files}
     tags = {(Path(name).name, tag) for name, text in texts.items() for tag in re.findall(r"\bgpuens:([\w.-]+)", text)}
-    assert {name for name, _ in tags} >= {"compose.yaml", "kubernetes.yaml", "aws-batch.json", "README.md"}
+    assert {name for name, _ in tags} >= {
+        "compose.yaml",
+        "kubernetes.yaml",
+        "aws-batch.json",
+        "README.md",
+        "batches.md",
+    }
     version = re.escape(gpuens.__version__)
     assert [tag for tag in tags if not re.fullmatch(rf"{version}-(cpu|cuda12|cuda13)", tag[1])] == []
 

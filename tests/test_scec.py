@@ -50,11 +50,11 @@ def test_three_owners_get_the_consensus_and_their_own_correspondence():
     assert (np.diff(est.objective_) <= 1e-9).all()
 
 
-def test_the_readme_does_what_it_says(tmp_path, monkeypatch):
+def test_the_page_on_owners_does_what_it_says(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    readme = Path(__file__).parents[1] / "README.md"
-    (block,) = [part for part in readme.read_text().split("```python\n") if "SCEC(" in part]
+    page = Path(__file__).parents[1] / "docs" / "owners.md"
+    (block,) = [part for part in page.read_text().split("```python\n") if "SCEC(" in part]
     code, space = block.split("```")[0], {"ge": ge}
     exec(code, space)
     est = space["est"]

@@ -63,7 +63,7 @@ class SCEC(Consensus):
     shares_ : list of M ndarrays (k_h, n_clusters), float64
         For each cluster of clustering h, the shares of its objects with each label (objects of the sample, if there is
         one). Computed on access. `gpuens.plotting.correspondence` draws both.
-    objective_ : ndarray (n_iter_,), float64
+    objective_ : ndarray (iterations,), float64
         Eq 3 after each iteration of the start that was kept, before the rows of S_h are scaled; it never rises.
     n_iter_ : int
     converged_ : bool

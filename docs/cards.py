@@ -1,0 +1,169 @@
+"""The pages that are made from the registry: the table of methods, a card for each, and the reference of the API.
+
+A card says what a method is made of, what it costs as measured by ``bench/methods.py``, and holds the documentation of
+its class. A column of the table is a title and a function of a method's name, its class and its words in methods.toml.
+"""
+
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gpuens as ge
+from gpuens.registry import summary
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "bench" / "results"
+MATCHES_NOTHING = "matches nothing"
+
+Words = dict[str, str]
+
+
+def chooses(kind: Any, words: Words) -> str:
+    """Return how a method chooses k; linkages, and what chooses one of them, by lifetime."""
+    return words.get("k", "longest lifetime") if kind().chooses_n_clusters else "–"
+
+
+def in_chunks(kind: Any) -> str:
+    """Return what becomes of a Dask array: rows may stay in pieces, or core groups come together."""
+    if kind().needs_features:
+        return "–"
+    return "pieces" if kind().learns_by_sums else "core groups"
+
+
+COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
+    "method": lambda name, kind, words: f"[`{name}`](generated/methods/{name}.md)",
+    "class": lambda name, kind, words: f"`{kind.__name__}`",
+    "similarity S (of objects: B S Bᵀ)": lambda name, kind, words: words["similarity"],
+    "partitioner": lambda name, kind, words: words["partitioner"],
+    "cost": lambda name, kind, words: words["cost"],
+    "a missing label": lambda name, kind, words: words.get("missing", MATCHES_NOTHING),
+    "k chosen without `n_clusters`": lambda name, kind, words: chooses(kind, words),
+    "Dask": lambda name, kind, words: in_chunks(kind),
+    "GPU": lambda name, kind, words: words["gpu"],
+    "paper": lambda name, kind, words: words["paper"],
+}
+
+
+def said() -> dict[str, Words]:
+    """Return the words on each method, in the order of the file; refuse them unless all methods have some."""
+    words = tomllib.loads(HERE.joinpath("methods.toml").read_text())
+    kinds = ge.methods()
+    if words.keys() != kinds.keys():
+        raise ValueError(f"docs/methods.toml and the registry differ by {sorted(words.keys() ^ kinds.keys())}.")
+    return words
+
+
+def table() -> str:
+    """Return the table of methods in Markdown."""
+    kinds = ge.methods()
+    lines = [list(COLUMNS), ["---"] * len(COLUMNS)]
+    lines += [[cell(name, kinds[name], words) for cell in COLUMNS.values()] for name, words in said().items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def card(name: str, words: Words, measured: dict[str, Any]) -> str:
+    """Return the page of a method."""
+    kind = ge.methods()[name]
+    facts = "\n".join(f"| {title} | {cell(name, kind, words)} |" for title, cell in list(COLUMNS.items())[2:] if cell)
+    return f"""# {kind.__name__}
+
+{summary(kind)}
+
+| `ge.{kind.__name__}`, `--method {name}` | |
+|---|---|
+{facts}
+
+{costs(name, measured)}
+
+```{{eval-rst}}
+.. autoclass:: gpuens.{kind.__name__}
+```
+"""
+
+
+def costs(name: str, measured: dict[str, Any]) -> str:
+    """Return what a fit took for each number of objects, on structured labels and on labels nearly all distinct."""
+    lines = []
+    for part, title in {"structured": "structured", "distinct": "nearly all rows distinct"}.items():
+        fits = measured[part]["rows"].get(name, {}).get("fits", [])
+        for fit in fits:
+            lines.append(
+                f"| {title} | {fit['n']:,} | {fit['rows']:,} | {fit['cpu']:.2f} | {fit['memory'] / 1e6:,.0f} |"
+            )
+    if not lines:
+        return ""
+    machine = measured["structured"]["machine"]
+    return (
+        f"Measured on one thread of an {machine['processor']}, 20 clusterings with k in 7 … 100, 25 clusters "
+        "wanted:\n\n| labels | objects | distinct rows | CPU seconds | memory, MB |\n|---|--:|--:|--:|--:|\n"
+        + "\n".join(lines)
+    )
+
+
+def measurements() -> dict[str, Any]:
+    """Return what ``bench/methods.py`` found."""
+    found: dict[str, Any] = json.loads((RESULTS / "methods.json").read_text())["parts"]
+    return found
+
+
+def reference() -> str:
+    """Return the page of all public names, with a page for each but the methods, which have cards."""
+    methods = {kind.__name__: name for name, kind in ge.methods().items()}
+    plain = [n for n in ge.__all__ if n not in methods and not n.startswith("_")]
+    modules = [n for n in plain if isinstance(getattr(ge, n), ModuleType)]
+    functions = [n for n in plain if n not in modules]
+    parts = ["# API reference", "Every name of `import gpuens as ge`.", "## Functions and classes"]
+    parts.append(listing("gpuens", functions))
+    parts.append(
+        "## Methods\n\n"
+        + "\n".join(f"- [`{c}`](methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
+    )
+    for name in modules:
+        module = getattr(ge, name)
+        told = [getattr(ge, n) for n in functions]
+        names = [
+            n
+            for n in getattr(module, "__all__", public(module))
+            if not isinstance(getattr(module, n), ModuleType | dict)
+            and not any(getattr(module, n) is thing for thing in told)
+        ]
+        first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
+        parts.append(f"## gpuens.{name}\n\n{first}\n\n" + listing(f"gpuens.{name}", names))
+    parts.append("```{toctree}\n:hidden:\n:glob:\n\nmethods/*\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def public(module: ModuleType) -> list[str]:
+    return [
+        n
+        for n, thing in vars(module).items()
+        if not n.startswith("_") and getattr(thing, "__module__", "") == module.__name__
+    ]
+
+
+def listing(module: str, names: list[str]) -> str:
+    lines = "\n   ".join(names)
+    options = "   :toctree: api\n   :nosignatures:"
+    return f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
+
+
+def without_links_out(text: str) -> str:
+    """Return a page whose links to files of the checkout are their texts."""
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:bench|kernels|docker|tests)[^)]*\)", r"\1", text)
+
+
+def write(folder: Path) -> None:
+    """Write all pages that are made, and leave those alone that have not changed."""
+    measured = measurements()
+    pages = {"table.md": table(), "reference.md": reference()}
+    pages |= {f"methods/{name}.md": card(name, words, measured) for name, words in said().items()}
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

@@ -1,0 +1,88 @@
+"""How the site is built: `make docs`. What is made goes into docs/generated and docs/gallery, which git ignores."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["GPUENS_PROGRESS"] = "0"
+
+import cards  # noqa: E402
+
+import gpuens  # noqa: E402
+
+project = "gpuens"
+author = "the gpuens developers"
+project_copyright = "the gpuens developers"
+release = gpuens.__version__
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "generated/table.md", "examples", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+root_doc = "index"
+nitpicky = False
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+templates_path = ["templates"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    "capture_repr": (),
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"gpuens {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "secondary_sidebar_items": ["page-toc"],
+    "logo": {"text": "gpuens"},
+}
+
+
+def setup(app):
+    cards.write(HERE / "generated")
+    app.connect("source-read", links_to_the_checkout)
+    app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # after numpydoc
+
+
+def links_to_the_checkout(app, name, source):
+    """Name what only a checkout has instead of linking to it: the site has no address of a repository so far."""
+    source[0] = cards.without_links_out(source[0])
+
+
+def sizes_are_no_markup(app, what, name, thing, options, lines):
+    """Escape the bars of sizes, |c ∩ d|, or they would be substitutions; not in literals and examples."""
+    example = False
+    for i, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example:
+            parts = re.split(r"(``.*?``)", line)
+            lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
