@@ -52,6 +52,14 @@ def test_batches_are_killed_and_leave_what_they_should(tmp_path):
 
 
 @pytest.mark.bench
+def test_base_clusterings_by_every_algorithm():
+    printed = run("generate.py", "--data", "digits", "--clusterings", 2, "--k", "5:9", "--kmeans", 2)
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ") and " | 2 | " in line]
+    assert len(rows) == 4
+    assert all(0.9 < float(row[4]) < 1.2 for row in rows)
+
+
+@pytest.mark.bench
 @pytest.mark.parametrize("part", ["linkage", "graph", "kmeans", "partitions"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")
