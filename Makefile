@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs install clean
+.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -72,6 +72,10 @@ fuzz: $(VENV)/.installed
 docs: $(VENV)/.installed
 	rm -rf docs/_build docs/generated docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# sdist and wheel, checked and tried in clean environments, into dist/; RELEASE=--dry-run before there is a date
+release:
+	PYTHON=$(PYTHON) .ci/release $(RELEASE)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .

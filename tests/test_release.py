@@ -1,0 +1,62 @@
+"""What a release is made from: versions that agree, workflows that GitHub takes, and a script that refuses."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gpuens
+
+ROOT = Path(__file__).parents[1]
+SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/[bi]*.yml",
+}
+ABOUT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_github_takes_its_files(schema):
+    pytest.importorskip("check_jsonschema", reason="pip install check-jsonschema")
+    files = sorted(ROOT.glob(SCHEMAS[schema]))
+    assert files
+    code, said = run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *files)
+    assert code == 0, said
+
+
+def test_workflows_pin_actions_and_ask_for_no_more_than_they_need():
+    for path in ROOT.glob(".github/workflows/*.yml"):
+        text = path.read_text()
+        assert "\npermissions: {}\n" in text, path.name
+        for action in re.findall(r"uses: (\S+)", text):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
+
+
+def test_pythons_that_are_named_are_those_that_are_tested():
+    named = {line.split(" :: ")[-1] for line in ABOUT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)}
+    tested = set(re.findall(r'"(3\.\d+)"', (ROOT / ".github/workflows/test.yml").read_text()))
+    assert named == tested
+
+
+def test_the_version_and_the_requirements_are_the_same_everywhere():
+    recipe = (ROOT / ".ci/conda/recipe.yaml").read_text()
+    assert f'version: "{gpuens.__version__}"' in recipe
+    assert f"\nversion: {gpuens.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert {need.replace(">", " >", 1) for need in ABOUT["dependencies"]} < set(re.findall(r"- (\S+ >=\S+)", recipe))
+
+
+def test_a_release_without_a_date_or_of_another_version_is_refused_before_any_work():
+    code, said = run(ROOT / ".ci/release", "--version", "99.0")
+    assert (code, said) == (1, f"release: the tag says 99.0, gpuens/__init__.py says {gpuens.__version__}.\n")
+    if "(unreleased)" in (ROOT / "CHANGELOG.md").read_text():
+        code, said = run(ROOT / ".ci/release")
+        assert (code, said) == (1, f"release: CHANGELOG.md has no line '## {gpuens.__version__} (YYYY-MM-DD)'.\n")
