@@ -39,7 +39,41 @@ def single_cell(found):
     assert margin.min() < 0.5 < margin.median()
 
 
-HOLDS = {check.__name__: check for check in (documents, image_segmentation, owners, categorical, single_cell)}
+def any_shape(found):
+    assert all(consensus > 0.98 and plain < 0.5 for plain, consensus in found["scores"].values())
+
+
+def how_many(found):
+    assert found["choice"].suggested == 4
+    assert found["choice"].table["silhouette"][6] > 0.9 > found["choice"].table["silhouette"][8]
+    assert "no structure" in found["none"].reasons[found["none"].suggested]
+
+
+def how_sure(found):
+    assert found["accuracies"][4] > found["accuracies"][-1] + 0.05
+
+
+def missing_labels(found):
+    assert all(scores[1] > 0.95 > scores[-1] for scores in found["found"].values())
+
+
+def a_million(found):
+    assert min(found["scores"].values()) > 0.99
+
+
+def which_method(found):
+    assert (found["comparison"].table["accuracy"] > 0.85).all()
+
+
+def own_method(found):
+    assert (found["named"] == found["joined"].labels_).all()
+
+
+CHECKS = (
+    *(a_million, any_shape, categorical, documents, how_many, how_sure, image_segmentation),
+    *(missing_labels, own_method, owners, single_cell, which_method),
+)
+HOLDS = {check.__name__: check for check in CHECKS}
 
 
 @pytest.mark.thorough
@@ -49,6 +83,7 @@ def test_what_an_example_says_holds(name, monkeypatch, capsys):
     if name == "single_cell":
         pytest.importorskip("anndata", reason="cells come in an AnnData")
         pytest.importorskip("igraph", reason="Leiden is igraph's")
+    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})  # which an example adds to
     monkeypatch.setenv("MPLBACKEND", "Agg")
     plt.switch_backend("Agg")
     plt.close("all")

@@ -1,0 +1,48 @@
+"""
+How many clusters?
+==================
+
+There is no criterion that is right for all data, so `choose_k` looks at several, suggests a number and says why. It
+also says when there is nothing to be found.
+"""
+
+# %%
+# Six groups, two pairs of which are near to each other; and as many points with no groups at all.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_blobs
+
+import gpuens as ge
+
+centers = np.array([[0, 0], [2.6, 0], [12, 0], [14.6, 0], [6, 9], [8, -9]])
+X, group = make_blobs(420, centers=centers, cluster_std=0.8, random_state=0)
+nothing = np.random.default_rng(0).normal(size=(420, 2)) * [6, 6]
+
+# %%
+# The ensemble is 30 clusterings of samples for each number of clusters. Four clusters are as well supported as six: two
+# pairs of groups are near to each other. Of numbers that are equally good the largest is suggested, if its clusters
+# are as certain; six are not quite.
+
+ks = range(2, 9)
+choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)
+print(choice.table.round(3).to_string())
+print(f"suggested: {choice.suggested}")
+for k, reason in choice.reasons.items():
+    print(f"  {k}: {reason}")
+
+# %%
+# Colours that stay from row to row are clusters that hold together; where they change at every step, there is none.
+
+fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+axes[0].scatter(*X.T, c=group, s=4, cmap="tab10")
+ge.plotting.criterion(choice, "silhouette", ax=axes[1])
+ensemble = ge.generate.kmeans_ensemble(X, 30, (8, 25), random_state=0, progress=False)
+levels = {k: ge.LWEA(k).fit(ensemble).labels_ for k in ks}
+ge.plotting.clustree(levels, ax=axes[2])
+
+# %%
+# Without groups. ``null=19`` clusters 19 sets of data without structure too, and compares.
+
+none = ge.choose_k(features=nothing, ks=range(2, 6), n_clusterings=20, null=19)
+print(f"suggested: {none.suggested}, {none.reasons}")

@@ -1,0 +1,32 @@
+"""
+Which method?
+=============
+
+Run those that fit, side by side, and look at what tells them apart: how well each answer agrees with the clusterings, how
+sure the objects are of it, and how much the answers agree with each other.
+"""
+
+# %%
+# Iris has three kinds, two of which overlap.
+
+import matplotlib.pyplot as plt
+
+import gpuens as ge
+
+iris = ge.datasets.load("iris")
+ensemble = ge.generate.kmeans_ensemble(iris.X, 30, (2, 12), random_state=0, progress=False)
+methods = ["lwea", "eac", "lwgp", "hbgf", "mcla", "kcc", "cgc", "voting", "cspa", "scec", "best-of-k"]
+comparison = ge.compare(ensemble, 3, methods=methods, truth=iris.y)
+print(
+    comparison.table[["anmi", "item_consensus", "silhouette", "accuracy", "smallest", "largest"]].round(3).to_string()
+)
+
+# %%
+# Answers that agree with each other are a better sign than any score.
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+ge.plotting.answers(comparison, ax=left)
+right.scatter(comparison.table["anmi"], comparison.table["accuracy"])
+for name, row in comparison.table.iterrows():
+    right.annotate(name, (row["anmi"], row["accuracy"]), fontsize=7)
+right.set(xlabel="mean NMI with the clusterings (needs no truth)", ylabel="accuracy")
