@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -273,6 +273,22 @@ def n_threads() -> int:
             raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to 9999, not {setting!r}.")
         return int(setting)
     return host.processors()
+
+
+def library_threads(limit: int | None, user_api: str = "blas") -> Any:
+    """Return a context with at most so many threads of BLAS (in all threads of this process) or "openmp" (in this one).
+
+    Several threads of a library add partial sums in an order that depends on their number.
+    """
+    return _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """Look for the libraries, again when modules have come: a look reads the list of all that is mapped, some ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list:

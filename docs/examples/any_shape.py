@@ -2,8 +2,8 @@
 Clusters of any shape
 =====================
 
-k-means cuts rings and half moons to pieces. Twenty landmark spectral clusterings, each with far more clusters than there
-are, and their consensus (U-SENC) put the pieces together, in time linear in the number of objects.
+k-means cuts rings and half moons to pieces. Twenty landmark spectral clusterings, each with far more clusters than
+there are, and their consensus (U-SENC) put the pieces together, in time linear in the number of objects.
 """
 
 # %%

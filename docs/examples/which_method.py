@@ -2,8 +2,8 @@
 Which method?
 =============
 
-Run those that fit, side by side, and look at what tells them apart: how well each answer agrees with the clusterings, how
-sure the objects are of it, and how much the answers agree with each other.
+Run those that fit, side by side, and look at what tells them apart: how well each answer agrees with the clusterings,
+how sure the objects are of it, and how much the answers agree with each other.
 """
 
 # %%

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuens import checks, kmeans
 from gpuens import progress as progress_bars
-from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
+from gpuens.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features, float_for
 from gpuens.generate import nested
@@ -304,13 +304,13 @@ def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str,
     if algorithm == "nested":
         n = points.shape[0] if rows is None else len(rows)
         return nested.fit(lambda picks: points[picks if rows is None else rows[picks]], n, task.k, task.rng, **settings)
-    with _one_thread():
+    with library_threads(1, "openmp"):
         return (_full if algorithm == "full" else _mini_batches)(points, rows, task.k, task.rng, **settings)
 
 
 def _nearest(model: Any, points: Any) -> np.ndarray:
     """Return the nearest centroid of every point."""
-    with _one_thread():
+    with library_threads(1, "openmp"):
         return model.predict(points)
 
 
@@ -359,13 +359,6 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _one_thread() -> Any:
-    """Limit a k-means to one thread: several would add their partial sums in a varying order."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="openmp")
-
-
 def _copies(X: Any, draws: Draws, algorithm: str) -> int:
     """Return the bytes of one k-means's copies of X."""
     n_objects, n_features, n_drawn, n_seen, projection = draws
@@ -384,10 +377,9 @@ def _copies(X: Any, draws: Draws, algorithm: str) -> int:
 def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
     """Open a pool of threads with single-threaded BLAS; tasks that have not begun at the exit are dropped."""
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     # BLAS limits and warning filters are global: threads that set them would interfere
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+    with library_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than k give fewer clusters
         pool = ThreadPoolExecutor(threads)
         try:

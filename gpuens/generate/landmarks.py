@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens import __version__, checks
 from gpuens import progress as progress_bars
-from gpuens.device import chunked, memory_budget
+from gpuens.device import chunked, library_threads, memory_budget
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
@@ -160,12 +160,10 @@ def _cluster(
     dtype: Any,
 ) -> Arrays:
     """Return the labels (n_objects,) of one clustering."""
-    from threadpoolctl import threadpool_limits
-
     from gpuens.generate.landmark_cut import cut
     from gpuens.generate.landmark_graph import Landmarks, graph_of
 
     drawn = np.sort(rng.choice(points.shape[0], n_drawn, replace=False))
-    with threadpool_limits(1, user_api="blas"):
+    with library_threads(1):
         landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, rng)
         return {"labels": cut(graph_of(points, landmarks, n_neighbors), k, max_iter, rng).astype(dtype)}

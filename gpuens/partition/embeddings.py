@@ -43,14 +43,13 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     They are computed where the matrix is.
     """
     from scipy.linalg import LinAlgError, eigh
-    from threadpoolctl import threadpool_limits
 
     size = len(matrix)
     try:
         if devices.kind_of(matrix) == "cuda":
             values, vectors = (devices.to_host(found[..., size - n :]) for found in eigenvectors(matrix))
         else:
-            with threadpool_limits(1 if size <= ONE_THREAD_UP_TO else None, user_api="blas"):
+            with devices.library_threads(1 if size <= ONE_THREAD_UP_TO else None):
                 values, vectors = eigh(matrix, subset_by_index=[size - n, size - 1], check_finite=False)
     except LinAlgError:
         vectors = np.empty((size, 0))

@@ -155,9 +155,7 @@ def label_kmeans(
     >>> found.labels.tolist(), round(found.found["objective"], 3)
     ([0, 0, 0, 1, 1, 1], 1.333)
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):  # sums of several threads could differ
+    with devices.library_threads(1):  # sums of several threads could differ
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
         search = _Search(some, divergence)

@@ -97,7 +97,8 @@ def _fitted(points: np.ndarray, counts: np.ndarray, k: int, **how: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(k, max_iter=MOST_ITERATIONS, **how).fit(points, sample_weight=counts)
+        with devices.library_threads(1, "openmp"):  # several would add their sums in the order in which they end
+            return KMeans(k, max_iter=MOST_ITERATIONS, **how).fit(points, sample_weight=counts)
 
 
 @restarts.kernel

@@ -211,11 +211,9 @@ def soft_correspondence(
     >>> found.labels.tolist(), found.correspondences[1].argmax(axis=1).tolist()
     ([0, 0, 1, 1, 2, 2], [1, 2, 0])
     """
-    from threadpoolctl import threadpool_limits
-
     ensemble = SoftEnsemble.of(rows.ensemble)
     _tables_fit(ensemble, n_clusters)
-    with threadpool_limits(1, user_api="blas"):  # sums of several threads could differ
+    with devices.library_threads(1):  # sums of several threads could differ
         problem = _Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = _starts(problem, init, n_init, rng)
         ends = (_descend(problem, table, max_iter, tol, n_steps) for table in starts)

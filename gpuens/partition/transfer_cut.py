@@ -373,11 +373,9 @@ class NearestCenter:
 
 
 def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Partition:
-    from threadpoolctl import threadpool_limits
-
     drawn = rows.draw(RESTARTS_ON, rng)
     points = unit_points(drawn, table)[0].astype(np.float32)
-    with threadpool_limits(1, user_api="blas"):
+    with devices.library_threads(1):
         k = min(n_clusters, len(points))
         _, first = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
     first = first.astype(np.float64)
