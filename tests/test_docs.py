@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -62,6 +63,11 @@ def test_links_of_the_pages_lead_to_files(cards):
             assert (DOCS / target).exists() or target.startswith("generated/"), f"{path.name}: {target}"
 
 
+def test_the_number_of_methods_is_the_registrys():
+    for path in (ROOT / "README.md", DOCS / "index.md"):
+        assert f"{len(ge.methods())} methods" in path.read_text(), path.name
+
+
 @pytest.mark.thorough
 def test_the_site_builds_and_has_every_public_name(tmp_path):
     pytest.importorskip("sphinx", reason="the site is built by Sphinx")
@@ -74,7 +80,5 @@ def test_the_site_builds_and_has_every_public_name(tmp_path):
 
     inventory = InventoryFile.loads((tmp_path / "site" / "objects.inv").read_bytes(), uri="").data
     told = {name.split(".")[-1] for kind, items in inventory.items() if kind.startswith("py:") for name in items}
-    from types import ModuleType
-
     names = {n for n in ge.__all__ if not n.startswith("_") and not isinstance(getattr(ge, n), ModuleType)}
     assert names - told == set()

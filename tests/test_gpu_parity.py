@@ -30,7 +30,7 @@ SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
 MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
 LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
 ALL_PAIRS_UP_TO = 1000  # what holds all pairs of objects
-ROUNDING = {"begin": 1e-9, "unit_points32": 1e-7}  # of sums in other orders
+ROUNDING = {"begin": 1e-9, "sums_within": 1e-9, "unit_points32": 1e-7}  # of sums in other orders
 NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
 
 Record = dict[str, Any]

@@ -16,7 +16,6 @@ from gpuens import progress as progress_bars
 from gpuens.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features, float_for
-from gpuens.generate import nested
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
@@ -189,6 +188,8 @@ def _columns(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the labels (n_objects,) of each task with its position: made by threads, workers or kernels."""
     if device != "cpu" and algorithm == "nested":
+        from gpuens.generate import nested
+
         yield from nested.label(X, tasks, draws, device=device, **settings)
     elif device != "cpu":
         for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
@@ -240,6 +241,8 @@ def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: di
     """Yield each task's nearest centroids (n_objects,) in order, one k-means per thread."""
     needed, budget = _copies(X, draws, algorithm), memory_budget()
     if algorithm == "nested":
+        from gpuens.generate import nested
+
         needed += nested.needed(draws, X.dtype.itemsize, max(task.k for task in tasks))
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
@@ -302,6 +305,8 @@ def _seen(X: Any, columns: Any, directions: Any) -> Any:
 def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
     """Return k-means fitted to some rows of the points (None: all), scikit-learn's but for "nested"."""
     if algorithm == "nested":
+        from gpuens.generate import nested
+
         n = points.shape[0] if rows is None else len(rows)
         return nested.fit(lambda picks: points[picks if rows is None else rows[picks]], n, task.k, task.rng, **settings)
     with library_threads(1, "openmp"):
