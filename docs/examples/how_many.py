@@ -7,7 +7,7 @@ also says when there is nothing to be found.
 """
 
 # %%
-# Six groups, two pairs of which are near to each other; and as many points with no groups at all.
+# Six groups, two pairs of which are near to each other; and as many points of one cloud, with five features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +17,7 @@ import gpuens as ge
 
 centers = np.array([[0, 0], [2.6, 0], [12, 0], [14.6, 0], [6, 9], [8, -9]])
 X, group = make_blobs(420, centers=centers, cluster_std=0.8, random_state=0)
-nothing = np.random.default_rng(0).normal(size=(420, 2))
+nothing = np.random.default_rng(0).normal(size=(420, 5))
 
 # %%
 # The ensemble is 30 clusterings of samples for each number of clusters. Four clusters are as well supported as six: two
