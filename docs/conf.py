@@ -37,7 +37,6 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-templates_path = ["templates"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
