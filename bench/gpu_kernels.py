@@ -15,6 +15,9 @@ import gpuens as ge
 from gpuens import device as devices
 from gpuens import incidence
 from gpuens.encoding import mark_labels, write_codes
+from gpuens.generate.landmark_cut import table_of, tied
+from gpuens.generate.landmark_graph import Landmarks
+from gpuens.generate.points import Points
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.mixture import posteriors
@@ -226,6 +229,20 @@ def mapping(on: Given) -> Callable[[], Any]:
     return lambda: coefficients(*finder.of(0, min(4096, len(on))), on.codes, on.offsets, device=on.device)
 
 
+def landmarks(on: Given) -> Callable[[], Any]:
+    """Objects with 16 features, and 1,000 landmarks."""
+    points = Points.of(on.rng.standard_normal((len(on), 16), dtype=np.float32), on.device)
+    n_landmarks = min(len(on), 1000)
+    found = Landmarks.of_sample(points.at(np.arange(min(len(on), 10_000))), n_landmarks, 5, on.rng, on.device)
+
+    def call() -> Any:
+        objects = tied(points, found, 5)
+        objects.embed(table_of(objects.products(), 20)[0])
+        return objects.at(slice(None))
+
+    return call
+
+
 def ranks(on: Given) -> Callable[[], Any]:
     from scipy.sparse import csr_array
 
@@ -263,6 +280,7 @@ TIMED = {
     "average linkage, any similarity": Timed(FEW_ROWS, general_linkage, 3, cold=False),
     "average linkage, observed pairs": Timed(FEW_ROWS, observed_linkage, 3, cold=False),
     "reference sets of 4,096 objects": Timed(ROWS, mapping, 3),
+    "objects tied to landmarks": Timed(MILLION, landmarks, 3),
     "rank correlation": Timed(ROWS, ranks, 3),
     "histograms moved": Timed(ROWS, moves),
 }

@@ -214,6 +214,11 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "soft_memberships": once("soft table out out", lambda a: a.soft.size * a.width),
     "soft_correspondences": once("soft values out", lambda a: a.soft.size * a.width),
     "squared_distances": once("x out", lambda a: a.out.size * a.n_features),
+    "nearest_landmarks": once(
+        "points order of landmarks ids squares", lambda a: int(np.diff(a.begins)[a.of].sum()) * a.n_features
+    ),
+    "landmark_products": once("edges ids weights shares out", lambda a: a.edges.size * a.n_neighbors),
+    "landmark_lookups": once("ids weights out", lambda a: a.out.size * a.n_neighbors),
     "mapping_coefficients": of_mapping_coefficients,
     "rank_products": of_rank_products,
     "merge_affinities": lambda a: (24 * int(a.n_pairs[0]) * a.n_clusters, int(a.n_pairs[0]) * a.n_clusters),

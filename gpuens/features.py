@@ -7,12 +7,15 @@ import numpy as np
 from gpuens import checks
 from gpuens.device import kind_of, namespace, native, to_host
 
+ROWS_SEARCHED = 2**16  # at once, for a value that is refused
 
-def as_features(X: Any, device: str = "cpu", *, name: str = "X") -> Any:
+
+def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False) -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
     Such an array is not copied. Integers and booleans become float32 where that is exact, else float64.
-    ``name`` is the argument, for refusals.
+    ``name`` is the argument, for refusals. With ``mapped``, a memory map is returned as it is, of any type and order,
+    for callers that convert a block at a time.
     """
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
@@ -55,6 +58,9 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X") -> Any:
     _check_numbers(values.dtype, name)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
+    if mapped and isinstance(values, np.memmap):
+        _check_finite(values, name)
+        return values
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
     _check_finite(values, name)
     return namespace(device).asarray(values)
@@ -70,13 +76,21 @@ def _check_numbers(dtype: Any, name: str, column: object = None) -> None:
 def _check_finite(values: np.ndarray, name: str) -> None:
     """Refuse features with NaN or infinity."""
     # minimum and maximum propagate NaN and infinity, without a mask as large as X
-    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        found = np.argwhere(~np.isfinite(values))
-        where = f", the first at row {found[0][0]}, column {found[0][1]}" if values.ndim == 2 else ""
-        raise ValueError(
-            f"{name} must be finite, but {len(found)} value(s) are NaN or infinite{where}; fill them in or leave those "
-            "objects out."
-        )
+    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+        return
+    count, first = 0, -1
+    for start in range(0, len(values), ROWS_SEARCHED):
+        wrong = ~np.isfinite(values[start : start + ROWS_SEARCHED])
+        if first < 0 and wrong.any():
+            first = start * wrong[0].size + int(wrong.argmax())
+        count += int(wrong.sum())
+    where = (
+        f", the first at row {first // values.shape[1]}, column {first % values.shape[1]}" if values.ndim == 2 else ""
+    )
+    raise ValueError(
+        f"{name} must be finite, but {count} value(s) are NaN or infinite{where}; fill them in or leave those objects "
+        "out."
+    )
 
 
 def float_for(dtype: np.dtype, values: np.ndarray) -> type:

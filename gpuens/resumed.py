@@ -13,6 +13,7 @@ from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
 
 WORK = "work.json"
+BYTES_READ = 2**24  # at once, of what may be mapped from a file
 Arrays = dict[str, np.ndarray]
 
 
@@ -57,13 +58,19 @@ class Folder:
         else:
             atomic.write_record(at, work)
 
+    def __contains__(self, name: str) -> bool:
+        return os.path.exists(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return os.path.join(self.path, f"{name}.npz")
+
     def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of a part: those that are kept, else those that ``find`` returns, which are then kept."""
-        path = os.path.join(self.path, f"{name}.npz")
-        if os.path.exists(path):
+        """Return the arrays of a part, in host memory: those that are kept, else what ``find`` returns, then kept."""
+        path = self._at(name)
+        if name in self:
             with np.load(path) as kept:
                 return dict(kept)
-        found = find()
+        found = {key: devices.to_host(array) for key, array in find().items()}
         with atomic.replacing(path) as file:
             np.savez(file, **found)  # type: ignore[arg-type]
         return found
@@ -84,5 +91,7 @@ def digest(data: Any) -> str:
         arrays = [data.data, data.indices, data.indptr] if hasattr(data, "tocsr") else [devices.to_host(data)]
     found = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
     for array in arrays:
-        found.update(np.ascontiguousarray(array).data)
+        step = max(1, BYTES_READ * len(array) // max(1, array.nbytes))
+        for start in range(0, len(array), step):
+            found.update(np.ascontiguousarray(array[start : start + step]).data)
     return found.hexdigest()

@@ -181,7 +181,7 @@ def _delegate(line, home):
 # --- element by element -----------------------------------------------------------------------------------------------
 
 UFUNCS = """
-    add subtract multiply true_divide floor_divide power negative absolute ceil floor rint sqrt invert right_shift
+    add subtract multiply true_divide floor_divide power negative absolute ceil floor rint sqrt exp invert right_shift
     bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
     matmul
 """

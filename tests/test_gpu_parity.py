@@ -30,7 +30,10 @@ SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
 MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
 LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
 ALL_PAIRS_UP_TO = 1000  # what holds all pairs of objects
-ROUNDING = {"begin": 1e-9, "sums_within": 1e-9, "unit_points32": 1e-7}  # of sums in other orders
+ROUNDING = {  # of sums in other orders, and of exponentials
+    "begin": 1e-9, "center_sums": 1e-9, "landmark_points": 1e-6, "landmark_products": 1e-9, "mean_variance": 1e-5,
+    "sums_within": 1e-9, "unit_points32": 1e-7,
+}  # fmt: skip
 NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
 
 Record = dict[str, Any]
@@ -195,7 +198,7 @@ def lockstep(case: Case) -> Iterator[None]:
         launched = set(case.launched[before:])
         seen = COMPARED.get(name, lambda result, *args: result)
         tolerance = rounding_of_sums(*given) if name == "cluster_sums" else ROUNDING.get(name, 0.0)
-        share = NEAR_TIES if name in ("lloyd", "restarts") else 0.0
+        share = NEAR_TIES if name in ("nearest_center", "nearest_centers", "restarts") else 0.0
         why = difference(seen(result, *host_copy(args)), seen(expected, *given), tolerance, share)
         case.note(name, launched, why)
         return result
@@ -255,6 +258,7 @@ IN_LINKAGE = ("look_up", "take_first_listed", "pair_up", "update_lists", "merge_
               "search", "offer_listed", "contract", "search_general", "search_observed",
               "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
+    "nearest_centers": lambda _, points, counts, centers, labels: labels,  # their sums are float32's on a device
     "look_up": lambda _, state, *args: found_in(state),
     "take_first_listed": lambda _, rows, state, lists, *args: (found_in(state), listed(lists)),
     "pair_up": lambda _, state, *args: (found_in(state), paired_in(state)),
@@ -589,6 +593,15 @@ def generation(case: Case) -> None:
             return found.codes
 
         case.same(f"kmeans_ensemble, {algorithm}", generated, share=NEAR_TIES)
+    for n_landmarks in (20, 300):  # whose numbers are u8 and u16
+
+        def tied(device: str, n_landmarks: int = n_landmarks) -> Any:
+            k = (2, min(8, case.n_objects))
+            return ge.generate.landmark_ensemble(
+                X, 2, k, n_landmarks=n_landmarks, n_neighbors=3, progress=False, device=device
+            ).codes
+
+        case.same("landmark_ensemble", tied, share=0.01)
 
 
 def points_of(n_objects: int) -> np.ndarray:

@@ -17,6 +17,8 @@ from gpuens import contingency, encoding, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
+from gpuens.generate.landmark_cut import landmark_points, landmark_products
+from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
@@ -447,6 +449,34 @@ def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch,
     one, other = (ge.similarity.mapping_coefficients(ens, x, n_neighbors, device=where) for where in (device, "cpu"))
     for part in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+@pytest.mark.parametrize("d", [1, 4, 7])
+@pytest.mark.parametrize(("n", "p", "kept"), [(2, 1, 1), (33, 9, 2), (130, 300, 40)])
+def test_nearest_landmarks(n, p, kept, d, device):
+    """Features on a grid, so that distances tie."""
+    rng, xp = np.random.default_rng(17), devices.namespace(device)
+    points, landmarks = (rng.integers(0, 4, (size, d)).astype(np.float32) for size in (n, p))
+    lists = [np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])]
+    of = rng.integers(3, size=n)
+    found = nearest_landmarks(xp.asarray(points), lists, xp.asarray(of), landmarks, kept, device=device)
+    for of_device, of_cpu in zip(found, nearest_landmarks(points, lists, of, landmarks, kept), strict=True):
+        np.testing.assert_array_equal(on_host(of_device), of_cpu)
+
+
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize(("n", "k", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
+def test_products_and_points_of_landmarks(n, k, width, dtype, device):
+    rng, xp = np.random.default_rng(18), devices.namespace(device)
+    ids = np.stack([rng.permutation(50)[:k] for _ in range(n)]).astype(dtype)
+    squares = np.sort(rng.random((n, k), dtype=np.float32), axis=1)
+    squares[0] = 1e6  # far from all: its weights vanish
+    given, there = (ids, squares, 0.3), (xp.asarray(ids), xp.asarray(squares), 0.3)
+    found = on_host(landmark_products(*there, 50, device=device))
+    np.testing.assert_allclose(found, landmark_products(*given, 50), rtol=1e-12, atol=1e-15)
+    table = rng.standard_normal((50, width))
+    found = on_host(landmark_points(*there, xp.asarray(table), device=device))
+    np.testing.assert_allclose(found, landmark_points(*given, table), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -1027,6 +1057,8 @@ TINY = {
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
+    "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),
+    "products of landmarks": lambda: test_products_and_points_of_landmarks(33, 3, 5, "uint8", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 

@@ -1,6 +1,7 @@
 """Landmark spectral clusterings: a literal graph and cut, what must not change labels, odd features, refusals."""
 
 import json
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_landmarks_tell_apart_what_lies_far_from_the_mean():
     X = rng.choice([-1e6, 1e6], size=(2000, 1)) * [1.0, 0.0] + 10.0 * rng.integers(10, size=(2000, 1)) * [0.0, 1.0]
     points = all_points(X)
     apart = ((points[:, None].astype(float) - np.unique(points, axis=0)) ** 2).sum(axis=2)
-    own = landmark_graph._nearest_center(points, np.unique(points, axis=0))
+    own = landmark_graph.nearest_center(points, np.unique(points, axis=0))
     np.testing.assert_array_equal(own, apart.argmin(axis=1))
 
 
@@ -110,8 +111,10 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
     X = np.random.default_rng(4).normal(size=(300, 5)).astype(np.float32)
     graph = graph_of(Points.of(X), landmarks_of(X), 3)
     products, values = oracles.landmark_cut(graph.ids, np.sqrt(graph.squares.astype(float)), graph.sigma, 40, k)
-    table, found = landmark_cut.table_of(graph, k)
-    points = landmark_cut.points_of(graph, table, slice(None))
+    objects = landmark_cut.Tied(graph)
+    table, found = landmark_cut.table_of(objects.products(), k)
+    objects.embed(table)
+    points = objects.at(slice(None))
     np.testing.assert_allclose(found, values, atol=1e-6)
     assert found[0] == pytest.approx(1.0)
     np.testing.assert_allclose(points @ points.T, products, atol=2e-5)
@@ -120,9 +123,11 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
 def test_components_beyond_the_dimensions_have_no_direction():
     X = (np.arange(4).repeat(30)[:, None] * 100 + np.random.default_rng(0).normal(size=(120, 2))).astype(np.float32)
     graph = graph_of(Points.of(X), landmarks_of(X, 20, 2), 2)
-    table, values = landmark_cut.table_of(graph, 2)
+    objects = landmark_cut.Tied(graph)
+    table, values = landmark_cut.table_of(objects.products(), 2)
     np.testing.assert_allclose(values, 1.0)
-    lengths = np.linalg.norm(landmark_cut.points_of(graph, table, slice(None)), axis=1)
+    objects.embed(table)
+    lengths = np.linalg.norm(objects.at(slice(None)), axis=1)
     assert set(np.round(lengths, 5).tolist()) <= {0.0, 1.0}
 
 
@@ -143,11 +148,11 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
     labels = landmark_ensemble(X, 4, **given).to_array()
     made, cut = [], landmark_cut.cut
 
-    def stopped(graph, k, max_iter, rng):
+    def stopped(objects, k, max_iter, rng):
         made.append(k)
         if len(made) == 3:
             raise KeyboardInterrupt
-        return cut(graph, k, max_iter, rng)
+        cut(objects, k, max_iter, rng)
 
     monkeypatch.setattr(landmark_cut, "cut", stopped)
     with pytest.raises(KeyboardInterrupt):
@@ -247,13 +252,168 @@ def test_what_is_refused(given, kind, match):
         landmark_ensemble(**{"X": features(), "n_clusterings": 2, "n_clusters": 5, **given})
 
 
-def test_chunks_and_too_little_memory_are_refused(monkeypatch):
-    da = pytest.importorskip("dask.array")
-    with pytest.raises(TypeError, match="landmarks are for features in one piece"):
-        landmark_ensemble(da.from_array(features(), chunks=(100, 5)), 2, 5)
+def test_too_little_memory_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     with pytest.raises(MemoryError, match=r"^300 landmarks of 300 objects with 5 features"):
         landmark_ensemble(features(), 2, 5)
+
+
+# --- where the features are -------------------------------------------------------------------------------------------
+
+
+def mapped(path, X, **more):
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, np.asarray(X, **more))
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", ">f8", "float16", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_of_any_type_are_the_same_features(tmp_path, dtype, order, monkeypatch):
+    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 64)
+    X = np.abs(np.round(features(500))).astype(dtype)
+    given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
+    file = mapped(tmp_path / "X.npy", X, order=order)
+    assert isinstance(file, np.memmap)
+    expected = landmark_ensemble(X, **given).to_array()
+    for _ in range(2):
+        found = landmark_ensemble(file, **given, resume=tmp_path / "kept").to_array()
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_integers_beyond_float32_are_read_in_float64(tmp_path):
+    X = np.random.default_rng(0).integers(0, 40, size=(300, 3)) + 2**40
+    assert Points.of(mapped(tmp_path / "X.npy", X)).coordinates.real == np.float64
+    given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
+    found = landmark_ensemble(mapped(tmp_path / "X.npy", X), **given).to_array()
+    np.testing.assert_array_equal(found, landmark_ensemble(X - 2**40, **given).to_array())
+
+
+def test_files_are_not_read_whole(tmp_path, monkeypatch):
+    """Of 32 MB of integers, which would be 64 MB of float32, little is held at a time."""
+    monkeypatch.setattr(feature_points, "BLOCK_BYTES", 2**20)
+    X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
+    file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
+    landmark_ensemble(file[:500], 1, 4, n_landmarks=20)
+    tracemalloc.start()
+    try:
+        landmark_ensemble(file, 1, 4, n_landmarks=20, resume=tmp_path / "kept")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_value_of_a_file_that_is_no_number_is_named(tmp_path, monkeypatch):
+    X = features().astype(np.float16)
+    X[[17, 217], 3] = np.nan
+    with pytest.raises(ValueError, match=r"2 value\(s\) are NaN or infinite, the first at row 17, column 3"):
+        landmark_ensemble(mapped(tmp_path / "X.npy", X), 2, 5)
+
+
+@pytest.fixture(params=["emulated", "cuda"])
+def on_device(request):
+    """A device, and what puts features there."""
+    if request.param == "emulated":
+        return "emulated", np.asarray
+    return "cuda", request.getfixturevalue("fake_cupy").asarray
+
+
+@pytest.mark.parametrize("d", [1, 5, 70])
+def test_kernels_find_the_same(on_device, d, monkeypatch):
+    device, put = on_device
+    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 128)
+    X = features(400, d)
+    given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
+    found = landmark_ensemble(put(X), **given, device=device)
+    assert found.device_kind == ("cuda" if device == "cuda" else "cpu")
+    assert np.mean(found.to_array() == landmark_ensemble(X, **given).to_array()) > 0.99
+
+
+def test_features_in_gpu_memory_stay_there(fake_cupy, tmp_path):
+    X = features(20_000, 9)
+    given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
+    landmark_ensemble(fake_cupy.asarray(X), **given)
+    fake_cupy.reset()
+    found = landmark_ensemble(fake_cupy.asarray(X), **given)
+    assert isinstance(found.codes_on("cuda"), fake_cupy.ndarray)
+    assert fake_cupy.traffic.to_host.largest < 20_000  # neither features nor a clustering's labels
+    kept = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
+    again = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
+    for other in (kept, again, landmark_ensemble(X, **given, device="cuda")):
+        np.testing.assert_array_equal(other.to_array(), found.to_array())
+
+
+CHUNKED = {"n_clusterings": 3, "n_clusters": (3, 9), "n_landmarks": 60}
+
+
+@pytest.fixture
+def in_chunks():
+    return pytest.importorskip("dask.array").from_array
+
+
+@pytest.mark.parametrize("sizes", [(700,), (250, 250, 200), (1, 0, 399, 300)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_chunks_are_the_same_features(sizes, dtype, in_chunks):
+    X = np.round(4 * features(700)).astype(dtype)
+    X[:300] = np.abs(X[:300])  # chunks that differ
+    found = landmark_ensemble(in_chunks(X, chunks=(sizes, (2, 3))), **CHUNKED)
+    assert found.chunks == (tuple(size for size in sizes if size), (3,))
+    assert found.dtype == np.uint8
+    expected = landmark_ensemble(X, **CHUNKED).to_array()
+    assert np.mean(found.compute() == expected) > 0.99
+    if len(sizes) == 1:
+        np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_integers_of_one_chunk_decide_for_all(in_chunks):
+    X = np.random.default_rng(0).integers(0, 40, size=(600, 3))
+    X[599] = 2**30 + 1
+    found = landmark_ensemble(in_chunks(X, chunks=(200, 3)), **CHUNKED).compute()
+    assert np.mean(found == landmark_ensemble(X, **CHUNKED).to_array()) > 0.99
+
+
+def test_clusterings_of_chunks_are_kept(in_chunks, tmp_path, monkeypatch):
+    X = features(700)
+    chunks = in_chunks(X, chunks=(250, 5))
+    expected = landmark_ensemble(chunks, **CHUNKED).compute()
+    np.testing.assert_array_equal(landmark_ensemble(chunks, **CHUNKED, resume=tmp_path).compute(), expected)
+    monkeypatch.setattr(landmark_cut, "table_of", None)  # nothing is made again
+    np.testing.assert_array_equal(landmark_ensemble(chunks, **CHUNKED, resume=tmp_path).compute(), expected)
+    with pytest.raises(ValueError, match=r"holds other work \(data differ\)"):
+        landmark_ensemble(in_chunks(X + 1, chunks=(250, 5)), **CHUNKED, resume=tmp_path)
+
+
+def test_chunks_lead_to_a_consensus(in_chunks):
+    X, y = make_moons(3000, noise=0.05, random_state=0)
+    labels = landmark_ensemble(in_chunks(X, chunks=(1000, 2)), 10, (5, 15), n_landmarks=300)
+    assert ge.metrics.nmi(y, ge.HBGF(2).fit(labels).labels_.compute()) > 0.9
+
+
+def test_chunks_on_a_device(in_chunks, fake_cupy):
+    X = features(400)
+    chunks = in_chunks(X, chunks=(150, 5))
+    expected = landmark_ensemble(chunks, **CHUNKED).compute()
+    assert np.mean(landmark_ensemble(chunks, **CHUNKED, device="cuda").compute() == expected) > 0.99
+    on_gpus = chunks.map_blocks(fake_cupy.asarray, dtype=X.dtype, meta=fake_cupy.asarray(X[:0]))
+    found = landmark_ensemble(on_gpus, **CHUNKED)
+    parts = [part.compute() for part in found.to_delayed().ravel()]
+    assert all(isinstance(part, fake_cupy.ndarray) for part in parts)
+    assert np.mean(np.concatenate(list(map(fake_cupy.asnumpy, parts))) == expected) > 0.99
+
+
+def test_chunks_that_are_refused(in_chunks, monkeypatch):
+    X = features()
+    with pytest.raises(ValueError, match="leave names out"):
+        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5, names=["a", "b"])
+    with pytest.raises(ValueError, match="clusters of 300 object"):
+        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 500)
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    with pytest.raises(MemoryError, match=r"^300 landmarks of chunks with up to 100 objects and 5 features"):
+        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5)
+    monkeypatch.delenv("GPUENS_MEMORY")
+    X[117, 2] = np.nan
+    with pytest.raises(ValueError, match=r"chunk 1 \(objects 100 … 199\): X must be finite.*row 17, column 2"):
+        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5)
 
 
 def test_the_command_line_makes_them(tmp_path, capsys):

@@ -7,12 +7,14 @@ So about √p + √p + 10 K distances an object stand for p. Each of the three s
 sorted by the list of landmarks that they are compared with, and one instruction compares an object with several.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuens import device as devices
+from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.generate.points import Points
 from gpuens.partition.lloyd import descend
@@ -42,16 +44,18 @@ class Landmarks:
     neighborhoods: list[np.ndarray]
 
     @classmethod
-    def of_sample(cls, sample: np.ndarray, n_landmarks: int, n_neighbors: int, rng: np.random.Generator) -> "Landmarks":
-        """Return the landmarks of some objects (n, d), float32: centers of k-means."""
-        points = _centers(sample, n_landmarks, ITERATIONS, rng)
+    def of_sample(
+        cls, sample: Any, n_landmarks: int, n_neighbors: int, rng: np.random.Generator, device: str = "cpu"
+    ) -> "Landmarks":
+        """Return the landmarks of some objects (n, d), float32, on the device: centers of k-means."""
+        points = devices.to_host(_centers(sample, n_landmarks, ITERATIONS, rng, device))
         return cls.grouped(points, n_neighbors, rng)
 
     @classmethod
     def grouped(cls, points: np.ndarray, n_neighbors: int, rng: np.random.Generator) -> "Landmarks":
         """Return these landmarks (p, d) with their groups and neighborhoods."""
-        centers = _centers(points, max(1, int(np.sqrt(len(points)))), ITERATIONS_OF_GROUPS, rng)
-        of = _nearest_center(points, centers)
+        centers = _centers(points, max(1, int(np.sqrt(len(points)))), ITERATIONS_OF_GROUPS, rng, "cpu")
+        of = nearest_center(points, centers)
         used, of = np.unique(of, return_inverse=True)
         groups = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])
         near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
@@ -66,70 +70,105 @@ class Landmarks:
 class Graph:
     """Objects tied to landmarks: ``ids`` (N, K), nearest first, their ``squares`` of distances (N, K), float32, and σ.
 
-    The weight of an edge is exp(-d² / 2 σ²), with σ the mean of all N K distances.
+    The weight of an edge is exp(-d² / 2 σ²), with σ the mean of all N K distances. Arrays are on the device.
     """
 
-    ids: np.ndarray
-    squares: np.ndarray
+    ids: Any
+    squares: Any
     sigma: float
     n_landmarks: int
+    device: str = "cpu"
 
 
 def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
-    """Return the graph of all objects and the landmarks."""
-    n_objects, p = points.shape[0], len(landmarks.points)
+    """Return the graph of all objects and the landmarks, on the device of the points."""
+    n_objects, p, device = points.shape[0], len(landmarks.points), points.device
+    xp = devices.namespace(device)
     n_neighbors = min(n_neighbors, min(map(len, landmarks.neighborhoods)))
-    ids = np.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
-    squares = np.empty((n_objects, n_neighbors), dtype=np.float32)
+    ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
+    squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
     total = 0.0
     for start, some in points.blocks():
         stop = start + len(some)
-        group, _ = _nearest_of_all(some, landmarks.centers, 1)
-        first, _ = _nearest_of(some, landmarks.groups, group[:, 0], landmarks.points, 1)
-        found = _nearest_of(some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors)
+        group, _ = _nearest_of_all(some, landmarks.centers, 1, device)
+        first, _ = nearest_landmarks(some, landmarks.groups, group[:, 0], landmarks.points, 1, device=device)
+        found = nearest_landmarks(
+            some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors, device=device
+        )
         ids[start:stop], squares[start:stop] = found
         total += float(np.sqrt(found[1], dtype=np.float64).sum())
-    return Graph(ids, squares, total / ids.size, p)
+    return Graph(ids, squares, total / ids.size, p, device)
 
 
 # --- k-means of landmarks ---------------------------------------------------------------------------------------------
 
 
-def _centers(points: np.ndarray, k: int, max_iter: int, rng: np.random.Generator) -> np.ndarray:
+def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, device: str) -> Any:
     """Return the centers (k, d) of k-means that starts at k of the points; an empty cluster keeps its center."""
-    before = np.full(len(points), -1)
+    xp = devices.namespace(device)
+    before = xp.full(len(points), -1)
 
-    def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        labels = _nearest_center(points, centers.astype(np.float32))
-        if np.array_equal(labels, before):
+    def sums_of(centers: Any) -> tuple[Any, Any] | None:
+        labels = nearest_center(points, centers.astype(np.float32), device=device)
+        if bool((labels == before).all()):
             return None
         before[:] = labels
-        sums = np.zeros((k, points.shape[1]))
-        _add(points, labels, sums)
-        return sums, np.bincount(labels, minlength=k)[:, None]
+        return center_sums(points, labels, k, device=device), xp.bincount(labels, minlength=k)[:, None]
 
-    start = points[np.sort(rng.choice(len(points), k, replace=False))]
-    found: np.ndarray = descend(start, 0.0, sums_of, max_iter)
-    return found.astype(np.float32)
+    start = points[xp.asarray(np.sort(rng.choice(len(points), k, replace=False)))]
+    return descend(start, 0.0, sums_of, max_iter).astype(np.float32)
 
 
-def _nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest center of each point (n,), int64, by products; of equally near ones the first.
-
-    Products are in float64 for few features, of which one may be far larger than what tells centers apart.
-    """
-    exact: Any = np.float64 if points.shape[1] <= FEW_FEATURES else np.float32
-    turned = centers.T.astype(exact)
-    half_square = (turned * turned).sum(axis=0) / 2
+@kernels.primitive
+def nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest center of each point (n,), int64, by products; of equally near ones the first."""
     labels = np.empty(len(points), dtype=np.int64)
+    score = _scores(centers, points.shape[1])
 
     def work(start: int, stop: int) -> None:
         for first in range(start * PRODUCTS, stop * PRODUCTS, PRODUCTS):
-            some = points[first : first + PRODUCTS].astype(exact, copy=False)
-            labels[first : first + PRODUCTS] = (some @ turned - half_square).argmax(axis=1)
+            labels[first : first + PRODUCTS] = score(points[first : first + PRODUCTS]).argmax(axis=1)
 
     devices.over_ranges(work, -(-len(points) // PRODUCTS))
     return labels
+
+
+@nearest_center.kernel
+def _(points: Any, centers: Any, *, device: str) -> Any:
+    labels = devices.namespace(device).empty(len(points), dtype=np.int64)
+    score, at_once = _scores(centers, points.shape[1]), max(1, devices.scratch(device) // (16 * len(centers)))
+    for start in range(0, len(points), at_once):
+        labels[start : start + at_once] = score(points[start : start + at_once]).argmax(axis=1)
+    return labels
+
+
+def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
+    """Return the function of points (n, d) whose largest values (n, k) are of the nearest centers.
+
+    Products are in float64 for few features, of which one may be far larger than what tells centers apart.
+    """
+    exact: Any = np.float64 if n_features <= FEW_FEATURES else np.float32
+    turned = centers.T.astype(exact)
+    half_square = (turned * turned).sum(axis=0) / 2
+    return lambda points: points.astype(exact, copy=False) @ turned - half_square
+
+
+@kernels.primitive
+def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return the sums (k, d), float64, of the points of each label."""
+    sums = np.zeros((k, points.shape[1]))
+    _add(points, labels, sums)
+    return sums
+
+
+@center_sums.kernel
+def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums, names, at_once = xp.zeros((k, points.shape[1])), xp.arange(k), max(1, devices.scratch(device) // (16 * k))
+    for start in range(0, len(points), at_once):
+        some = slice(start, start + at_once)
+        sums += (labels[some] == names[:, None]).astype(np.float64) @ points[some].astype(np.float64)
+    return sums
 
 
 @njit(cache=True, nogil=True)
@@ -143,13 +182,15 @@ def _add(points, labels, sums):
 # --- nearest landmarks ------------------------------------------------------------------------------------------------
 
 
-def _nearest_of_all(points: np.ndarray, landmarks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return `_nearest_of` all landmarks, in one list for so many points as a thread takes."""
-    of = np.arange(len(points)) // POINTS_OF_A_LIST
-    return _nearest_of(points, [np.arange(len(landmarks))] * (int(of[-1]) + 1), of, landmarks, n)
+def _nearest_of_all(points: Any, landmarks: np.ndarray, n: int, device: str = "cpu") -> tuple[Any, Any]:
+    """Return `nearest_landmarks` of all, in one list for so many points as a thread takes."""
+    of = devices.namespace(device).arange(len(points)) // POINTS_OF_A_LIST
+    lists = [np.arange(len(landmarks))] * -(-len(points) // POINTS_OF_A_LIST)
+    return nearest_landmarks(points, lists, of, landmarks, n, device=device)
 
 
-def _nearest_of(
+@kernels.primitive
+def nearest_landmarks(
     points: np.ndarray, lists: list[np.ndarray], of: np.ndarray, landmarks: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the n nearest landmarks (points, n), int64, and the squares of their distances, float32, nearest first.
@@ -157,7 +198,7 @@ def _nearest_of(
     Point i is compared with the landmarks of ``lists[of[i]]``, in ascending order; of equally near ones the first comes
     first.
     """
-    order = np.argsort(of, kind="stable")
+    order = np.argsort(of.astype(np.min_scalar_type(len(lists))), kind="stable")  # by radix, where two bytes will do
     begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lists)))])
     listed, list_begins = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
@@ -166,6 +207,21 @@ def _nearest_of(
         _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares)
 
     devices.over_ranges(work, len(lists))
+    return ids, squares
+
+
+@nearest_landmarks.kernel
+def _(points: Any, lists: list[np.ndarray], of: Any, landmarks: np.ndarray, n: int, *, device: str) -> tuple[Any, Any]:
+    xp, (n_points, n_features) = devices.namespace(device), points.shape
+    order = xp.argsort(of, kind="stable")
+    begins = np.concatenate([[0], np.cumsum([len(some) for some in lists])])
+    ids, squares = xp.empty((n_points, n), dtype=np.int64), xp.empty((n_points, n), dtype=np.float32)
+    kernels.launch(
+        "nearest_landmarks", kernels.blocks(n_points, 128), 128,
+        (xp.ascontiguousarray(points[order].T), order, of, xp.asarray(np.concatenate(lists)), xp.asarray(begins),
+         xp.asarray(landmarks), ids, squares, n_points, n_features, n),
+        device=device, CODE="u8",
+    )  # fmt: skip
     return ids, squares
 
 
@@ -189,9 +245,12 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
         for at in range(begins[b], begins[b + 1]):
             i = order[at]
             _squares(points[i], turned, lanes, apart)
-            kept = 0
+            kept, last = 0, np.float32(np.inf)
             for c in range(many):
+                if kept == ids.shape[1] and apart[c] >= last:  # lists ascend, so that equally near ones come too late
+                    continue
                 kept = offer(ids[i], squares[i], kept, listed[low + c], apart[c])
+                last = squares[i, kept - 1]
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
 """Base clusterings by landmark spectral clustering that differ in k, landmarks and start."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens import __version__, checks
 from gpuens import progress as progress_bars
-from gpuens.device import chunked, library_threads, memory_budget
+from gpuens.device import chunked, kind_of, memory_budget, namespace, resolve
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
@@ -30,6 +30,8 @@ def landmark_ensemble(
     names: Sequence | None = None,
     progress: bool | str = "auto",
     resume: str | os.PathLike | None = None,
+    device: str = "auto",
+    client: Any = None,
 ) -> Any:
     """Cluster the objects many times by landmark spectral clustering; return the ensemble of base clusterings.
 
@@ -43,8 +45,10 @@ def landmark_ensemble(
 
     Parameters
     ----------
-    X : array, DataFrame or SciPy sparse matrix (n_objects, n_features)
-        The features, unscaled. Distances are computed in float32, from the mean of each feature.
+    X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
+        The features, unscaled. Distances are computed in float32, from the mean of each feature. A memory map
+        (``numpy.load(…, mmap_mode="r")``) of any type and order is read a block of rows at a time and may be larger
+        than the memory.
     n_clusterings : int
         M, the number of clusterings.
     n_clusters : int, "sqrt" or pair
@@ -64,10 +68,19 @@ def landmark_ensemble(
         Show a progress bar; "auto" does on a terminal.
     resume : str or path, optional
         A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where to work; "auto" follows X. Features in host memory go to a GPU a block of rows at a time. The same seed
+        gives the same clusterings on every device, up to rounding. Labels of features in GPU memory count as labels in
+        GPU memory.
+    client : distributed.Client, optional
+        Workers that make the clusterings, one per task; they need no memory in common with this process. A Dask array
+        is worked on by the workers of this client or of the active one, else by threads of this process.
 
     Returns
     -------
     Ensemble (n_objects, n_clusterings)
+        For a Dask array, a Dask array of labels in the same chunks, held by the workers. How X is divided into chunks
+        changes labels by rounding only; workers do not change them.
 
     Raises
     ------
@@ -92,11 +105,13 @@ def landmark_ensemble(
     >>> ge.HBGF(3).fit(ens).n_clusters_
     3
     """
+    where = "cpu"
     if chunked(X):
-        raise TypeError(
-            "X is in chunks, but landmarks are for features in one piece: compute them, or use kmeans_ensemble."
-        )
-    X = as_features(X)
+        X = in_chunks(X, names, client)
+    else:
+        where = kind_of(X)
+        device = resolve(device, where)
+        X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
     low, high = check_k_range(n_clusters, n_objects, n_objects)
@@ -105,65 +120,114 @@ def landmark_ensemble(
     max_iter = checks.check_integer(max_iter, "max_iter", minimum=1)
     if names is not None:
         names = checks.check_names(names, n_clusterings)
-    from gpuens.generate.landmark_cut import KEPT_BYTES, POINTS_AT_ONCE
-    from gpuens.generate.points import Points, rows_at_once
-    from gpuens.partition.lloyd import RESTARTS_ON
-
     dtype = np.min_scalar_type(high)
-    n_drawn = min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks)
-    rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
-    kept = min(KEPT_BYTES, 4 * n_objects * dims)
-    needed = n_objects * (
-        n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
-    )
-    needed += rows * (24 * n_features + 20 * n_neighbors)  # a block, and what is found for it
-    needed += n_features * (8 * n_drawn + 32 * n_landmarks) + 40 * n_landmarks**2
-    needed += 2 * kept + dims * (8 * min(n_objects, POINTS_AT_ONCE) + 16 * min(n_objects, RESTARTS_ON) + 160 * high)
+    settings = {
+        "n_drawn": min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks),
+        "n_landmarks": n_landmarks,
+        "n_neighbors": n_neighbors,
+        "max_iter": max_iter,
+    }
+    children = checks.make_generator(random_state).spawn(n_clusterings)
+    tasks = [(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
+    about = {"gpuens": __version__, "n_clusters": [low, high], "seed": _seed_of(children[0]), **settings}
+    if chunked(X):
+        from gpuens.distributed import landmarks
+
+        checks.check_memory(
+            _needed(max(X.chunks[0]), n_features, n_clusterings, high, dtype, **settings),
+            memory_budget(),
+            f"{n_landmarks} landmarks of chunks with up to {max(X.chunks[0])} objects and {n_features} features",
+            "make smaller chunks, or ask for fewer landmarks",
+        )
+        chunks = landmarks.ChunkedPoints(X, device, client)
+        return landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
+    needed = _needed(n_objects, n_features, n_clusterings, high, dtype, **settings)
     checks.check_memory(
         needed,
-        memory_budget(),
+        memory_budget(device),
         f"{n_landmarks} landmarks of {n_objects} objects with {n_features} features",
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
-    children = checks.make_generator(random_state).spawn(n_clusterings)
-    settings = {"n_drawn": n_drawn, "n_landmarks": n_landmarks, "n_neighbors": n_neighbors, "max_iter": max_iter}
-    keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
-    if resume is not None:
-        about = {"gpuens": __version__, "data": digest(X), "n_clusters": [low, high], **settings}
-        keep = Folder(resume, {**about, "seed": _seed_of(children[0])}).part
-    labels = np.empty((n_objects, n_clusterings), dtype=dtype, order="F")
-    points = Points.of(X)
+    from gpuens.generate.points import Points
+
+    folder = None if resume is None else Folder(resume, {**about, "data": digest(X)})
+    keep = found_anew if folder is None else folder.part
+    names_of_parts = [f"clustering_{m}" for m in range(n_clusterings)]
+    missing = [task for task, part in zip(tasks, names_of_parts, strict=True) if folder is None or part not in folder]
+    found = _columns(Points.of(X, device), missing, client, dtype, settings)
+    labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
-        for m, rng in enumerate(children):
-            k = int(rng.integers(low, high, endpoint=True))
-            find = partial(_cluster, points, k, rng, dtype=dtype, **settings)
-            labels[:, m] = keep(f"clustering_{m}", find)["labels"]
+        for m, part in enumerate(names_of_parts):
+            labels[:, m] = namespace(device).asarray(keep(part, partial(next, found))["labels"])
             shown.update(1)
-    return Ensemble(list(labels.T), names=names)
+    ensemble = Ensemble(list(labels.T), names=names)
+    ensemble.device_kind = where
+    return ensemble
 
 
-def _seed_of(rng: np.random.Generator) -> list[str]:
-    """Return what a generator was spawned from."""
-    seeds: Any = rng.bit_generator.seed_seq
-    return [str(seeds.entropy), str(seeds.spawn_key)]
+def in_chunks(X: Any, names: Any, client: Any) -> Any:
+    """Return features in chunks as a Dask array with known chunks of whole rows."""
+    from gpuens.distributed import as_declared
+
+    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    checks.check_feature_shape(tuple(X.shape))
+    X = as_declared(X, "X", client)
+    if names is not None:
+        raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
+    return X
 
 
-def _cluster(
-    points: Any,
-    k: int,
-    rng: np.random.Generator,
+def _needed(
+    n_objects: int,
+    n_features: int,
+    n_clusterings: int,
+    high: int,
+    dtype: Any,
     *,
     n_drawn: int,
     n_landmarks: int,
     n_neighbors: int,
     max_iter: int,
-    dtype: Any,
-) -> Arrays:
-    """Return the labels (n_objects,) of one clustering."""
-    from gpuens.generate.landmark_cut import cut
-    from gpuens.generate.landmark_graph import Landmarks, graph_of
+) -> int:
+    """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
+    from gpuens.generate.landmark_cut import KEPT_BYTES, POINTS_AT_ONCE
+    from gpuens.generate.points import rows_at_once
+    from gpuens.partition.lloyd import RESTARTS_ON
 
-    drawn = np.sort(rng.choice(points.shape[0], n_drawn, replace=False))
-    with library_threads(1):
-        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, rng)
-        return {"labels": cut(graph_of(points, landmarks, n_neighbors), k, max_iter, rng).astype(dtype)}
+    rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
+    kept = min(KEPT_BYTES, 4 * n_objects * dims)
+    an_object = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
+    return (
+        n_objects * an_object
+        + rows * (24 * n_features + 20 * n_neighbors)  # a block, and what is found for it
+        + n_features * (8 * n_drawn + 32 * n_landmarks)
+        + 40 * n_landmarks**2
+        + 2 * kept
+        + dims * (8 * min(n_objects, POINTS_AT_ONCE) + 16 * min(n_objects, RESTARTS_ON) + 160 * high)
+    )
+
+
+def _seed_of(rng: np.random.Generator) -> list[str]:
+    """Return what decides the draws of a generator that was spawned."""
+    seeds: Any = rng.bit_generator.seed_seq
+    return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
+
+
+def _columns(
+    points: Any, tasks: list[tuple[int, np.random.Generator]], client: Any, dtype: Any, settings: dict[str, int]
+) -> Iterator[Arrays]:
+    """Yield the labels (n_objects,) of each task, (k, generator), made here or by workers."""
+    one = partial(_column, dtype=dtype, settings=settings)
+    if client is None:
+        yield from (one(points, task) for task in tasks)
+    else:
+        from gpuens.distributed import on_workers
+
+        yield from on_workers(one, points, tasks, client)
+
+
+def _column(points: Any, task: tuple[int, np.random.Generator], dtype: Any, settings: dict[str, int]) -> Arrays:
+    from gpuens.generate.landmark_cut import clustered, tied
+
+    k, rng = task
+    return {"labels": clustered(points, tied, k, rng, **settings).labels.astype(dtype)}

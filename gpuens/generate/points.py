@@ -1,68 +1,87 @@
-"""Features as float32 points around 0, a block of rows at a time: features of any precision, size or sparsity."""
+"""Features as float32 points around 0, a block of rows at a time: features of any precision, size, sparsity or place.
 
-from collections.abc import Iterator
+features, or a chunk of them ─▶ their largest ─▶ their mean ─▶ their reach ─▶ coordinates, the same for all chunks
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from gpuens import device as devices
+from gpuens.features import float_for
 
 BLOCK_BYTES = 2**26  # of points that are read at once
 BLOCK_ROWS = 2**18
 MOST = 1000  # power of 2 that features are multiplied by
 
 
-@dataclass(frozen=True)
-class Points:
-    """N points x = scale X - mean, (N, d), of features X that stay as they are.
+class Coordinates(NamedTuple):
+    """Points x = scale X - mean of features X.
 
     ``scale``, a power of 2 by which nothing is rounded, leaves no coordinate above 1, so that no distance overflows;
     ``mean`` (d,), float64, keeps float32 from rounding what tells the objects apart. Clusters depend on neither.
+    Features are computed with in ``real``, float32 where that is exact.
     """
 
-    X: Any
+    real: Any
     scale: float
     mean: np.ndarray
 
     @classmethod
-    def of(cls, X: Any) -> "Points":
-        """Return the points of features (N, d), an array or a SciPy sparse matrix of finite float32 or float64."""
-        largest = max(abs(float(X.max())), abs(float(X.min())))
-        around = cls(X, power(largest), np.zeros(X.shape[1]))
-        total = sum(block.sum(axis=0) for block in around._blocks(np.float64))
-        around = cls(X, around.scale, total / X.shape[0])
-        reach = max(float(np.abs(block).max()) for block in around._blocks(np.float64))
-        more = min(power(reach), 2.0**MOST / around.scale)
-        return cls(X, around.scale * more, around.mean * more)
+    def of(cls, each: Callable[..., list], n_objects: int, n_features: int) -> "Coordinates":
+        """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
+        largest, reals = zip(*each(_largest), strict=True)
+        found = cls(np.result_type(*reals), power(max(largest)), np.zeros(n_features))
+        found = found._replace(mean=sum(each(_total, found)) / n_objects)
+        more = min(power(max(each(_reach, found))), 2.0**MOST / found.scale)
+        return found._replace(scale=found.scale * more, mean=found.mean * more)
+
+
+@dataclass(frozen=True)
+class Points:
+    """N points (N, d) of features that stay as they are: an array, also in GPU memory, or a SciPy sparse matrix.
+
+    The points themselves are handed out on ``device``.
+    """
+
+    X: Any
+    coordinates: Coordinates
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, X: Any, device: str = "cpu") -> "Points":
+        """Return the points of finite features (N, d)."""
+        return cls(X, Coordinates.of(lambda function, *given: [function(X, *given)], *X.shape), device)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.X.shape[0], self.X.shape[1]
 
-    def at(self, rows: np.ndarray) -> np.ndarray:
+    def at(self, rows: np.ndarray) -> Any:
         """Return some points (n, d), float32."""
-        found, step = np.empty((len(rows), self.shape[1]), dtype=np.float32), rows_at_once(*self.shape)
+        xp, step = devices.namespace(self.device), rows_at_once(*self.shape)
+        rows = devices.move(rows, devices.kind_of(self.X))
+        found = xp.empty((len(rows), self.shape[1]), dtype=np.float32)
         for start in range(0, len(rows), step):
-            found[start : start + step] = self._moved(self.X[rows[start : start + step]], np.float32)
+            some = slice(start, start + step)
+            found[some] = self._moved(self.X[rows[some]], np.float32)
         return found
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield all points, float32, in blocks of rows, and the first row of each."""
-        start = 0
-        for block in self._blocks(np.float32):
-            yield start, block
-            start += len(block)
-
-    def _blocks(self, dtype: Any) -> Iterator[np.ndarray]:
+    def blocks(self, dtype: Any = np.float32) -> Iterator[tuple[int, Any]]:
+        """Yield all points in blocks of rows, and the first row of each."""
         step = rows_at_once(*self.shape)
         for start in range(0, self.shape[0], step):
-            yield self._moved(self.X[start : start + step], dtype)
+            yield start, self._moved(self.X[start : start + step], dtype)
 
-    def _moved(self, X: Any, dtype: Any) -> np.ndarray:
+    def _moved(self, X: Any, dtype: Any) -> Any:
+        real, scale, mean = self.coordinates
         dense = X.toarray() if hasattr(X, "toarray") else X
-        wide = np.result_type(dense.dtype, dtype)
-        found = np.multiply(dense, wide.type(self.scale), dtype=wide)
-        found -= self.mean.astype(wide)
-        return found.astype(dtype, copy=False)
+        wide, own = np.result_type(real, dtype), devices.namespace(devices.kind_of(dense))
+        found = np.multiply(dense.astype(real, copy=False), wide.type(scale), dtype=wide)
+        found -= own.asarray(mean.astype(wide))
+        return devices.namespace(self.device).asarray(found.astype(dtype, order="C", copy=False))
 
 
 def rows_at_once(n_objects: int, n_features: int) -> int:
@@ -73,3 +92,27 @@ def rows_at_once(n_objects: int, n_features: int) -> int:
 def power(value: float) -> float:
     """Return the power of 2, up to that of `MOST`, that takes a value ≥ 0 to ½ … 1; 1 for 0."""
     return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0
+
+
+# --- of a piece of the features ---------------------------------------------------------------------------------------
+
+
+def _largest(X: Any) -> tuple[float, Any]:
+    """Return the largest feature without its sign, and the type in which the features are exact."""
+    return max(abs(float(X.max())), abs(float(X.min()))), np.dtype(float_for(X.dtype, X))
+
+
+def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
+    """Return the sum of the points (d,), float64."""
+    blocks = Points(X, coordinates, _place(X)).blocks(np.float64)
+    return devices.to_host(sum(block.sum(axis=0) for _, block in blocks))
+
+
+def _reach(X: Any, coordinates: Coordinates) -> float:
+    """Return the largest coordinate without its sign."""
+    blocks = Points(X, coordinates, _place(X)).blocks(np.float64)
+    return max(float(abs(block).max()) for _, block in blocks)
+
+
+def _place(X: Any) -> str:
+    return "cuda" if devices.kind_of(X) == "cuda" else "cpu"

@@ -39,7 +39,7 @@ def _nearest(start, stop, points, counts, centers, half_square, labels, sums, ch
     n, d = points.shape
     turned = np.zeros((d, BLOCK), dtype=points.dtype)
     score, best = np.empty(BLOCK, dtype=points.dtype), np.empty(BLOCK, dtype=points.dtype)
-    label = np.empty(BLOCK, dtype=np.int32)
+    label, whole = np.empty(BLOCK, dtype=np.int32), d // 4 * 4
     for chunk in range(start, stop):
         own = sums[chunk]
         last = min(n, (chunk + 1) * CHUNK)
@@ -52,7 +52,13 @@ def _nearest(start, stop, points, counts, centers, half_square, labels, sums, ch
             label[:] = 0
             for c in range(len(centers)):
                 score[:] = half_square[c]
-                for j in range(d):
+                for j in range(0, whole, 4):  # a score is read and written once for four dimensions
+                    w, x, y, z = centers[c, j], centers[c, j + 1], centers[c, j + 2], centers[c, j + 3]
+                    for p in range(BLOCK):
+                        score[p] = (
+                            ((score[p] - w * turned[j, p]) - x * turned[j + 1, p]) - y * turned[j + 2, p]
+                        ) - z * turned[j + 3, p]
+                for j in range(whole, d):
                     x = centers[c, j]
                     for p in range(BLOCK):
                         score[p] -= x * turned[j, p]

@@ -76,18 +76,35 @@ def descend(
     return centers
 
 
-@kernels.primitive
-def lloyd(points: np.ndarray, counts: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") -> Any:
     """Return the labels (G,) of k-means from ``centers`` (k, d); row g of ``points`` (G, d) weighs counts[g]."""
-    labels = np.full(len(points), -1, dtype=np.int64)
+    xp = devices.namespace(device)
+    labels, counts, centers = xp.full(len(points), -1, dtype=np.int64), xp.asarray(counts), xp.asarray(centers)
 
-    def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        total, weight, changed = compiled_lloyd.nearest(points, counts, centers, labels)
+    def sums_of(centers: Any) -> tuple[Any, Any] | None:
+        total, weight, changed = nearest_centers(points, counts, centers, labels, device=device)
         return (total, weight) if changed else None
 
-    enough = 1e-4 * compiled_lloyd.mean_variance(points)
-    compiled_lloyd.nearest(points, counts, descend(centers, enough, sums_of), labels)
+    nearest_centers(
+        points, counts, descend(centers, 1e-4 * mean_variance(points, device=device), sums_of), labels, device=device
+    )
     return labels
+
+
+@kernels.primitive
+def nearest_centers(points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> tuple:
+    """Label points (n, d) by their nearest centers (k, d), of equally near ones the first.
+
+    Returns the sums of each cluster's points (k, d), its weight (k, 1), and the number of points whose label in
+    ``labels`` (n,), int64, was another before.
+    """
+    return compiled_lloyd.nearest(points, counts, centers, labels)
+
+
+@kernels.primitive
+def mean_variance(points: np.ndarray) -> float:
+    """Return the mean variance of the dimensions of points (n, d)."""
+    return compiled_lloyd.mean_variance(points)
 
 
 def _fitted(points: np.ndarray, counts: np.ndarray, k: int, **how: Any) -> Any:
@@ -111,32 +128,25 @@ def _(points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device
     return restarts(points, counts, k, n_init, seed, device=device)[1]
 
 
-@lloyd.kernel
-def _(points: Any, counts: Any, centers: Any, *, device: str) -> Any:
+@mean_variance.kernel
+def _(points: Any, *, device: str) -> float:
+    return float(points.var(axis=0).mean())
+
+
+@nearest_centers.kernel
+def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
     """Products of matrices."""
     xp = devices.namespace(device)
-    counts = xp.asarray(counts, dtype=np.float32)
-    centers = xp.asarray(centers, dtype=np.float32)
-    names = xp.arange(len(centers))
+    counts, centers = counts.astype(np.float32), centers.astype(np.float32)
+    half_square, names = (centers * centers).sum(axis=1) / 2, xp.arange(len(centers))
+    total, weight, changed = xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32), xp.zeros((), dtype=int)
     at_once = max(1, devices.scratch(device) // (12 * len(centers)))
-    pieces = [slice(start, start + at_once) for start in range(0, len(points), at_once)]
-    labels = xp.full(len(points), -1, dtype=np.int64)
-
-    def label(some: slice, centers: Any, half_square: Any) -> Any:
-        labels[some] = (points[some] @ centers.T - half_square).argmax(axis=1)
-        return labels[some]
-
-    def sums_of(centers: Any) -> tuple[Any, Any] | None:
-        half_square = (centers * centers).sum(axis=1) / 2
-        before, total, weight = labels.copy(), xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32)
-        for some in pieces:
-            counts_for = (label(some, centers, half_square)[:, None] == names) * counts[some, None]
-            total += counts_for.T @ points[some]
-            weight += counts_for.sum(axis=0)
-        return None if bool((labels == before).all()) else (total, weight[:, None])
-
-    centers = descend(centers, 1e-4 * float(points.var(axis=0).mean()), sums_of)
-    half_square = (centers * centers).sum(axis=1) / 2
-    for some in pieces:
-        label(some, centers, half_square)
-    return labels
+    for start in range(0, len(points), at_once):
+        some = slice(start, start + at_once)
+        found = (points[some] @ centers.T - half_square).argmax(axis=1)
+        changed += (found != labels[some]).sum()
+        labels[some] = found
+        counts_for = (found[:, None] == names) * counts[some, None]
+        total += counts_for.T @ points[some]
+        weight += counts_for.sum(axis=0)
+    return total, weight[:, None], int(changed)

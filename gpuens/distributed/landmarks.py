@@ -1,0 +1,217 @@
+"""Landmark clusterings of features in chunks, each of which is tied to the landmarks where it is.
+
+chunks ─▶ objects drawn from all ─▶ landmarks, here ─▶ the graph of each chunk ─▶ sums over chunks ─▶ table, here
+                                    labels of each chunk ◀─ centers, here ◀─ sums over chunks ◀┘  a few rounds
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import progress as progress_bars
+from gpuens.distributed import clients, graph, worker
+from gpuens.distributed.tasks import Tasks
+from gpuens.features import as_features
+from gpuens.generate.landmark_cut import Tied, clustered
+from gpuens.generate.landmark_graph import Graph, Landmarks, graph_of
+from gpuens.generate.points import Coordinates, Points
+from gpuens.resumed import Folder, digest
+
+
+class ChunkedPoints(Tasks):
+    """The points of features in chunks, on the workers; what comes to this process is in host memory."""
+
+    device = "cpu"
+
+    def __init__(self, X: Any, device: str, client: Any) -> None:
+        self.client, self.on = clients.active(client), device
+        X = X.rechunk({0: tuple(size for size in X.chunks[0] if size), 1: -1})
+        self.sizes, self.starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
+        self.shape = X.shape
+        self.blocks = graph.blocks_of(X)
+        self.coordinates = Coordinates.of(self.each, *X.shape)
+
+    def each(self, function: Callable, *given: Any) -> list:
+        """Return ``function(features, *given)`` of every chunk."""
+        given = tuple(map(self.everywhere, given))
+        return self.compute(self.over(self.blocks, _of_features, function, *given, phase="features"), "features")
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """Return the points (n, d), float32, of objects in ascending order."""
+        return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
+
+    def over(self, pieces: list, function: Callable, *given: Any, phase: str) -> list:
+        """Return the tasks ``function(piece, *given)`` of all chunks."""
+        return [self.task(function, piece, *given, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
+
+    def gathered(self, pieces: list, function: Callable, rows: np.ndarray, *given: Any) -> np.ndarray:
+        """Return ``function(piece, its rows, *given)`` of all chunks with some of the objects, which ascend."""
+        of_chunks = np.split(rows, np.searchsorted(rows, self.starts[1:-1]))
+        tasks = [
+            self.task(function, piece, some - start, *given, phase="drawn", chunk=i)
+            for i, (piece, some, start) in enumerate(zip(pieces, of_chunks, self.starts[:-1], strict=True))
+            if len(some)
+        ]
+        return np.concatenate(self.compute(tasks, "drawn objects"))
+
+    def placed(self, column: np.ndarray) -> list:
+        """Return the parts of a value for each object, where tasks of the chunks take them."""
+        parts = np.split(column, self.starts[1:-1])
+        return [graph.embed(part) if self.client is None else self.somewhere(part) for part in parts]
+
+
+class ChunkedObjects:
+    """The objects of all chunks, tied to landmarks; see `generate.landmark_cut.Objects`."""
+
+    device = "cpu"
+
+    def __init__(self, points: ChunkedPoints, landmarks: Landmarks, n_neighbors: int) -> None:
+        self.points, self.n_objects = points, points.shape[0]
+        given = points.everywhere(points.coordinates), points.everywhere(landmarks)
+        tasks = points.over(points.blocks, _graph_of, *given, n_neighbors, points.on, phase="graph")
+        self._pieces = points.persist(tasks, "graphs of chunks")
+        sums = points.compute(points.over(self._pieces, _distances, phase="distances"), "distances")
+        total, n_edges = np.sum(sums, axis=0)
+        self._sigma = float(total / n_edges)
+        self._labels: list = [None] * len(self._pieces)
+
+    def products(self) -> np.ndarray:
+        parts = self.points.over(self._pieces, _products, self._sigma, phase="products")
+        return self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
+
+    def embed(self, table: np.ndarray) -> None:
+        self._table = self.points.everywhere(table)
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        return self.points.gathered(self._pieces, _embedded, rows, self._sigma, self._table)
+
+    def sums_of(self, centers: np.ndarray) -> tuple[Any, Any] | None:
+        given = self._sigma, self._table, self.points.everywhere(centers)
+        found = [
+            self.points.task(_labelled, own, before, *given, phase="labels", chunk=i)
+            for i, (own, before) in enumerate(zip(self._pieces, self._labels, strict=True))
+        ]
+        found = self.points.persist(found, "labels of chunks")
+        self._labels, sums = (self.points.over(found, itemgetter(i), phase="labels") for i in (0, 1))
+        total, weight, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
+        return (total, weight) if changed else None
+
+    def labels_as(self, dtype: Any) -> list:
+        """Return the labels of each chunk, where its features are, kept on the workers."""
+        tasks = [
+            self.points.task(_column, own, labels, dtype, phase="labels", chunk=i)
+            for i, (own, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
+        ]
+        return self.points.persist(tasks, "labels of chunks")
+
+
+def label(
+    points: ChunkedPoints,
+    tasks: list[tuple[int, np.random.Generator]],
+    about: dict[str, Any],
+    dtype: Any,
+    *,
+    progress: bool | str,
+    resume: str | os.PathLike | None,
+    **settings: int,
+) -> Any:
+    """Return the labels of all clusterings, (k, generator) each, as a Dask array in the chunks of the features."""
+    folder = None
+    if resume is not None:
+        folder = Folder(resume, {**about, "data": digest(np.array(points.each(digest)))})
+    columns = []
+    with progress_bars.bar(len(tasks), "landmark clusterings", show=progress) as shown:
+        for m, (k, rng) in enumerate(tasks):
+            find = partial(_clustered, points, k, rng, dtype, settings)
+            columns.append(find() if folder is None else _kept(points, folder, f"clustering_{m}", find))
+            shown.update(1)
+    of_chunks = [
+        points.task(_stacked, list(own), phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
+    ]
+    return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(tasks),))
+
+
+def _clustered(points: ChunkedPoints, k: int, rng: np.random.Generator, dtype: Any, settings: dict[str, int]) -> list:
+    """Return the labels of one clustering, of each chunk."""
+    return clustered(points, ChunkedObjects, k, rng, **settings).labels_as(dtype)
+
+
+def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list]) -> list:
+    """Return the labels of each chunk that the folder keeps, or those that ``find`` returns."""
+    found = folder.part(name, lambda: {"labels": np.concatenate(points.compute(find(), "labels"))})
+    return points.placed(found["labels"])
+
+
+# --- tasks of a chunk -------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """The graph of one chunk, and the memory that its features are in (`gpuens.device.kind_of`)."""
+
+    graph: Graph
+    kind: str
+
+    def tied(self, sigma: float, table: np.ndarray | None = None) -> Tied:
+        """Return the objects with the σ of all chunks, and with their points if the table is known."""
+        found = Tied(replace(self.graph, sigma=sigma))
+        if table is not None:
+            found.embed(table)
+        return found
+
+
+def _of_features(block: Any, function: Callable, *given: Any) -> Any:
+    return function(as_features(block, devices.kind_of(block)), *given)
+
+
+def _points_at(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
+    some = as_features(block[devices.move(rows, devices.kind_of(block))], devices.kind_of(block))
+    found: np.ndarray = devices.to_host(Points(some, coordinates, devices.kind_of(some)).at(np.arange(len(rows))))
+    return found
+
+
+def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
+    kind = devices.kind_of(block)
+    device = devices.resolve(device, kind)
+    X = as_features(block, kind if device == "cuda" else "cpu")
+    return Piece(graph_of(Points(X, coordinates, device), landmarks, n_neighbors), kind)
+
+
+def _distances(piece: Piece) -> tuple[float, int]:
+    """Return the sum of the distances to landmarks, and how many they are."""
+    graph = piece.graph
+    return graph.sigma * graph.ids.size, graph.ids.size
+
+
+def _products(piece: Piece, sigma: float) -> np.ndarray:
+    return devices.to_host(piece.tied(sigma).products())
+
+
+def _embedded(piece: Piece, rows: np.ndarray, sigma: float, table: np.ndarray) -> np.ndarray:
+    return devices.to_host(piece.tied(sigma, table).at(rows))
+
+
+def _labelled(piece: Piece, before: Any, sigma: float, table: np.ndarray, centers: np.ndarray) -> tuple[Any, tuple]:
+    """Return the labels, and the sums that `descend` asks for with the number of labels that were others before."""
+    objects = piece.tied(sigma, table)
+    if before is not None:
+        objects.labels = before.copy()
+    total, weight, changed = objects.labelled(centers)
+    return objects.labels, (devices.to_host(total), devices.to_host(weight), changed)
+
+
+def _added(parts: list[tuple]) -> tuple:
+    return tuple(worker.add(list(of_all)) for of_all in zip(*parts, strict=True))
+
+
+def _column(piece: Piece, labels: Any, dtype: Any) -> Any:
+    return devices.move(labels.astype(dtype), piece.kind)
+
+
+def _stacked(columns: list) -> Any:
+    return devices.namespace(devices.kind_of(columns[0])).stack(columns, axis=1)

@@ -1,0 +1,93 @@
+// Objects tied to landmarks (gpuens/generate/landmark_graph.py), and the products and look-ups of this graph, whose
+// weights B (N, p) are never built (gpuens/generate/landmark_cut.py).
+//
+//   nearest_landmarks  the n nearest landmarks of a point's list, nearest first, of equally near ones the smallest
+//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b], i in ascending order    one warp a landmark
+//   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                                 one thread an element
+//
+// ids, weights (N, K): the landmarks of an object and the weights of its edges.
+//
+// variants: CODE = u8 u16 u32
+
+#define LANES 8  // landmarks that a point is compared with at once
+
+// points (d, n_points): features of the points side by side, in the order of their lists: position at is point
+// order[at], whose list is listed[begins[of[order[at]]] ...]. landmarks (p, d). ids, squares (n_points, n_kept).
+// Squares are summed four features at a time, as on the CPU. One thread a point.
+extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order, const i64* of, const i64* listed,
+                                             const i64* begins, const f32* landmarks, i64* ids, f32* squares,
+                                             i64 n_points, i64 n_features, i64 n_kept) {
+    FOR_EACH(at, n_points) {
+        i64 i = order[at], end = begins[of[i] + 1], kept = 0;
+        i64* own = ids + i * n_kept;
+        f32* far = squares + i * n_kept;
+        f32 last = 0;
+        for (i64 first = begins[of[i]]; first < end; first += LANES) {
+            const f32* rows[LANES];
+            f32 apart[LANES];
+#pragma unroll
+            for (int c = 0; c < LANES; ++c) {
+                rows[c] = landmarks + listed[first + c < end ? first + c : end - 1] * n_features;
+                apart[c] = 0;
+            }
+            i64 j = 0;
+            for (; j + 4 <= n_features; j += 4) {
+                const f32* own_features = points + j * n_points + at;
+                f32 w = own_features[0], x = own_features[n_points], y = own_features[2 * n_points],
+                    z = own_features[3 * n_points];
+#pragma unroll
+                for (int c = 0; c < LANES; ++c) {
+                    f32 e = w - rows[c][j], f = x - rows[c][j + 1], g = y - rows[c][j + 2], h = z - rows[c][j + 3];
+                    apart[c] += (e * e + f * f) + (g * g + h * h);
+                }
+            }
+            for (; j < n_features; ++j) {
+                f32 x = points[j * n_points + at];
+#pragma unroll
+                for (int c = 0; c < LANES; ++c) {
+                    f32 e = x - rows[c][j];
+                    apart[c] += e * e;
+                }
+            }
+#pragma unroll
+            for (int c = 0; c < LANES; ++c) {
+                if (first + c >= end || (kept == n_kept && apart[c] >= last)) continue;  // lists ascend
+                i64 place = kept < n_kept ? kept++ : kept - 1;
+                for (; place > 0 && apart[c] < far[place - 1]; --place) {
+                    own[place] = own[place - 1];
+                    far[place] = far[place - 1];
+                }
+                own[place] = listed[first + c];
+                far[place] = apart[c];
+                last = far[kept - 1];
+            }
+        }
+    }
+}
+
+// edges: the numbers i K + s of all edges, by landmark, those of landmark a from begins[a] on; ids (N, K). out (p, p)
+// comes filled with zeros. An object's landmarks differ, so that the lanes of a warp add to different elements.
+extern "C" __global__ void landmark_products(const i64* edges, const i64* begins, const CODE* ids, const f64* weights,
+                                             const f64* shares, f64* out, i64 n_landmarks, i64 n_neighbors) {
+    i64 n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 a = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32; a < n_landmarks; a += n_warps) {
+        for (i64 e = begins[a]; e < begins[a + 1]; ++e) {
+            i64 edge = edges[e], i = edge / n_neighbors;
+            f64 of_object = shares[i] * weights[edge];
+            for (i64 s = threadIdx.x % 32; s < n_neighbors; s += 32)
+                out[a * n_landmarks + ids[i * n_neighbors + s]] += of_object * weights[i * n_neighbors + s];
+            __syncwarp();
+        }
+    }
+}
+
+extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights, const f64* table, f64* out, i64 n_objects,
+                                            i64 n_neighbors, i64 width) {
+    FOR_EACH(at, n_objects * width) {
+        i64 i = at / width, j = at % width;
+        f64 sum = 0.0;
+        for (i64 s = 0; s < n_neighbors; ++s)
+            sum += weights[i * n_neighbors + s] * table[(i64)ids[i * n_neighbors + s] * width + j];
+        out[at] = sum;
+    }
+}
