@@ -122,6 +122,7 @@ def reference() -> str:
     parts.append(
         "## Methods\n\n"
         + "\n".join(f"- [`{c}`](methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
+        + "\n\n```{toctree}\n:hidden:\n:glob:\n\nmethods/*\n```"
     )
     for name in modules:
         module = getattr(ge, name)
@@ -134,7 +135,6 @@ def reference() -> str:
         ]
         first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
         parts.append(f"## gpuens.{name}\n\n{first}\n\n" + listing(f"gpuens.{name}", names))
-    parts.append("```{toctree}\n:hidden:\n:glob:\n\nmethods/*\n```")
     return "\n\n".join(parts) + "\n"
 
 

@@ -28,6 +28,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "generated/table.md", "examples", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
 root_doc = "index"
+default_role = "py:obj"  # `consensus` in a docstring is a link where it is a name, else code
 nitpicky = False
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -55,6 +56,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md")}  # pages without pages below them
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

@@ -1,7 +1,10 @@
 """The code of README and of the pages runs, the site builds without a warning, and every public name is in it."""
 
 import ast
+import html
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,17 +71,103 @@ def test_the_number_of_methods_is_the_registrys():
         assert f"{len(ge.methods())} methods" in path.read_text(), path.name
 
 
-@pytest.mark.thorough
-def test_the_site_builds_and_has_every_public_name(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, whose examples are not run.
+
+    A build writes beside its pages: it has a copy of them, and links to the rest of the checkout.
+    """
     pytest.importorskip("sphinx", reason="the site is built by Sphinx")
+    checkout = tmp_path_factory.mktemp("checkout")
+    for path in ROOT.iterdir():
+        if path != DOCS:
+            (checkout / path.name).symlink_to(path)
+    shutil.copytree(DOCS, checkout / "docs", ignore=shutil.ignore_patterns("_build", "generated", "gallery"))
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
-    done = subprocess.run(
-        [*sphinx, "-d", str(tmp_path / "trees"), str(DOCS), str(tmp_path / "site")], capture_output=True
-    )
+    done = subprocess.run([*sphinx, "docs", "docs/_build/html"], capture_output=True, cwd=checkout)
     assert done.returncode == 0, done.stderr.decode()[-3000:]
+    return checkout / "docs" / "_build" / "html"
+
+
+def names_of(module):
+    """The public names of a module, without its constants and modules."""
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+    ]
+    return {name for name in names if callable(getattr(module, name))}
+
+
+@pytest.mark.thorough
+def test_every_public_name_has_a_page_and_every_method_a_card(site):
     from sphinx.util.inventory import InventoryFile
 
-    inventory = InventoryFile.loads((tmp_path / "site" / "objects.inv").read_bytes(), uri="").data
-    told = {name.split(".")[-1] for kind, items in inventory.items() if kind.startswith("py:") for name in items}
-    names = {n for n in ge.__all__ if not n.startswith("_") and not isinstance(getattr(ge, n), ModuleType)}
-    assert names - told == set()
+    told = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
+    pages = {name: item.uri.split("#")[0] for kind in told for name, item in told[kind].items()}
+    modules = {name: getattr(ge, name) for name in ge.__all__ if isinstance(getattr(ge, name), ModuleType)}
+    assert {"datasets", "evidence", "generate", "metrics", "plotting", "sc"} < modules.keys()
+    assert {name for name in names_of(ge) if f"gpuens.{name}" not in pages} == set()
+    in_short = {getattr(ge, name) for name in names_of(ge)}  # found as gpuens.name
+    for home, module in modules.items():
+        names = {name for name in names_of(module) if getattr(module, name) not in in_short}
+        assert {name for name in names if f"gpuens.{home}.{name}" not in pages} == set(), home
+    for name, kind in ge.methods().items():
+        assert pages[f"gpuens.{kind.__name__}"] == f"generated/methods/{name}.html"
+        assert ">>> " in (kind.__doc__ or ""), name
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SCREENS = ((1280, 900), (390, 844))
+PAGES_OF_A_KIND = (
+    *("index", "which", "scale", "benchmarks", "command_line", "gallery/index", "gallery/how_many"),
+    *("generated/reference", "generated/methods/ecrmc", "generated/api/gpuens.partition.MetaClusters"),
+)
+MEASURE = """
+addEventListener("load", () => {
+  const seen = [...document.querySelectorAll("iframe")].map(frame => {
+    const { contentDocument: page, contentWindow: screen } = frame;
+    const within = thing => {
+      const { left, top, right, bottom } = thing.getBoundingClientRect();
+      return left >= 0 && top >= 0 && right <= screen.innerWidth && bottom <= screen.innerHeight;
+    };
+    const first = selector => [...page.querySelectorAll(selector)].slice(0, 1);
+    const around = [];
+    for (let it = page.querySelector("article"); it; it = it.parentElement) around.push(it);
+    return {
+      overflow: Math.max(...around.map(it => it.scrollWidth - it.clientWidth)),
+      title: first("h1").map(within),
+      picture: first(".landing img").map(it => within(it) && it.complete && it.naturalWidth > 0),
+      commands: first(".landing pre").map(it => within(it) && it.scrollWidth <= it.clientWidth && it.innerText),
+    };
+  });
+  document.body.textContent = JSON.stringify(seen);
+});
+"""
+
+
+@pytest.mark.thorough
+def test_pages_fit_screens_and_the_first_screen_holds_title_picture_and_commands(site, tmp_path):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"a browser lays pages out: none of {', '.join(BROWSERS)} is on the PATH")
+    shown = [(page, *screen) for page in PAGES_OF_A_KIND for screen in SCREENS]
+    frames = [f'<iframe src="{site}/{page}.html" width="{w}" height="{h}"></iframe>' for page, w, h in shown]
+    (tmp_path / "frames.html").write_text(f"<!doctype html><body>{''.join(frames)}<script>{MEASURE}</script>")
+    done = subprocess.run(
+        [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *("--allow-file-access-from-files", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--dump-dom", (tmp_path / "frames.html").as_uri()),
+        ],
+        capture_output=True,
+        timeout=120,
+    )
+    found = re.search(r"<body>(\[.*\])</body>", done.stdout.decode(), re.DOTALL)
+    assert found, done.stderr.decode()[-3000:]
+    for (page, width, _), seen in zip(shown, json.loads(html.unescape(found[1])), strict=True):
+        assert seen["overflow"] <= 0, f"{page} is {seen['overflow']} too wide for a screen of {width}"
+        assert seen["title"] == [True], page
+        if page == "index":
+            assert seen["picture"] == [True], width
+            assert [len((text or "").strip().splitlines()) for text in seen["commands"]] == [3], width
