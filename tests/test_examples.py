@@ -69,9 +69,36 @@ def own_method(found):
     assert (found["named"] == found["joined"].labels_).all()
 
 
+def bad_member(found):
+    assert found["suspects"] == ["sorted", "one pixel"]
+    unlike, copies, weighted = found["found"].values()
+    assert min(unlike) > 0.7
+    assert max(copies[-1], weighted[-1]) < 0.2
+    assert found["mended"] > 0.7
+
+
+def new_objects(found):
+    assert found["accuracy_new"] > found["accuracy_today"] - 0.03
+    assert found["same"] > 0.9
+    sixes = ~found["ordinary"]
+    below = found["confidence"] < found["unsure"]
+    assert below[~sixes].mean() < 0.15
+    assert below[sixes].mean() > 0.4
+    assert min(found["accuracies"]) > found["accuracies"][0] - 0.03
+
+
+def disagreement(found):
+    table, stability = found["comparison"].table, found["repeated"]
+    assert table["anmi"]["kcc"] > table["anmi"]["lwgp"]
+    assert table["silhouette"]["lwgp"] > table["silhouette"]["kcc"]
+    assert (np.sort(found["evidence"]["lwgp"].clusters.stability) > 0.7).tolist() == [False, True, True, True]
+    assert found["evidence"]["kcc"].clusters.stability.max() < 0.5
+    assert stability["lwgp"] > 0.9 > 0.5 > stability["kcc"]
+
+
 CHECKS = (
-    *(a_million, any_shape, categorical, documents, how_many, how_sure, image_segmentation),
-    *(missing_labels, own_method, owners, single_cell, which_method),
+    *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
+    *(missing_labels, new_objects, own_method, owners, single_cell, which_method),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

@@ -1,0 +1,79 @@
+"""
+Is one of my clusterings bad?
+=============================
+
+The clusterings come from elsewhere: a script of last year, two colleagues, a file by mail. One may have its rows in
+another order, one may have looked at next to nothing. Nobody knows the truth, but the clusterings know each other.
+"""
+
+# %%
+# Nine clusterings of the digits by four algorithms that have little in common. Then two that should not be here: one
+# whose rows were sorted on the way, and one that has seen a single pixel.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
+
+import gpuens as ge
+
+digits = ge.datasets.load("digits")
+X, k = digits.X, 10
+small = PCA(20, random_state=0).fit_transform(X)
+columns = {f"k-means {k + 3 * i}": KMeans(k + 3 * i, n_init=3, random_state=i).fit_predict(X) for i in range(5)}
+for i in range(2):
+    mixture = GaussianMixture(k + 2 * i, covariance_type="diag", reg_covar=0.01, random_state=i)
+    columns[f"mixture {k + 2 * i}"] = mixture.fit_predict(small)
+for linkage in ("ward", "complete"):
+    columns[linkage] = AgglomerativeClustering(14, linkage=linkage).fit_predict(small)
+good = ge.Ensemble(list(columns.values()), names=list(columns))
+
+rng = np.random.default_rng(0)
+brightest = X[:, [X.std(axis=0).argmax()]]
+one_pixel = KMeans(k, n_init=3, random_state=0).fit_predict(brightest)
+ensemble = good.with_({"sorted": rng.permutation(columns["k-means 10"]), "one pixel": one_pixel})
+
+# %%
+# How far each clustering agrees with the others. `WEAC` weighs them by it, and so knows what to do with both.
+
+consistency = ge.evidence.consistency(ensemble)
+with_others = (consistency.nmi.sum(axis=1) - 1) / (ensemble.n_clusterings - 1)
+weights = ge.WEAC(k).fit(ensemble).weights_
+for name, agreement, weight in zip(ensemble.names, with_others, weights, strict=True):
+    print(f"{name:>12}: NMI with the others {agreement:.2f}, weight in WEAC {weight:.2f}")
+suspects = [ensemble.names[i] for i in np.argsort(with_others)[:2]]
+print(f"look at: {', '.join(suspects)}")
+cleaned = ensemble.without(suspects)
+
+# %%
+# Does it matter? A clustering that knows nothing says something else of each pair: such errors cancel out, even if half
+# of all clusterings are of that kind. What does harm are clusterings that are wrong *together*: copies, or models that
+# share their mistake. Nine copies of the single pixel are half of all clusterings, and no weight by agreement helps, as
+# they agree best of all.
+
+counts = (0, 3, 6, 9)
+found = {name: [] for name in ("sorted differently", "copies", "copies, WEAC")}
+for n in counts:
+    names = [f"more {i}" for i in range(n)]
+    unlike = [rng.permutation(columns["k-means 10"]) for _ in names]
+    more, alike = (good.with_(labels, names=names) if n else good for labels in (unlike, [one_pixel] * n))
+    for name, answer in zip(found, (ge.EAC(k).fit(more), ge.EAC(k).fit(alike), ge.WEAC(k).fit(alike)), strict=True):
+        found[name].append(ge.metrics.ari(digits.y, answer.labels_))
+
+# %%
+# Copies are seen, too: their agreement is 1. Keep one of each, or let all of them together count as one clustering.
+
+between = ge.evidence.consistency(alike).nmi
+copies = (between > 0.999).sum(axis=1)
+mended = ge.metrics.ari(digits.y, ge.EAC(k, weights=1 / copies).fit(alike).labels_)
+print(f"ARI with the digits: nine copies {found['copies'][-1]:.2f}, as one clustering {mended:.2f}")
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+ge.plotting.clusterings(consistency, "nmi", names=ensemble.names, ax=left)
+left.tick_params("x", rotation=90)
+for name, scores in found.items():
+    right.plot(counts, scores, "o-", label=name)
+right.plot(counts[-1], mended, "k*", markersize=12, label="copies as one clustering")
+right.set(xlabel="bad clusterings, beside nine good ones", ylabel="ARI with the digits", ylim=(0, 1))
+right.legend()
