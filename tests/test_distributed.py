@@ -615,6 +615,39 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
         np.testing.assert_array_equal(ge.Ensemble(found).codes, ge.generate.kmeans_ensemble(X, 3, 5, objects=100).codes)
 
 
+LANDMARKS = {"n_clusterings": 3, "n_clusters": (2, 9), "n_landmarks": 50}
+
+
+def test_landmark_clusterings_by_workers_are_those_made_here(client, tmp_path):
+    X = np.random.default_rng(0).normal(size=(700, 8))
+    expected = ge.generate.landmark_ensemble(X, **LANDMARKS)
+    for kept in ({}, {"resume": tmp_path}, {"resume": tmp_path}):
+        found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, **kept)
+        np.testing.assert_array_equal(found.codes, expected.codes)
+    (tmp_path / "clustering_1.npz").unlink()
+    found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, resume=tmp_path)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+def test_chunks_tied_to_landmarks_by_workers_and_by_threads(client, tmp_path):
+    X = da.from_array(np.random.default_rng(0).normal(size=(700, 8)), chunks=(150, 5))
+    found = ge.generate.landmark_ensemble(X, **LANDMARKS)  # on the active client
+    for _ in range(100):  # workers are told a little later
+        held = sorted({str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers})
+        if len(held) == 1:
+            break
+        time.sleep(0.05)
+    assert held == ["gpuens-labels"]
+    labels = found.compute()
+    consensus = ge.HBGF(3).fit(found).labels_.compute()
+    for _ in range(2):
+        again = ge.generate.landmark_ensemble(X, **LANDMARKS, resume=tmp_path).compute()
+        np.testing.assert_array_equal(again, labels)
+    client.close()
+    np.testing.assert_array_equal(ge.generate.landmark_ensemble(X, **LANDMARKS).compute(), labels)
+    np.testing.assert_array_equal(ge.HBGF(3).fit_predict(labels), consensus)
+
+
 def test_features_in_chunks_need_a_number_of_objects():
     X = da.from_array(np.eye(20), chunks=5)
     refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2, objects=9, names=list("abcde")), ValueError, "leave names out")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens.distributed import clients, failures, graph, waiting
 
 
@@ -16,6 +17,15 @@ def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Ite
     with failures.explained("features"):
         for future in futures:
             yield waiting.result(future, client, "features")
+
+
+def features_in_chunks(X: Any, names: Any, client: Any) -> Any:
+    """Return features in chunks as a Dask array with known chunks, and refuse names for its clusterings."""
+    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    checks.check_feature_shape(tuple(X.shape))
+    if names is not None:
+        raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
+    return graph.as_declared(X, "X", client)
 
 
 def by_chunks(

@@ -166,18 +166,14 @@ def kmeans_ensemble(
 
 def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: Any) -> Any:
     """Return features in chunks as a Dask array with known chunks; refuse parameters that need them in one piece."""
-    from gpuens.distributed import as_declared
+    from gpuens.distributed import features_in_chunks
 
-    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-    checks.check_feature_shape(tuple(X.shape))
-    X = as_declared(X, "X", client)
+    X = features_in_chunks(X, names, client)
     if _share(objects, int(X.shape[0]), "objects") == X.shape[0]:
         raise ValueError(
             "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
             "objects=100_000."
         )
-    if names is not None:
-        raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
     if device not in ("auto", "cpu"):
         raise ValueError(f"device={device!r} is for features in one piece; k-means of chunks works on the CPU.")
     return X

@@ -107,7 +107,9 @@ def landmark_ensemble(
     """
     where = "cpu"
     if chunked(X):
-        X = in_chunks(X, names, client)
+        from gpuens.distributed import features_in_chunks, landmarks
+
+        X = features_in_chunks(X, names, client)
     else:
         where = kind_of(X)
         device = resolve(device, where)
@@ -131,8 +133,6 @@ def landmark_ensemble(
     tasks = [(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
     about = {"gpuens": __version__, "n_clusters": [low, high], "seed": _seed_of(children[0]), **settings}
     if chunked(X):
-        from gpuens.distributed import landmarks
-
         checks.check_memory(
             _needed(max(X.chunks[0]), n_features, n_clusterings, high, dtype, **settings),
             memory_budget(),
@@ -163,18 +163,6 @@ def landmark_ensemble(
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
-
-
-def in_chunks(X: Any, names: Any, client: Any) -> Any:
-    """Return features in chunks as a Dask array with known chunks of whole rows."""
-    from gpuens.distributed import as_declared
-
-    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-    checks.check_feature_shape(tuple(X.shape))
-    X = as_declared(X, "X", client)
-    if names is not None:
-        raise ValueError("names are for an ensemble, but labels of X in chunks are a Dask array; leave names out.")
-    return X
 
 
 def _needed(

@@ -17,6 +17,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
+from gpuens.compiled import njit
 from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure
@@ -26,7 +27,7 @@ from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
 MOST = 20  # neighbours and steps by default, as in the authors' program
 BLOCK = 512  # rows whose links are chosen at a time
-BYTES_PER_PAIR = 33  # four arrays of all ordered pairs
+BYTES_PER_PAIR = 25  # three arrays of all ordered pairs
 BYTES_PER_LINK = 24  # links and steps along them
 
 
@@ -128,7 +129,7 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     from scipy.sparse import csr_array, vstack
 
     similarity, n_rows = Coassociation()(rows), len(rows)
-    last = max(0, n_rows - n_neighbors)
+    n_neighbors = min(n_neighbors, n_rows)
 
     def tiles() -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, n_rows, BLOCK):
@@ -137,12 +138,36 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
             tile[own, start + own] = 0.0
             yield slice(start, start + len(tile)), tile
 
-    least = np.concatenate([np.partition(tile, last, axis=1)[:, last] for _, tile in tiles()])
+    least = np.empty(n_rows)
+    for some, tile in tiles():
+        _write_least(tile, n_neighbors, least[some])
     kept = []  # by either row, which is known before any link is held: no transpose is needed
     for some, tile in tiles():
         tile[tile < np.minimum(least[some, None], least)] = 0.0
         kept.append(csr_array(tile))
     return vstack(kept, format="csr")
+
+
+def _write_least(tile: np.ndarray, n: int, least: np.ndarray) -> None:
+    """Write the n-th largest value of each row of a tile."""
+    devices.over_ranges(lambda start, stop: _nth_largest(start, stop, tile, n, least), len(tile))
+
+
+@njit(cache=True, nogil=True)
+def _nth_largest(start, stop, tile, n, least):
+    """Most values are 0 or tie, which makes partitions slow: here they are only compared."""
+    largest = np.empty(n)
+    for i in range(start, stop):
+        largest[:] = -np.inf
+        for j in range(tile.shape[1]):
+            value = tile[i, j]
+            if value > largest[n - 1]:
+                place = n - 1
+                while place > 0 and value > largest[place - 1]:
+                    largest[place] = largest[place - 1]
+                    place -= 1
+                largest[place] = value
+        least[i] = largest[n - 1]
 
 
 def _walks_fit(n_rows: int, n_links: int) -> None:

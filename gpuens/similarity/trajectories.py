@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
+from gpuens import device as devices
+from gpuens.compiled import njit
 from gpuens.incidence import scaled_rows
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, all_clusters_fit
@@ -22,6 +24,8 @@ from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
 MOST_STEPS = 1000  # walks are everywhere long before
+ROWS_AT_ONCE = 8  # of P Q: a line of the cache for each column
+COLUMNS_AT_ONCE = 512
 
 
 class Walked(Blocks):
@@ -129,13 +133,70 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
 
 
 def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
-    """Return Q_t for P in a SciPy array, whose powers would be dense."""
-    products = np.zeros(step.shape)
-    each = np.arange(len(products))
+    """Return Q_t for P in a SciPy CSR array, whose powers would be dense."""
+    n = step.shape[0]
+    products, then = np.zeros((n, n)), np.empty((n, n))
+    each = np.arange(n)
     for _ in range(n_steps):
         products[each, each] += 1.0
-        products = step @ (step @ products).T
+
+        def work(start: int, stop: int, given: np.ndarray = products, found: np.ndarray = then) -> None:
+            _walk(start, stop, step.indptr, step.indices, step.data, given, found)
+
+        devices.over_ranges(work, -(-n // ROWS_AT_ONCE), grain=devices.worth_a_thread(ROWS_AT_ONCE * step.nnz))
+        products, then = then, products
     return products
+
+
+@njit(cache=True, nogil=True)
+def _walk(start, stop, indptr, indices, data, products, found):
+    """Write some columns of P (P Q)ᵀ, `ROWS_AT_ONCE` of them for each of ``start`` … ``stop``.
+
+    So many rows of P Q are held, side by side for each column, so that neither P Q nor its transpose exists.
+    """
+    n = len(products)
+    of_row, turned = np.empty(COLUMNS_AT_ONCE), np.zeros((n, ROWS_AT_ONCE))
+    sums = np.empty(ROWS_AT_ONCE)
+    for block in range(start, stop):
+        first = block * ROWS_AT_ONCE
+        some = min(ROWS_AT_ONCE, n - first)
+        for low in range(0, n, COLUMNS_AT_ONCE):
+            wide = min(COLUMNS_AT_ONCE, n - low)
+            for i in range(some):
+                of_row[:] = 0.0
+                begin, end = indptr[first + i], indptr[first + i + 1]
+                fours = begin + (end - begin) // 4 * 4
+                for e in range(begin, fours, 4):  # a sum is read and written once for four links
+                    s, t, u, v = data[e], data[e + 1], data[e + 2], data[e + 3]
+                    a, b = products[indices[e], low : low + wide], products[indices[e + 1], low : low + wide]
+                    c, d = products[indices[e + 2], low : low + wide], products[indices[e + 3], low : low + wide]
+                    for j in range(wide):
+                        of_row[j] = (((of_row[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
+                for e in range(fours, end):
+                    s, a = data[e], products[indices[e], low : low + wide]
+                    for j in range(wide):
+                        of_row[j] += s * a[j]
+                for j in range(wide):
+                    turned[low + j, i] = of_row[j]
+        for j in range(n):
+            a = b = c = d = p = q = r = s = 0.0  # in registers
+            for e in range(indptr[j], indptr[j + 1]):
+                weight, column = data[e], turned[indices[e]]
+                a, b, c, d = (
+                    a + weight * column[0],
+                    b + weight * column[1],
+                    c + weight * column[2],
+                    d + weight * column[3],
+                )
+                p, q, r, s = (
+                    p + weight * column[4],
+                    q + weight * column[5],
+                    r + weight * column[6],
+                    s + weight * column[7],
+                )
+            sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = a, b, c, d, p, q, r, s
+            for i in range(some):
+                found[j, first + i] = sums[i]
 
 
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:
