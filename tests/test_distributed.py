@@ -629,23 +629,23 @@ def test_landmark_clusterings_by_workers_are_those_made_here(client, tmp_path):
     np.testing.assert_array_equal(found.codes, expected.codes)
 
 
-def test_chunks_tied_to_landmarks_by_workers_and_by_threads(client, tmp_path):
+def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
     X = da.from_array(np.random.default_rng(0).normal(size=(700, 8)), chunks=(150, 5))
-    found = ge.generate.landmark_ensemble(X, **LANDMARKS)  # on the active client
-    for _ in range(100):  # workers are told a little later
-        held = sorted({str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers})
-        if len(held) == 1:
-            break
-        time.sleep(0.05)
-    assert held == ["gpuens-labels"]
-    labels = found.compute()
-    consensus = ge.HBGF(3).fit(found).labels_.compute()
-    for _ in range(2):
-        again = ge.generate.landmark_ensemble(X, **LANDMARKS, resume=tmp_path).compute()
-        np.testing.assert_array_equal(again, labels)
-    client.close()
-    np.testing.assert_array_equal(ge.generate.landmark_ensemble(X, **LANDMARKS).compute(), labels)
-    np.testing.assert_array_equal(ge.HBGF(3).fit_predict(labels), consensus)
+    labels = ge.generate.landmark_ensemble(X, **LANDMARKS).compute()
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2)
+        found = ge.generate.landmark_ensemble(X, **LANDMARKS)
+        for _ in range(100):  # workers are told a little later
+            held = {str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers}
+            if held == {"gpuens-labels"}:
+                break
+            time.sleep(0.05)
+        assert held == {"gpuens-labels"}
+        np.testing.assert_array_equal(found.compute(), labels)
+        np.testing.assert_array_equal(ge.HBGF(3).fit(found).labels_.compute(), ge.HBGF(3).fit_predict(labels))
+        for _ in range(2):
+            again = ge.generate.landmark_ensemble(X, **LANDMARKS, resume=tmp_path)
+            np.testing.assert_array_equal(again.compute(), labels)
 
 
 def test_features_in_chunks_need_a_number_of_objects():

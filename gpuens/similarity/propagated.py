@@ -27,7 +27,7 @@ from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
 MOST = 20  # neighbours and steps by default, as in the authors' program
 BLOCK = 512  # rows whose links are chosen at a time
-BYTES_PER_PAIR = 25  # three arrays of all ordered pairs
+BYTES_PER_PAIR = 17  # two arrays of all ordered pairs
 BYTES_PER_LINK = 24  # links and steps along them
 
 

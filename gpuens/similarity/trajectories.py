@@ -181,19 +181,9 @@ def _walk(start, stop, indptr, indices, data, products, found):
         for j in range(n):
             a = b = c = d = p = q = r = s = 0.0  # in registers
             for e in range(indptr[j], indptr[j + 1]):
-                weight, column = data[e], turned[indices[e]]
-                a, b, c, d = (
-                    a + weight * column[0],
-                    b + weight * column[1],
-                    c + weight * column[2],
-                    d + weight * column[3],
-                )
-                p, q, r, s = (
-                    p + weight * column[4],
-                    q + weight * column[5],
-                    r + weight * column[6],
-                    s + weight * column[7],
-                )
+                w, of = data[e], turned[indices[e]]
+                a, b, c, d = a + w * of[0], b + w * of[1], c + w * of[2], d + w * of[3]
+                p, q, r, s = p + w * of[4], q + w * of[5], r + w * of[6], s + w * of[7]
             sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = a, b, c, d, p, q, r, s
             for i in range(some):
                 found[j, first + i] = sums[i]
