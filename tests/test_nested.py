@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import refused
+from conftest import peak_of, refused
 
+from gpuens import kmeans
 from gpuens.generate import kmeans_ensemble, nested
 
 RNG = np.random.default_rng(0)
@@ -82,6 +83,21 @@ def test_points_far_beyond_the_sample_are_labelled_too():
     far = np.array([[1e30] * 6, [-1e30] * 6, [1e38] + [0] * 5], dtype=np.float32)
     scaled = far.astype(np.float64) * model.frame.scale
     np.testing.assert_array_equal(model.predict(far), literal_nearest(scaled, model.centers))
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(np.float32, 1e30), (np.float64, 1e30), (np.float64, 1e200)])
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, small):
+    """Products and squares overflow there, which is no warning, and the others are told apart as without them."""
+    points = np.concatenate([lumps(1000, dtype=dtype), np.full((1, 6), far, dtype=dtype)])
+    model = fitted(points, 9, seed=4, n_init=n_init)
+    assert model.frame.scale > 1e-3  # it was not in the first sample, but has a centroid of its own
+    assert (model.centers > 1e-6 * far).all(axis=1).sum() == 1
+    scaled = points.astype(np.float64) * model.frame.scale
+    with np.errstate(over="ignore"):
+        expected = literal_nearest(scaled, model.centers)
+    np.testing.assert_array_equal(model.predict(points), expected)
+    assert len(np.unique(expected)) == 9
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
@@ -176,3 +192,13 @@ def test_more_than_the_memory_is_refused(monkeypatch):
     refused(
         lambda: kmeans_ensemble(lumps(), 2, 9, algorithm="nested"), MemoryError, "k-means on X needs", "'minibatch'"
     )
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k", "dtype"),
+    [(66_000, 50, 20, np.float32), (66_000, 30, 20, np.float64), (400_000, 2, 50, np.float32)],
+)
+def test_what_it_needs_is_foreseen(n, d, k, dtype):
+    points = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
+    foreseen = nested.needed(kmeans.Draws(n, d, n, d, None), points.itemsize, k)
+    assert 0.5 * foreseen < peak_of(lambda: fitted(points, k, max_iter=2).predict(points)) <= foreseen

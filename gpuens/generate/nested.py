@@ -31,7 +31,12 @@ PER_CLUSTER = 2**8
 TOLERANCE = 1e-3  # share of the features' variance: centroids that move less have converged, given how few are drawn
 ITERATIONS = 20  # at most, on each sample but the first: of Covtype's objects twice the time gains a few thousandths
 BLOCK = 2**9  # points that are multiplied with all centroids at once
+TURNED = 2**11  # points that are turned at once, so that they stay in the cache
 NOTHING = 1e-24  # a squared distance that is rounding; no coordinate is above 1
+
+
+# of an object far beyond the first sample, products and squares overflow, and float64 decides
+far_objects = np.errstate(over="ignore", invalid="ignore")
 
 
 class Frame(NamedTuple):
@@ -58,10 +63,14 @@ class Frame(NamedTuple):
     def around_mean(self, points: Any, dtype: Any) -> Any:
         """Return the points (n, d) less the mean, turned: (d, n)."""
         wide = np.result_type(points.dtype, dtype)
-        with np.errstate(over="ignore", invalid="ignore"):  # far beyond the sample: float64 will decide
-            moved = points * wide.type(self.scale)
-            moved -= self.mean.astype(wide)
-            return moved.T.astype(dtype, order="C")
+        scale, mean = wide.type(self.scale), self.mean.astype(wide)
+        turned = devices.namespace(devices.kind_of(points)).empty(points.shape[::-1], dtype=dtype)
+        step = TURNED if isinstance(points, np.ndarray) else kmeans.CHUNK
+        for start in range(0, len(points), step):
+            moved = points[start : start + step] * scale
+            moved -= mean
+            turned[:, start : start + step] = moved.T
+        return turned
 
 
 class Model(NamedTuple):
@@ -70,6 +79,7 @@ class Model(NamedTuple):
     centers: Any
     frame: Frame
 
+    @far_objects
     def predict(self, points: Any, device: str = "cpu") -> Any:
         """Return the nearest centroid (n,) of each point (n, d), of equally near ones the first."""
         xp, n = devices.namespace(device), points.shape[0]
@@ -104,6 +114,7 @@ def needed(draws: kmeans.Draws, itemsize: int, k: int, device: str = "cpu") -> i
     """Return the bytes that k-means holds beside the features of one clustering."""
     sizes, q = sample_sizes(draws.n_drawn, k), draws.projection or draws.n_seen
     held = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
+    held += 8 * draws.n_objects  # those to draw from, and later their labels
     at_once = min(kmeans.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
     trials = 18 * (2 + int(np.log(k))) * sizes[0]
     return held + trials + (at_once if device != "cpu" else 0)
@@ -113,7 +124,7 @@ def label(
     X: Any, tasks: list[kmeans.Task], draws: kmeans.Draws, *, device: str, **settings: Any
 ) -> Iterator[tuple[int, Any]]:
     """Yield each task's nearest centroids (n_objects,) with its position, found on the device."""
-    most = needed(draws, X.dtype.itemsize, max(task.k for task in tasks), device) + 16 * draws.n_objects
+    most = needed(draws, X.dtype.itemsize, max(task.k for task in tasks), device) + 8 * draws.n_objects
     checks.check_memory(
         most,
         devices.memory_budget(device),
@@ -137,6 +148,7 @@ def _drawn(seen: kmeans.Seen, picks: np.ndarray) -> Any:
     return seen.at([picks])[0]
 
 
+@far_objects
 def fit(
     at: Callable[[np.ndarray], Any],
     n: int,
@@ -244,8 +256,7 @@ def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any
     for start in range(0, len(points), BLOCK):
         some = slice(start, start + BLOCK)
         near = around[:, some]
-        with np.errstate(over="ignore", invalid="ignore"):
-            products, squares = narrow @ near, np.einsum("ji,ji->i", near, near)
+        products, squares = narrow @ near, np.einsum("ji,ji->i", near, near)
         changed += _decide(points[some], squares, products, centers, lengths, half_square, frame.scale, labels[some])
     return changed
 
