@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
+from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.columns import omit_ids, positions
@@ -96,7 +96,7 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
             f"{instead}."
         )
-    labels = _columns(adata, keys) if obsm_key is None else _entry(adata.obsm, obsm_key, "obsm_key")
+    labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
     if drop_unlabelled:
         ensemble, labelled = Ensemble.of_labelled(labels)
         if hasattr(labels, "columns"):
@@ -104,7 +104,7 @@ def consensus(
     else:
         ensemble, labelled = Ensemble(labels), None
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
-    features = None if use_rep is None else adata.X if use_rep == "X" else _entry(adata.obsm, use_rep, "use_rep")
+    features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
     found = found_by(estimator, labelled, True, estimator.gives_membership)
     adata = adata.copy() if copy else adata
@@ -130,7 +130,8 @@ def ensemble(
     resolutions, n_seeds
         Those of `generate.leiden_ensemble`.
     key_added : str
-        The columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories; those of these names are replaced.
+        The columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories. Those of these names are replaced,
+        or removed where their clustering is left out.
     **parameters
         The other parameters of `generate.leiden_ensemble`, such as ``use_rep`` or ``random_state``.
 
@@ -155,12 +156,18 @@ def ensemble(
     _check_annotated(adata)
     import pandas as pd
 
-    from gpuens.generate import leiden_ensemble
+    from gpuens.generate.leiden import checked_resolutions, leiden_ensemble, names_of
 
+    annotated.check_key(key_added, (), adata.obs.index.name)
+    resolutions = checked_resolutions(resolutions)
     found = leiden_ensemble(adata, resolutions, n_seeds, **parameters)
-    for name, column in zip(found.names, found.to_array().T, strict=True):
-        values = pd.Categorical.from_codes(column, [str(c) for c in range(column.max() + 1)])
-        adata.obs[name.replace("leiden", key_added, 1)] = values
+    columns = dict(zip(found.names, to_host(found.to_array()).T, strict=True))
+    asked = dict(zip(names_of(resolutions, n_seeds), names_of(resolutions, n_seeds, key_added), strict=True))
+    made = {
+        asked[name]: pd.Categorical.from_codes(column, [str(c) for c in range(column.max() + 1)])
+        for name, column in columns.items()
+    }
+    adata.obs = adata.obs.drop(columns=list(asked.values()), errors="ignore").assign(**made)
 
 
 def _check_annotated(adata: Any) -> None:
@@ -179,9 +186,3 @@ def _columns(adata: Any, keys: Any) -> Any:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
     return like.iloc[:, omit_ids(like, list(like.columns), "adata.obs", "keys")]
-
-
-def _entry(obsm: Any, key: str, argument: str) -> Any:
-    if key not in obsm:
-        raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
-    return obsm[key]

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 from conftest import one_sentence
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import block_diag, csr_array, eye_array
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
-from gpuens.generate import leiden_ensemble
+from gpuens.generate import leiden, leiden_ensemble
 
 igraph = pytest.importorskip("igraph")
 
@@ -65,22 +65,63 @@ def test_weights_count_and_the_diagonal_does_not():
 
 def test_the_process_keeps_its_random_numbers():
     X, _ = blobs()
+
+    def drawn():
+        return random.random(), igraph.Graph.Erdos_Renyi(30, 0.3).get_edgelist()
+
     random.seed(5)
-    expected = [random.random() for _ in range(3)]
+    expected = drawn()
     random.seed(5)
     leiden_ensemble(X, 1.0, 1)
-    assert [random.random() for _ in range(3)] == expected
+    assert drawn() == expected
+
+
+def test_a_clustering_that_falls_apart_is_made_again_from_another_seed(monkeypatch):
+    judged = []
+
+    def fell_apart(sizes):
+        judged.append(sizes.tolist())
+        return len(judged) % 2 == 1
+
+    monkeypatch.setattr(leiden, "_fell_apart", fell_apart)
+    found = leiden_ensemble(np.random.default_rng(0).normal(size=(2000, 5)), 3.0, 2)
+    assert found.names == ["leiden_3_0", "leiden_3_1"]
+    assert len(judged) == 4
+    kept = [sorted(np.bincount(column).tolist()) for column in found.to_array().T]
+    assert kept == [sorted(sizes) for sizes in judged[1::2]]
+    assert sorted(judged[0]) != kept[0]
 
 
 def test_clusterings_that_fall_apart_are_left_out_with_a_warning():
     X, _ = blobs(600)
     with pytest.warns(
-        UserWarning, match=r"^leiden_500_0 is left out: at resolution 500 600 objects fall apart into \d+"
+        UserWarning,
+        match=r"^leiden_500_0 is left out: at resolution 500 600 objects with edges fall apart into \d+ clusters",
     ):
         found = leiden_ensemble(X, (1.0, 500.0), 1)
     assert found.names == ["leiden_1_0"]
     with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="no clustering is left"):
         leiden_ensemble(X, 500.0, 1)
+
+
+def test_objects_without_an_edge_are_not_counted():
+    X, _ = blobs()
+    alone = block_diag([graph_of(X), csr_array((400, 400))], format="csr")
+    found = leiden_ensemble(alone, (0.2, 1.0), 2)
+    np.testing.assert_array_equal(found.to_array()[:300], leiden_ensemble(graph_of(X), (0.2, 1.0), 2).to_array())
+    assert len(np.unique(found.to_array()[300:, 0])) == 400
+    with pytest.warns(UserWarning, match="300 objects with edges fall apart into") as warned:
+        leiden_ensemble(alone, (0.2, 500.0), 1)
+    one_sentence(warned[0].message)
+
+
+def test_labels_go_where_the_features_came_from(fake_cupy):
+    X, _ = blobs()
+    found = leiden_ensemble(fake_cupy.asarray(X), 1.0, 2)
+    assert found.device_kind == "cuda"
+    expected = leiden_ensemble(X, 1.0, 2)
+    assert expected.device_kind == "cpu"
+    np.testing.assert_array_equal(found.codes, expected.codes)
 
 
 def test_cells_get_clusterings_that_have_a_consensus():
@@ -95,6 +136,40 @@ def test_cells_get_clusterings_that_have_a_consensus():
     ge.sc.ensemble(adata, (0.2, 1.0), 2, key_added="many", use_rep="X_pca")
     ge.sc.consensus(adata, "many_*", n_clusters=4)
     assert ge.metrics.nmi(y, adata.obs["consensus"].astype(int)) > 0.95
+    ge.sc.ensemble(adata, iter([0.2]), 1, key_added="from_X", use_rep="X")
+    assert adata.obs["from_X_0.2_0"].tolist() == adata.obs["many_0.2_0"].tolist()
+
+
+def test_what_is_left_out_leaves_no_column_of_an_earlier_call():
+    anndata = pytest.importorskip("anndata")
+    X, _ = blobs(600)
+    adata = anndata.AnnData(X, obsm={"X_pca": X})
+    for name in ("leiden_500_0", "leiden_1_0", "leiden_2_0"):
+        adata.obs[name] = "before"
+    with pytest.warns(UserWarning, match="leiden_500_0 is left out"):
+        ge.sc.ensemble(adata, (1.0, 500.0), 1, use_rep="X_pca")
+    assert sorted(adata.obs) == ["leiden_1_0", "leiden_2_0"]
+    assert "before" not in adata.obs["leiden_1_0"].tolist()
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="no clustering is left"):
+        ge.sc.ensemble(adata, 500.0, 1, use_rep="X_pca")
+    assert sorted(adata.obs) == ["leiden_1_0", "leiden_2_0"]
+
+
+def test_what_use_rep_names_is_features_be_it_square_or_not():
+    anndata = pytest.importorskip("anndata")
+    X = np.zeros((100, 100))
+    X[:, :3] = blobs(100)[0]
+    adata = anndata.AnnData(X, obsm={"wide": csr_array(X)}, obsp={"connectivities": eye_array(100).tocsr()})
+    expected = leiden_ensemble(X, 1.0, 1).to_array()
+    np.testing.assert_array_equal(leiden_ensemble(adata, 1.0, 1, use_rep="wide").to_array(), expected)
+    np.testing.assert_array_equal(leiden_ensemble(adata, 1.0, 1, use_rep="X", n_neighbors=15).to_array(), expected)
+
+
+def test_a_dense_graph_of_an_annotated_matrix_is_a_graph():
+    anndata = pytest.importorskip("anndata")
+    X, _ = blobs()
+    adata = anndata.AnnData(X, obsp={"connectivities": graph_of(X).toarray()})
+    np.testing.assert_array_equal(leiden_ensemble(adata, 1.0, 1).codes, leiden_ensemble(graph_of(X), 1.0, 1).codes)
 
 
 @pytest.mark.parametrize(
@@ -110,15 +185,44 @@ def test_cells_get_clusterings_that_have_a_consensus():
         ({"resolutions": ()}, ValueError, "resolutions are empty"),
         ({"resolutions": "high"}, TypeError, "resolutions"),
         ({"n_seeds": 0}, ValueError, "n_seeds"),
-        ({"n_iterations": 0}, ValueError, "n_iterations"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors"),
         ({"use_rep": "X_pca"}, ValueError, "for an AnnData"),
+        ({"X": csr_array((0, 0))}, ValueError, "without edges"),
+        ({"X": csr_array(np.ones((5, 5)) * 1j)}, TypeError, "weights of type complex128"),
+        ({"X": csr_array(np.ones((5, 5))), "n_neighbors": 15}, ValueError, "n_neighbors=15 is for features"),
+        ({"n_iterations": -1.0}, TypeError, "n_iterations must be a whole number"),
+        ({"n_iterations": 0}, ValueError, "n_iterations must not be 0: -1 goes on until nothing changes"),
+        ({"n_iterations": -2}, ValueError, "n_iterations"),
+        ({"n_iterations": 2**40}, ValueError, "n_iterations"),
+        ({"n_seeds": 2**40}, MemoryError, "n_seeds=1099511627776 needs"),
+        ({"resolutions": (0.5, 1.0, 0.5)}, ValueError, "must differ in six digits, but two are 0.5; ask for more n_"),
+        ({"resolutions": (0.12345678, 0.12345679)}, ValueError, "two are 0.123457"),
+        ({"resolutions": [None]}, TypeError, "resolutions"),
     ],
 )
 def test_what_is_refused(given, kind, match):
     with pytest.raises(kind, match=match) as refused:
         leiden_ensemble(**{"X": blobs()[0], "resolutions": 1.0, "n_seeds": 1, **given})
     assert one_sentence(refused.value)
+
+
+def test_resolutions_of_any_kind_of_sequence():
+    X, _ = blobs()
+    expected = leiden_ensemble(X, (0.5, 1.0), 1)
+    for given in ([0.5, 1.0], np.array([0.5, 1.0]), (r / 2 for r in (1, 2))):
+        assert leiden_ensemble(X, given, 1).names == expected.names
+    assert (
+        leiden_ensemble(X, np.float32(0.5), 1).names == leiden_ensemble(X, np.array(0.5), 1).names == ["leiden_0.5_0"]
+    )
+
+
+def test_features_in_chunks_are_refused():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(
+        TypeError, match="X is in chunks, but Leiden is for a graph or features in one piece"
+    ) as refused:
+        leiden_ensemble(da.from_array(blobs()[0], chunks=(100, 3)))
+    one_sentence(refused.value)
 
 
 def test_an_annotated_matrix_without_a_graph_is_refused():
@@ -128,3 +232,14 @@ def test_an_annotated_matrix_without_a_graph_is_refused():
         leiden_ensemble(adata)
     with pytest.raises(ValueError, match="names nothing in obsm"):
         leiden_ensemble(adata, use_rep="X_pca")
+    with pytest.raises(ValueError, match="names nothing in obsm"):
+        ge.sc.ensemble(anndata.AnnData(obs=adata.obs), use_rep="X")
+
+
+@pytest.mark.parametrize("key", [None, "a/b", "", 3])
+def test_a_key_that_obs_cannot_have_is_refused(key):
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(blobs()[0])
+    with pytest.raises(ValueError, match="key_added must be a name without '/'"):
+        ge.sc.ensemble(adata, use_rep="X", key_added=key)
+    assert list(adata.obs) == []

@@ -71,6 +71,18 @@ def read_features(path: str | os.PathLike, key: str | None) -> Any:
         return read_elem(places[key or "X"])
 
 
+def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
+    """Return the entry of obsm that an argument names, or refuse its name."""
+    if key not in obsm:
+        raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
+    return obsm[key]
+
+
+def representation(adata: Any, use_rep: str) -> Any:
+    """Return the features of the cells that ``use_rep`` names: "X", or an entry of obsm."""
+    return adata.X if use_rep == "X" and adata.X is not None else entry(adata.obsm, use_rep, "use_rep")
+
+
 def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
     """Write an AnnData without variables; obs holds the labels as categories, with -1 as missing."""
     import anndata

@@ -1,0 +1,81 @@
+"""The graph that Leiden clusters: a given one, or that of each object and its nearest others."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.device import chunked, kind_of
+from gpuens.features import as_features
+from gpuens.io import annotated
+
+N_NEIGHBORS = 15  # if not given
+
+
+def is_graph(X: Any) -> bool:
+    """Return whether X is a graph, a sparse square matrix, and no features; a dense one is features."""
+    return hasattr(X, "tocsr") and X.ndim == 2 and X.shape[0] == X.shape[1]
+
+
+def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any, str]:
+    """Return the edges of a graph, each once, and the memory that X is in, see `device.kind_of`.
+
+    Edges are a SciPy COO array of weights (n_objects, n_objects). Parameters are those of `leiden_ensemble`.
+    """
+    from scipy.sparse import coo_array, triu
+
+    given = is_graph(X)
+    if hasattr(X, "obsp"):
+        given = use_rep is None
+        X = _graph_in(X) if use_rep is None else annotated.representation(X, use_rep)
+    elif use_rep is not None:
+        raise ValueError(f"use_rep={use_rep!r} is for an AnnData; pass the features themselves.")
+    if chunked(X):
+        raise TypeError(
+            "X is in chunks, but Leiden is for a graph or features in one piece: compute them, or use kmeans_ensemble."
+        )
+    if given and n_neighbors is not None:
+        raise ValueError(f"n_neighbors={checks.shown(n_neighbors)} is for features, but X is a graph; leave it out.")
+    graph = _checked(X) if given else _of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors)
+    edges = coo_array(triu(graph, k=1))
+    edges.eliminate_zeros()
+    if not edges.nnz:
+        raise ValueError("X is a graph without edges; there is nothing to cluster.")
+    return edges, kind_of(X)
+
+
+def _graph_in(adata: Any) -> Any:
+    if "connectivities" not in adata.obsp:
+        raise ValueError(
+            "adata has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name features by use_rep."
+        )
+    return adata.obsp["connectivities"]
+
+
+def _checked(X: Any) -> Any:
+    """Return a graph as a CSR array, float64; refuse one that is not symmetric, or with weights that cannot be."""
+    from scipy.sparse import csr_array
+
+    if kind_of(getattr(X, "data", None)) == "cuda":
+        raise TypeError("X is a graph in GPU memory, but Leiden works on the CPU: pass X.get().")
+    if X.dtype.kind not in "iufb":
+        raise TypeError(f"X is a graph with weights of type {X.dtype}; make them real numbers.")
+    graph = csr_array(X, dtype=np.float64)
+    if graph.nnz:
+        if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
+            raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")
+        if abs(graph - graph.T).max() > 1e-6 * max(1.0, graph.max()):
+            raise ValueError("X is a graph that is not symmetric; pass X.maximum(X.T).")
+    return graph
+
+
+def _of_nearest(X: Any, n_neighbors: int) -> Any:
+    """Return the symmetric graph, of weight 1, of each object and its nearest others."""
+    from sklearn.neighbors import kneighbors_graph
+
+    most = X.shape[0] - 1
+    if most < 1:
+        raise ValueError("X has a single object; there is nothing to cluster.")
+    n_neighbors = checks.check_integer(n_neighbors, "n_neighbors", minimum=1)
+    near = kneighbors_graph(X, min(n_neighbors, most), include_self=False)
+    return near.maximum(near.T).tocsr()
