@@ -14,7 +14,7 @@ from gpuens.generate import from_estimators
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.8, random_state=0)
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2, -1])
+@pytest.mark.parametrize("n_jobs", [None, 2, -1, -2])
 def test_each_clusterer_is_a_clustering_and_stays_as_it_was(n_jobs):
     given = [
         KMeans(4, random_state=0),
@@ -49,15 +49,67 @@ class Odd:
     ("estimators", "given", "kind", "match"),
     [
         ([], {}, ValueError, "empty"),
+        (None, {}, TypeError, "a list of clusterers, or of pairs .*, not None"),
+        (5, {}, TypeError, "a list of clusterers, or of pairs .*, not 5"),
+        ([("one", KMeans(2)), ("one", KMeans(3))], {}, ValueError, "have the name 'one' twice"),
+        ([(1, KMeans(2))], {}, TypeError, "the name 1 is no text"),
         (KMeans(2), {}, TypeError, "a list of clusterers"),
         ([KMeans], {}, TypeError, "fit_predict"),
         ([StandardScaler()], {}, TypeError, "fit_predict"),
         ([KMeans(2)], {"n_jobs": 0}, ValueError, "n_jobs"),
         ([KMeans(2)], {"n_jobs": 1.5}, TypeError, "n_jobs"),
-        ([Odd()], {}, ValueError, r"Odd returns labels of shape \(200, 2\)"),
+        ([Odd()], {}, ValueError, r"Odd \(0\) returns labels of shape \(200, 2\)"),
     ],
 )
 def test_what_is_refused(estimators, given, kind, match):
     with pytest.raises(kind, match=match) as refused:
         from_estimators(estimators, X, **given)
     one_sentence(refused.value)
+
+
+FITS = []
+
+
+class Noted(KMeans):
+    """k-means whose fit fails, or is recorded."""
+
+    def fit_predict(self, X):
+        FITS.append(self.n_clusters)
+        if self.n_clusters == 99:
+            raise RuntimeError("no convergence")
+        return super().fit_predict(X)
+
+
+def test_a_clusterer_that_fails_is_named():
+    with pytest.raises(RuntimeError, match="no convergence") as failed:
+        from_estimators([("good", KMeans(2)), ("bad", Noted(99))], X)
+    assert failed.value.__notes__ == ["This is an error of the clusterer Noted ('bad')."]
+
+
+def test_a_wrong_shape_ends_the_work_at_once():
+    FITS.clear()
+    with pytest.raises(ValueError, match="Odd"):
+        from_estimators([Odd(), *(Noted(k) for k in range(2, 12))], X)
+    assert len(FITS) < 10
+
+
+def test_features_that_are_none_are_refused():
+    with pytest.raises(TypeError, match="X must be the features of the objects, not None"):
+        from_estimators([KMeans(2)], None)
+
+
+class OnTheGPU(KMeans):
+    """k-means whose features and labels are in GPU memory."""
+
+    def fit_predict(self, X):
+        import cupy
+
+        return cupy.asarray(super().fit_predict(cupy.asnumpy(X)))
+
+
+def test_labels_in_gpu_memory(fake_cupy):
+    found = from_estimators([OnTheGPU(3, random_state=0), OnTheGPU(4, random_state=0)], fake_cupy.asarray(X))
+    assert found.device_kind == "cuda"
+    expected = from_estimators([KMeans(3, random_state=0), KMeans(4, random_state=0)], X)
+    assert expected.device_kind == "cpu"
+    np.testing.assert_array_equal(found.codes, expected.codes)

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import progress as progress_bars
+from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 
 
@@ -23,20 +24,21 @@ def from_estimators(
     X : anything that the estimators take
         Features of the objects.
     n_jobs : int, optional
-        Clusterers that work at the same time, in threads, as in scikit-learn: None means 1, -1 all processors.
+        Clusterers that work at the same time, in threads, as in scikit-learn: None means 1, -1 all processors, -2 all
+        but one.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
 
     Returns
     -------
     Ensemble (n_objects, n_estimators)
-        Clusterings are named as the pairs say, else 0 … M - 1.
+        Clusterings are named as the pairs say, else by their positions 0 … M - 1.
 
     Raises
     ------
     ValueError, TypeError
-        For no estimators, those without ``fit_predict``, labels that are not one for each object of X, and an object
-        that no clusterer labels.
+        For no estimators, those without ``fit_predict``, names that repeat, labels that are not one for each object of
+        X, and an object that no clusterer labels. Errors of a clusterer have a note with its name.
 
     Examples
     --------
@@ -48,36 +50,55 @@ def from_estimators(
     ['ward', 'spectral']
     """
     from joblib import Parallel, delayed
-    from sklearn.base import clone
 
-    if hasattr(estimators, "fit_predict") or isinstance(estimators, (str, dict)):
-        raise TypeError("estimators must be a list of clusterers, or of pairs (name, clusterer).")
-    given = list(estimators)
-    if not given:
-        raise ValueError("estimators are empty; give one clusterer at least.")
-    pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in given]
-    for _, one in pairs:
-        if isinstance(one, type) or not hasattr(one, "fit_predict"):
-            raise TypeError(f"estimators must have fit_predict, which {checks.shown(one)} has not: pass a clusterer.")
-    if n_jobs is not None and checks.check_integer(n_jobs, "n_jobs", minimum=-1) == 0:
+    clusterers = _named(estimators)
+    if n_jobs is not None and checks.check_integer(n_jobs, "n_jobs", minimum=-checks.LARGEST) == 0:
         raise ValueError("n_jobs must not be 0: -1 means all processors.")
-
-    def labels_of(one: Any) -> np.ndarray:
-        return np.asarray(clone(one).fit_predict(X))
-
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        raise TypeError(f"X must be the features of the objects, not {checks.shown(X)}.")
+    n_objects = X.shape[0] if hasattr(X, "shape") else len(X)
     found = []
-    with progress_bars.bar(len(pairs), "clusterers", show=progress) as shown:
+    with progress_bars.bar(len(clusterers), "clusterers", show=progress) as shown:
         for labels in Parallel(n_jobs, prefer="threads", return_as="generator")(
-            delayed(labels_of)(one) for _, one in pairs
+            delayed(_labels_of)(name, one, X, n_objects) for name, one in clusterers.items()
         ):
             found.append(labels)
             shown.update(1)
-    n_objects = X.shape[0] if hasattr(X, "shape") else len(X)
-    for (name, one), labels in zip(pairs, found, strict=True):
-        if labels.shape != (n_objects,):
-            raise ValueError(
-                f"{name or type(one).__name__} returns labels of shape {labels.shape}, not one for each of {n_objects} "
-                "objects."
-            )
-    names = [m if name is None else name for m, (name, _) in enumerate(pairs)]
-    return Ensemble(found, names=names)
+    ensemble = Ensemble(found, names=list(clusterers))
+    ensemble.device_kind = kind_of(X)
+    return ensemble
+
+
+def _named(estimators: Any) -> dict[Any, Any]:
+    """Return clusterers by name, by default their position; refuse what are none."""
+    must = "estimators must be a list of clusterers, or of pairs (name, clusterer)"
+    if hasattr(estimators, "fit_predict") or isinstance(estimators, (str, dict)) or not hasattr(estimators, "__iter__"):
+        raise TypeError(f"{must}, not {checks.shown(estimators)}.")
+    given = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
+    if not given:
+        raise ValueError("estimators are empty; give one clusterer at least.")
+    found: dict[Any, Any] = {}
+    for m, (name, one) in enumerate(given):
+        if isinstance(one, type) or not hasattr(one, "fit_predict"):
+            raise TypeError(f"estimators must have fit_predict, which {checks.shown(one)} has not: pass a clusterer.")
+        if not isinstance(name, str | None):
+            raise TypeError(f"{must}; the name {checks.shown(name)} is no text.")
+        if name in found:
+            raise ValueError(f"estimators have the name {name!r} twice; give each its own.")
+        found[m if name is None else name] = one
+    return found
+
+
+def _labels_of(name: Any, estimator: Any, X: Any, n_objects: int) -> np.ndarray:
+    """Return the labels (n_objects,) by a clone of a clusterer, in host memory; its errors note its name."""
+    from sklearn.base import clone
+
+    own = f"{type(estimator).__name__} ({name!r})"
+    try:
+        labels = to_host(clone(estimator).fit_predict(X))
+    except Exception as error:
+        error.add_note(f"This is an error of the clusterer {own}.")
+        raise
+    if labels.shape != (n_objects,):
+        raise ValueError(f"{own} returns labels of shape {labels.shape}, not one for each of {n_objects} objects.")
+    return labels
