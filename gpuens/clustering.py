@@ -3,7 +3,12 @@
 import os
 from typing import Any
 
-from gpuens import checks, generate
+import numpy as np
+
+from gpuens import checks, generate, runs
+from gpuens.device import chunked
+
+N_CLUSTERINGS = 20  # if not given
 
 
 def cluster(
@@ -12,7 +17,7 @@ def cluster(
     *,
     method: str = "hbgf",
     kind: str = "landmark",
-    n_clusterings: int = 20,
+    n_clusterings: int | None = None,
     random_state: Any = 0,
     progress: bool | str = "auto",
     resume: str | os.PathLike | None = None,
@@ -24,15 +29,17 @@ def cluster(
     Parameters
     ----------
     X : array, DataFrame or SciPy sparse matrix (n_objects, n_features)
-        The features, unscaled.
+        The features, unscaled. With kind "leiden" also a graph, as for `generate.leiden_ensemble`.
     n_clusters : int or None
         The number of clusters; None for methods that choose it.
     method : str
         A method, see `gpuens.methods`.
-    kind : {"landmark", "kmeans"}
-        The base clusterings: those of `generate.landmark_ensemble` or `generate.kmeans_ensemble`, with their defaults.
-    n_clusterings : int
-        M, the number of base clusterings.
+    kind : {"landmark", "kmeans", "leiden"}
+        The base clusterings: those of `generate.landmark_ensemble`, `generate.kmeans_ensemble` or
+        `generate.leiden_ensemble`, with their defaults. Of few objects there are fewer clusters: landmark clusterings
+        have from n_objects // 3 (20 at most) to n_objects // 2 (60 at most), k-means of fewer than 4 objects 2.
+    n_clusterings : int, optional
+        M, the number of base clusterings: 20 if not given. Leiden's are its resolutions × seeds.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     progress : {"auto", True, False}
@@ -49,7 +56,10 @@ def cluster(
     Raises
     ------
     ValueError, TypeError, MemoryError
-        For what the method or the generator of the base clusterings refuses.
+        For what the method or the generator of the base clusterings refuses, more clusters than objects, and features
+        in chunks.
+    ImportError
+        For kind "leiden" without igraph.
 
     References
     ----------
@@ -67,14 +77,60 @@ def cluster(
     """
     from gpuens.comparison import made  # which takes long to load
 
-    make = generate.KINDS[checks.check_choice(kind, "kind", list(generate.KINDS))]
-    given: dict[str, Any] = {} if resume is None else {"resume": resume}
-    if given and kind != "landmark":
-        raise ValueError(f"resume={os.fspath(given['resume'])!r} is for kind='landmark'; leave it out.")
+    check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
+    if chunked(X):
+        raise TypeError(
+            "X is in chunks, whose labels are in chunks too: make base clusterings by generate.landmark_ensemble(X), "
+            "then fit a method to them."
+        )
     rng = checks.make_generator(random_state)
     estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
-    estimator._checked()  # before the long work
-    ensemble = make(X, n_clusterings, random_state=rng, progress=progress, **given)
+    if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
+        raise TypeError(
+            f"X must be dense features for method {method!r}, not {type(X).__name__}: pass an array, or take a method "
+            "that goes by labels alone."
+        )
+    n_objects = _n_objects(X)
+    if n_clusters is not None and n_clusters > n_objects:
+        raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    given: dict[str, Any] = {} if resume is None else {"resume": resume}
+    if kind != "leiden":
+        given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings}
+        given |= _range_of_few(kind, n_objects)
+    ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     return estimator
+
+
+def check(n_clusters: int | None, *, method: str, kind: str, n_clusterings: int | None, resume: Any) -> None:
+    """Refuse, before any work, parameters of `cluster` that no features could make right."""
+    from gpuens.comparison import made
+
+    generate.of_kind(kind)
+    if resume is not None and kind != "landmark":
+        raise ValueError(f"resume={os.fspath(resume)!r} is for kind='landmark'; leave it out.")
+    if n_clusterings is not None and kind == "leiden":
+        raise ValueError(
+            f"n_clusterings={checks.shown(n_clusterings)} is not for kind='leiden', whose clusterings are its "
+            "resolutions × seeds; leave it out."
+        )
+    estimator = made(method, n_clusters, 0, "auto")
+    runs.check(estimator, method, features=estimator.needs_features or None)
+
+
+def _n_objects(X: Any) -> float:
+    """Return the number of objects, infinite for what is no features: the generator says why."""
+    try:
+        shape = np.shape(X)
+    except ValueError:  # lists of different lengths
+        shape = ()
+    return shape[0] if shape else np.inf
+
+
+def _range_of_few(kind: str, n_objects: float) -> dict[str, Any]:
+    """Return the numbers of clusters for so few objects that the generator has none that fit, else nothing."""
+    least = min(2, n_objects)
+    if kind == "landmark" and n_objects < 120:
+        return {"n_clusters": (min(20, max(least, n_objects // 3)), max(least, n_objects // 2))}
+    return {"n_clusters": least} if kind == "kmeans" and n_objects < 4 else {}

@@ -44,7 +44,10 @@ class Option(NamedTuple):
     @property
     def written_default(self) -> str:
         """The default as text for `read`."""
-        return ":".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
+        if not isinstance(self.default, tuple):
+            return str(self.default)
+        separator = "," if any(reader is _numbers for reader, _ in self._readers()) else ":"
+        return separator.join(map(str, self.default))
 
     def _readers(self) -> list[tuple[Callable[[str], Any], str]]:
         """Return the readers of the annotation's types, the strictest first."""

@@ -1009,13 +1009,14 @@ def test_help_and_version_import_nothing_heavy():
 
 def test_a_mistyped_path_is_refused_before_what_takes_long_to_import(folder):
     lines = ["run nothing.csv -k 3", "run nothing.npy -k 3 --scheduler local", "score nothing.csv truth.csv"]
+    lines += ["generate nothing.csv -o out.npy", "cluster nothing.csv -k 3 -o out.npy"]
     code = (
         "import sys\nfrom gpuens.cli import main\n"
-        f"for line in {[*lines, 'generate nothing.csv -o out.npy']}:\n    assert main(line.split()) == 3\n"
+        f"for line in {lines}:\n    assert main(line.split()) == 3\n"
         "print(*sys.modules)"
     )
     ran = process("-c", code, check=True)
-    assert ran.stderr.count("does not exist; check the name.") == 4
+    assert ran.stderr.count("does not exist; check the name.") == len(lines)
     assert not {"numba", "scipy", "sklearn", "pandas", "dask"} & {name.split(".")[0] for name in ran.stdout.split()}
 
 

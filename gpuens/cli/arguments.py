@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
 
@@ -85,14 +85,44 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
     return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
 
 
-def read_features(args: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the features that ``args.X`` names, a file or a data set, and the names of the objects, None without."""
-    from gpuens import datasets, io
+class Source(NamedTuple):
+    """What base clusterings are made from."""
+
+    X: Any  # features, or a graph
+    ids: Any  # the names of the objects, None without
+    size: dict[str, int]  # n_objects, and n_features or n_edges
+
+    def __str__(self) -> str:
+        return ", ".join(f"{value:,} {name[2:]}" for name, value in self.size.items())
+
+
+def read_source(args: argparse.Namespace) -> Source:
+    """Read what ``args.X`` names, a file or a data set, for base clusterings of ``args.kind``.
+
+    Leiden takes the graph of an h5ad file, unless features of it are named, and a sparse square matrix for a graph.
+    """
+    from gpuens import checks, datasets, io
+    from gpuens.device import memory_budget
+    from gpuens.generate.neighbor_graph import is_graph
 
     chosen = {name: value for name, value in reading(args).items() if value is not None}
-    X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
     named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
-    return X, io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
+    leiden = args.kind == "leiden"
+    cells = leiden and args.X.lower().endswith(io.ANNOTATED)
+    if cells and chosen.keys() <= {"id_column"}:
+        X = io.read_graph(args.X)
+    else:
+        X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
+        if cells and is_graph(X):  # features, though as many as cells, and no graph
+            needed = X.shape[0] ** 2 * X.dtype.itemsize
+            checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
+            X = X.toarray()
+    ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
+    if leiden and is_graph(X):
+        from scipy.sparse import triu
+
+        return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(triu(X, k=1).count_nonzero())})
+    return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 
 
 def _listed(text: str) -> list[str]:

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from gpuens.cli.arguments import add_reading, add_selection, read_features
-from gpuens.cli.files import check_output, check_page, facts, print_written, write_page
+from gpuens.cli.arguments import add_reading, add_selection, read_source
+from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
 from gpuens.record import Clock
 
 
@@ -17,13 +17,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "Cluster objects by their features: many base clusterings, and their consensus.",
         epilog="Base clusterings of other parameters: `gpuens generate`, then `gpuens run`. OUTPUT.json is a record of "
         "the run.",
+        later=_add_kind,
     )
-    parser.add_argument("X", help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set")
+    parser.add_argument("X", help="as for `gpuens generate`: a file or the name of a data set")
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters")
-    parser.add_argument("--kind", default="landmark", help="the base clusterer: landmark or kmeans (landmark)")
     parser.add_argument("--method", default="hbgf", help="a method, see `gpuens methods` (hbgf)")
-    parser.add_argument("--n-clusterings", type=int, default=20, metavar="M", help="base clusterings (20)")
+    parser.add_argument(
+        "--n-clusterings", type=int, metavar="M", help="base clusterings (20; of leiden five resolutions × four seeds)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="keep base clusterings there, and go on where it was stopped"
@@ -34,6 +36,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--report", metavar="FILE.html", help="write a page: how sure, the least certain objects")
 
 
+def _add_kind(parser: argparse.ArgumentParser) -> None:
+    from gpuens.generate import KINDS
+
+    parser.add_argument("--kind", choices=KINDS, default="landmark", help="the base clusterer (landmark if not given)")
+
+
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import clustering, io, runs
@@ -42,11 +50,16 @@ def cluster(args: argparse.Namespace) -> None:
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
+    if args.X.lower().endswith(io.INPUTS):
+        check_inputs(args.X, kinds=io.INPUTS)
+    clustering.check(
+        args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume
+    )
     with clock.phase("read"):
-        X, ids = read_features(args)
+        source = read_source(args)
     with clock.phase("cluster"):
         estimator = clustering.cluster(
-            X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
+            source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
             random_state=args.seed, resume=args.resume,
         )  # fmt: skip
     ensemble = estimator.ensemble_
@@ -54,7 +67,7 @@ def cluster(args: argparse.Namespace) -> None:
         with clock.phase("evidence") if args.evidence else nullcontext():
             found = runs.found_by(estimator, None, args.evidence, membership=False)
         with clock.phase("write"):
-            io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
+            io.write_labels(args.output, found.labels, ids=source.ids, beside=found.beside)
         record |= facts(
             args,
             clock,
@@ -63,8 +76,7 @@ def cluster(args: argparse.Namespace) -> None:
             parameters=estimator.get_params(),
             input=args.X,
             output=args.output,
-            n_objects=ensemble.n_objects,
-            n_features=int(X.shape[1]),
+            **source.size,
             n_clusterings=ensemble.n_clusterings,
             n_base_clusters=ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
@@ -73,9 +85,9 @@ def cluster(args: argparse.Namespace) -> None:
         if args.report is not None:
             from gpuens.report import of_fit
 
-            write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, ids))
+            write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
-        print(f"{args.X}: {X.shape[0]:,} objects, {X.shape[1]:,} features")
+        print(f"{args.X}: {source}")
         print(f"{args.kind}: {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} clusters")
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters")
         print_written(clock, args.output)

@@ -1,14 +1,14 @@
-"""``gpuens generate``: base clusterings of features."""
+"""``gpuens generate``: base clusterings of features, or of a graph."""
 
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection, read_features
+from gpuens.cli.arguments import add_reading, add_selection, read_source
 from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.record import Clock
 
-NOT_OPTIONS = ("X", "names", "progress", "client")  # parameters of functions of `generate`
+NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")  # parameters of functions of `generate`
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -16,11 +16,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "generate",
         generate,
-        "Make base clusterings: k-means, or landmark spectral clustering, of features, many times.",
+        "Make base clusterings: k-means, or landmark spectral clustering, of features, many times, or Leiden.",
         epilog="OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
-    parser.add_argument("X", help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set")
+    parser.add_argument(
+        "X",
+        help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set; for leiden also a graph: a sparse "
+        "square matrix in npz, or that of scanpy.pp.neighbors in h5ad, unless --key names features",
+    )
     add_selection(parser)
     add_reading(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
@@ -33,11 +37,9 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=KINDS,
         default="kmeans",
-        help="the base clusterer (kmeans if not given); landmark follows clusters of any shape, with k from 20 to 60 "
-        "and 5 iterations if not given",
+        help="the base clusterer (kmeans if not given); landmark follows clusters of any shape, leiden is for graphs",
     )
-    for function in KINDS.values():
-        add_parameters(parser, function, leave_out=NOT_OPTIONS)
+    add_parameters(parser, KINDS, leave_out=NOT_OPTIONS)
 
 
 def generate(args: argparse.Namespace) -> None:
@@ -48,18 +50,18 @@ def generate(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
 
     check_output(args.output, args.X)
-    function = generate.KINDS[args.kind]
+    function = generate.of_kind(args.kind)
     for kind, other in generate.KINDS.items():
         refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read"):
-        X, ids = read_features(args)
+        source = read_source(args)
     with clock.phase("cluster"):
-        ensemble = function(X, **parameters)
+        ensemble = function(source.X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
     with atomic.recorded(args.output) as record:
         with clock.phase("write"):
-            io.write_labels(args.output, ensemble, ids=ids)
+            io.write_labels(args.output, ensemble, ids=source.ids)
         record |= facts(
             args,
             clock,
@@ -67,14 +69,13 @@ def generate(args: argparse.Namespace) -> None:
             parameters=parameters,
             input=args.X,
             output=args.output,
-            n_objects=ensemble.n_objects,
-            n_features=int(X.shape[1]),
+            **source.size,
             n_clusterings=ensemble.n_clusterings,
             n_base_clusters=ensemble.n_clusters,
             clusters_of_each=ks,
         )
     if not args.quiet:
-        print(f"{args.X}: {X.shape[0]:,} objects, {X.shape[1]:,} features")
+        print(f"{args.X}: {source}")
         name = "k-means" if args.kind == "kmeans" else args.kind
         print(f"{name}: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
         print_written(clock, args.output)

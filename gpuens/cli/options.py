@@ -1,7 +1,7 @@
 """Options that are the parameters of a method or function: its signature has them and its docstring explains them."""
 
 import argparse
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from gpuens.options import NEEDED, Option, options
@@ -46,12 +46,22 @@ def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option
             group.add_argument(flag, help=_help(option), metavar="VALUE")
 
 
-def add_parameters(parser: argparse.ArgumentParser, function: Callable, leave_out: Container[str]) -> None:
-    """Add the parameters of a function to the options of a command, but those that it has; see `read_parameters`."""
-    for flag, option in flags(function).items():
-        if option.name not in leave_out and flag not in parser._option_string_actions:
-            spellings = dict.fromkeys([flag, f"--{option.name.replace('_', '-')}"])
-            parser.add_argument(*spellings, dest=option.name, help=_help(option), metavar="VALUE")
+def add_parameters(
+    parser: argparse.ArgumentParser, functions: Mapping[str, Callable], leave_out: Container[str]
+) -> None:
+    """Add the parameters of functions to the options of a command, but those that it has; see `read_parameters`.
+
+    The help says of which functions an option is, by their names, unless it is the same for all.
+    """
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}  # the functions by what they say of an option
+    for kind, function in functions.items():
+        for flag, option in flags(function).items():
+            if option.name not in leave_out and flag not in parser._option_string_actions:
+                found.setdefault((flag, option.name), {}).setdefault(_help(option), []).append(kind)
+    for (flag, name), said in found.items():
+        spellings = dict.fromkeys([flag, f"--{name.replace('_', '-')}"])
+        texts = [text if len(of) == len(functions) else f"{', '.join(of)}: {text}" for text, of in said.items()]
+        parser.add_argument(*spellings, dest=name, help="; ".join(texts), metavar="VALUE")
 
 
 def read_parameters(args: argparse.Namespace, function: Callable, leave_out: Container[str]) -> dict[str, Any]:

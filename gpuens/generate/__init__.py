@@ -4,12 +4,32 @@ and those of any clusterers."""
 from collections.abc import Callable
 from typing import Any
 
+from gpuens import checks
 from gpuens.generate.estimators import from_estimators
 from gpuens.generate.kmeans import kmeans_ensemble
 from gpuens.generate.landmarks import landmark_ensemble
-from gpuens.generate.leiden import leiden_ensemble
+from gpuens.generate.leiden import leiden_ensemble, package
 
-# of features, with as many clusterings as are asked for, by their names on the command line
-KINDS: dict[str, Callable[..., Any]] = {"kmeans": kmeans_ensemble, "landmark": landmark_ensemble}
+# by their names on the command line and in `gpuens.cluster`
+KINDS: dict[str, Callable[..., Any]] = {
+    "kmeans": kmeans_ensemble,
+    "landmark": landmark_ensemble,
+    "leiden": leiden_ensemble,
+}
 
-__all__ = ["KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble"]
+__all__ = ["KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "of_kind"]
+
+
+def of_kind(kind: str) -> Callable[..., Any]:
+    """Return the function that makes base clusterings of a kind; refuse unknown ones, and those that lack a package.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.generate.of_kind("kmeans") is ge.generate.kmeans_ensemble
+    True
+    """
+    found = KINDS[checks.check_choice(kind, "kind", list(KINDS))]
+    if found is leiden_ensemble:
+        package()
+    return found

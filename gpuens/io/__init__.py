@@ -1,11 +1,12 @@
 """Label and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, told by their endings."""
 
-from gpuens.io.kinds import ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
+from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (
     LabelFile,
     check_label_file,
     read_columns,
     read_features,
+    read_graph,
     read_ids,
     read_label_file,
     read_labels,
@@ -13,6 +14,7 @@ from gpuens.io.reading import (
 from gpuens.io.writing import write_labels
 
 __all__ = [
+    "ANNOTATED",
     "ARRAYS",
     "INPUTS",
     "IN_CHUNKS",
@@ -23,6 +25,7 @@ __all__ = [
     "packages_for",
     "read_columns",
     "read_features",
+    "read_graph",
     "read_ids",
     "read_label_file",
     "read_labels",

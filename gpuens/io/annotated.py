@@ -71,6 +71,19 @@ def read_features(path: str | os.PathLike, key: str | None) -> Any:
         return read_elem(places[key or "X"])
 
 
+def read_graph(path: str | os.PathLike) -> Any:
+    """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
+    import h5py
+    from anndata.io import read_elem
+
+    with h5py.File(path, "r") as file:
+        found = file.get("obsp/connectivities")
+        if found is None:
+            return None
+        _fits(found, path, "obsp['connectivities']")
+        return read_elem(found)
+
+
 def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
     """Return the entry of obsm that an argument names, or refuse its name."""
     if key not in obsm:

@@ -9,7 +9,7 @@ from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
-from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Words
+from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
 
@@ -217,6 +217,30 @@ def read_features(
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
     return opened.read(choose_columns(opened.names, columns, exclude, id_column)[0])
+
+
+def read_graph(path: Path_) -> Any:
+    """Read the graph of the cells of an h5ad file, ``obsp["connectivities"]``, where `scanpy.pp.neighbors` leaves it.
+
+    Returns
+    -------
+    SciPy sparse matrix (n_objects, n_objects)
+
+    Raises
+    ------
+    OSError, ValueError, ImportError, MemoryError
+        As `read_labels`, and for files without a graph.
+    """
+    checks.file_kind(path, ANNOTATED)
+    checks.check_readable(path)
+    with needs("anndata", "h5ad"), checks.reading(path):
+        found = annotated.read_graph(path)
+    if found is None:
+        raise ValueError(
+            f"path {os.fspath(path)!r} has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name "
+            "features by key, such as 'X_pca'."
+        )
+    return found
 
 
 def read_ids(

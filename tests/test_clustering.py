@@ -1,0 +1,208 @@
+"""From features, or a graph, to a consensus in one call and one command: few objects, Leiden, and what is refused."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import refused
+from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
+
+import gpuens as ge
+from gpuens import cli, generate
+from gpuens.generate import leiden_ensemble
+
+X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
+NEAR = kneighbors_graph(X, 15)
+GRAPH = csr_array(NEAR.maximum(NEAR.T))
+
+
+# --- few objects ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["landmark", "kmeans"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 19, 59])
+def test_few_objects_are_clustered(kind, n):
+    points = np.random.default_rng(n).normal(size=(n, 2)) + 9 * (np.arange(n) % 2)[:, None]
+    found = ge.cluster(points, 2, kind=kind, n_clusterings=5)
+    assert found.n_clusters_ == 2
+    ks = np.diff(found.ensemble_.offsets)
+    assert ks.min() >= 2
+    assert ks.max() <= max(2, n // 2)
+
+
+def test_ranges_of_few_objects_grow_into_the_defaults(monkeypatch):
+    asked = []
+
+    def recorded(X, n_clusterings, n_clusters=None, **_):
+        asked.append((n_clusterings, n_clusters))
+        raise KeyError
+
+    monkeypatch.setitem(generate.KINDS, "landmark", recorded)
+    for n in (1, 2, 6, 60, 119, 120):
+        with pytest.raises(KeyError):
+            ge.cluster(np.zeros((n, 2)), 1)
+    assert asked == [(20, (1, 1)), (20, (2, 2)), (20, (2, 3)), (20, (20, 30)), (20, (20, 59)), (20, None)]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "mentioned"),
+    [
+        ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
+        ({"X": csr_array(X), "method": "tome"}, TypeError, "X must be dense features for method 'tome', not csr_array"),
+        ({"X": GRAPH, "method": "ecrmc", "kind": "leiden"}, TypeError, "X must be dense features for method 'ecrmc'"),
+        ({"n_clusters": None}, ValueError, "n_clusters is needed: method 'hbgf' has no rule to choose it"),
+        ({"kind": "leiden", "n_clusterings": 20}, ValueError, "n_clusterings=20 is not for kind='leiden'"),
+        ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='landmark'"),
+        ({"kind": "spectral"}, ValueError, "kind must be one of 'kmeans', 'landmark', 'leiden', not 'spectral'"),
+    ],
+)
+def test_what_is_refused_before_base_clusterings_are_made(given, kind, mentioned, monkeypatch):
+    for name in generate.KINDS:
+        monkeypatch.setitem(generate.KINDS, name, None)
+    refused(lambda: ge.cluster(**{"X": X, "n_clusters": 4, **given}), kind, mentioned)
+
+
+@pytest.mark.parametrize("kind", ["landmark", "kmeans", "leiden"])
+def test_what_is_no_features_is_refused(kind):
+    for given in (None, "iris", 5, {}):
+        refused(lambda given=given: ge.cluster(given, 4, kind=kind), TypeError, "X must be an array")
+    refused(lambda: ge.cluster([[1, 2], [3]], 4, kind=kind), ValueError, "differ in length")
+
+
+@pytest.mark.parametrize("kind", ["landmark", "kmeans", "leiden"])
+def test_features_in_chunks_are_refused(kind):
+    da = pytest.importorskip("dask.array")
+    chunks = da.from_array(X, chunks=(50, 3))
+    refused(lambda: ge.cluster(chunks, 4, kind=kind), TypeError, "X is in chunks", "generate.landmark_ensemble(X)")
+
+
+def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    refused(lambda: ge.cluster(X, 4, kind="leiden"), ImportError, "igraph, which is not installed", "gpuens[leiden]")
+    for command in ("cluster -k 3", "generate"):
+        assert cli.main([*command.split(), "nothing", "--kind", "leiden", "-o", str(tmp_path / "out.npy")]) == 2
+        assert "pip install 'gpuens[leiden]'" in capsys.readouterr().err  # before the data set is looked for
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--kind spectral -k 3", "argument --kind: invalid choice: 'spectral'"),
+        ("-k 3 --method hgbf", "hbgf"),
+        ("", "n_clusters is needed: method 'hbgf' has no rule to choose it; say how many."),
+        ("-k 0", "n_clusters must be at least 1, but is 0."),
+        ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
+    ],
+)
+def test_the_command_line_refuses_before_it_reads(words, said, tmp_path, capsys):
+    out = tmp_path / "out.npy"
+    assert cli.main(["cluster", "nothing", "-o", str(out), *words.split()]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+# --- Leiden -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_consensus_of_leiden_clusterings():
+    pytest.importorskip("igraph")
+    found = ge.cluster(X, 4, kind="leiden", random_state=3)
+    assert found.ensemble_.n_clusterings == 20
+    assert ge.metrics.nmi(y, found.labels_) > 0.95
+    of_graph = ge.cluster(GRAPH, 4, kind="leiden", random_state=3)
+    np.testing.assert_array_equal(of_graph.labels_, found.labels_)
+    features = ge.cluster(X, 4, kind="leiden", method="tome")
+    assert features.n_clusters_ == 4
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Features, a graph, and both in an h5ad file, in the current directory."""
+    pytest.importorskip("igraph")
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", X)
+    save_npz("graph.npz", GRAPH)
+    return tmp_path
+
+
+OPTIONS = "--kind leiden --resolutions 0.2,1 --n-seeds 2 --n-iterations -1 --seed 5"
+
+
+def labels_and_record(words):
+    assert cli.main([*words.split(), "-o", "out.npy"]) == 0
+    return np.load("out.npy"), json.loads(Path("out.npy.json").read_text())
+
+
+def test_the_command_line_makes_them(files, capsys):
+    expected = leiden_ensemble(X, (0.2, 1.0), 2, n_iterations=-1, random_state=5).to_array()
+    found, record = labels_and_record(f"generate X.npy {OPTIONS}")
+    np.testing.assert_array_equal(found, expected)
+    assert (record["method"], record["n_objects"], record["n_features"]) == ("leiden_ensemble", 200, 3)
+    assert record["parameters"]["resolutions"] == [0.2, 1.0]
+    assert "leiden: 4 clusterings" in capsys.readouterr().out
+    found, record = labels_and_record(f"generate graph.npz {OPTIONS}")
+    np.testing.assert_array_equal(found, expected)
+    assert (record["n_objects"], record["n_edges"]) == (200, GRAPH.nnz // 2)
+    assert f"graph.npz: 200 objects, {GRAPH.nnz // 2:,} edges" in capsys.readouterr().out
+    found, _ = labels_and_record("generate X.npy --kind leiden --resolutions 0.5 --n-neighbors 30")
+    np.testing.assert_array_equal(found, leiden_ensemble(X, 0.5, n_neighbors=30).to_array())
+
+
+def test_the_command_line_reads_cells(files, capsys):
+    anndata = pytest.importorskip("anndata")
+    square = np.zeros((200, 200))
+    square[:, :3] = X
+    cells = anndata.AnnData(csr_array(square), obsm={"X_pca": X}, obsp={"connectivities": GRAPH})
+    cells.obs_names = [f"c{i}" for i in range(200)]
+    cells.write_h5ad("cells.h5ad")
+    expected = leiden_ensemble(X, (0.2, 1.0), 2, n_iterations=-1, random_state=5).to_array()
+    for key in ("", "--key X_pca", "--key X"):
+        found, record = labels_and_record(f"generate cells.h5ad {OPTIONS} {key}")
+        np.testing.assert_array_equal(found, expected)
+        assert ("n_edges" in record) == (key == "")
+    assert cli.main(f"generate cells.h5ad {OPTIONS} -o out.h5ad".split()) == 0
+    made = anndata.read_h5ad("out.h5ad")
+    assert made.obs_names.tolist() == cells.obs_names.tolist()
+    assert list(made.obs) == ["leiden_0.2_0", "leiden_0.2_1", "leiden_1_0", "leiden_1_1"]
+    found, record = labels_and_record("cluster cells.h5ad --kind leiden -k 4 --seed 3")
+    np.testing.assert_array_equal(found, ge.cluster(GRAPH, 4, kind="leiden", random_state=3).labels_)
+    assert (record["kind"], record["n_clusterings"]) == ("leiden", 20)
+    del cells.obsp["connectivities"]
+    cells.write_h5ad("cells.h5ad")
+    capsys.readouterr()
+    assert cli.main(f"generate cells.h5ad {OPTIONS} -o other.npy".split()) == 3
+    assert (
+        "has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name features" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--kind leiden -k 3", "--kind leiden takes no -k, which is for --kind kmeans."),
+        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings, which is for --kind kmeans."),
+        ("--resolutions 1", "--kind kmeans takes no --resolutions, which is for --kind leiden."),
+        ("--kind leiden --resolutions high", "--resolutions must be a number or numbers with commas between them"),
+        ("--kind leiden --n-seeds 1.5", "--n-seeds must be a whole number"),
+    ],
+)
+def test_the_command_line_refuses_options_of_other_kinds(words, said, files, capsys):
+    assert cli.main(f"generate X.npy -o labels.npy {words}".split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_says_which_kinds_an_option_is_of(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["generate", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "kmeans, landmark: M, the number of clusterings." in said
+    assert "landmark: K, the landmarks that each object is tied to. (int; 5 if not given); leiden: Neighbours" in said
+    assert "0.25,0.5,1.0,1.5,2.0 if not given" in said
+    assert "VALUE Seed of all draws." in said
