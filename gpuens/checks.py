@@ -72,7 +72,7 @@ def refuse_sparse(labels: Any) -> None:
         )
 
 
-def check_names(names: Any, n_clusterings: int) -> list:
+def check_names(names: Any, n_clusterings: int) -> list[Any]:
     """Return the names as a list, or refuse them unless there is one for each clustering."""
     try:
         given = None if isinstance(names, (str, bytes)) else list(names)
@@ -85,7 +85,7 @@ def check_names(names: Any, n_clusterings: int) -> list:
     return given
 
 
-def check_clusterings(n_clusters: Iterable[int], names: list, n_objects: int) -> None:
+def check_clusterings(n_clusters: Iterable[int], names: list[Any], n_objects: int) -> None:
     """Refuse clusterings without labels; warn about those with a single cluster."""
     n_clusters = list(n_clusters)
     for name, k in zip(names, n_clusters, strict=True):
@@ -215,11 +215,11 @@ def check_integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST
     """Return ``value`` as an int within its bounds, or refuse it."""
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, not {shown(value)}.")
-    value = int(value)
-    if not minimum <= value <= maximum:
-        limits = f"at least {minimum}" if value < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
-        raise ValueError(f"{name} must be {limits}, but is {shown(value)}.")
-    return value
+    whole = int(value)
+    if not minimum <= whole <= maximum:
+        limits = f"at least {minimum}" if whole < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {shown(whole)}.")
+    return whole
 
 
 def check_number(value: Any, name: str, kind: str = "a number") -> float:
@@ -318,7 +318,7 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
     return max(found, key=len)
 
 
-def check_readable(path: str | os.PathLike, *, folder: bool = False) -> None:
+def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
     """Refuse paths without a readable file; ``folder``: files of this kind may be directories."""
     path = os.fspath(path)
     if os.path.isdir(path) and not folder:
@@ -330,7 +330,7 @@ def check_readable(path: str | os.PathLike, *, folder: bool = False) -> None:
 
 
 @contextmanager
-def reading(path: str | os.PathLike) -> Iterator[None]:
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn any error of a reader into one sentence about a damaged file."""
     try:
         yield
@@ -392,7 +392,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:75]} …"
 
 
-def listed(names: Iterable) -> str:
+def listed(names: Iterable[Any]) -> str:
     """Return the first ten names as a readable list."""
     names = list(names)
     return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -88,7 +88,7 @@ class Choice:
         return {**chosen, "by_criterion": self.by_criterion, "ks": self.rows}
 
 
-def _extreme(choose: Callable) -> Callable:
+def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     """Return a rule: the number of clusters whose value is the least or the largest, the first of equal ones."""
 
     def rule(rows: list[dict[str, Any]], name: str) -> int | None:
@@ -125,7 +125,7 @@ def choose_k(
     null: int = 0,
     missing: str = "ignore",
     random_state: Any = 0,
-    resume: str | os.PathLike | None = None,
+    resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
 ) -> Choice:
     """Compare numbers of clusters and suggest one.
@@ -384,7 +384,12 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _beside_null(
-    rows: list[dict[str, Any]], X: np.ndarray, null: int, how: _How, resampled: Callable, keep: Callable
+    rows: list[dict[str, Any]],
+    X: np.ndarray,
+    null: int,
+    how: _How,
+    resampled: Callable[..., Any],
+    keep: Callable[..., Any],
 ) -> None:
     """Add M3C's RCSI = mean ln PAC of the references - ln PAC, and p = (1 + #{smaller PAC}) / (references + 1)."""
     center = X.mean(axis=0, dtype=np.float64)

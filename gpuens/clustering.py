@@ -20,7 +20,7 @@ def cluster(
     n_clusterings: int | None = None,
     random_state: Any = 0,
     progress: bool | str = "auto",
-    resume: str | os.PathLike | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
 

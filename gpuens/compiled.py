@@ -75,7 +75,7 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
-def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable], Any]:
+def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return Numba's ``njit`` with these options; ``cache`` keeps compiled functions where there is a place.
 
     A function that neither makes nor returns arrays (``makes_arrays=False``) does not count references to those that it
@@ -84,7 +84,7 @@ def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> C
     """
     options = options if makes_arrays else {**options, "_nrt": False}
 
-    def compiled(function: Callable) -> Any:
+    def compiled(function: Callable[..., Any]) -> Any:
         found = numba.njit(**options)(function)
         if cache and KEEPS and hasattr(found, "enable_caching"):  # NUMBA_DISABLE_JIT returns the function itself
             with suppress(RuntimeError):  # no place for this one

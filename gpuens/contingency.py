@@ -289,7 +289,8 @@ def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ([0, 0, 1], [0, 1, 1], [1, 1, 1])
     """
     if isinstance(table, np.ndarray):
-        return _nonzero(np.ascontiguousarray(table))
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = _nonzero(np.ascontiguousarray(table))
+        return found
     table = sparse.csr_array(table)
     table.sum_duplicates()
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
@@ -311,7 +312,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
     return Labels(ens.codes_on(device).T, np.diff(ens.offsets).tolist(), device)
 
 
-def encode(vectors: list, names: list) -> Labels:
+def encode(vectors: list[Any], names: list[Any]) -> Labels:
     """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
     device = devices.common_kind(vectors)
     columns = [as_column(vector) for vector in vectors]
@@ -336,7 +337,7 @@ def _over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) 
     for batch in _batches(labels):
         count = _counter(labels, batch, w)
 
-        def run(start: int, stop: int, batch: list = batch, count: Callable = count) -> list:
+        def run(start: int, stop: int, batch: list[Any] = batch, count: Callable[..., Any] = count) -> list[Any]:
             return [(i, j, work(i, j, count(i, j))) for i, j in batch[start:stop]]
 
         for done in devices.over_ranges(run, len(batch)):
@@ -372,7 +373,7 @@ def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None)
 
 def _held_dense(labels: Labels, i: int, j: int) -> bool:
     """Return whether a table is held dense; larger ones would be nearly all zeros."""
-    return labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1])
+    return bool(labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1]))
 
 
 def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table:
@@ -973,7 +974,7 @@ def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) -> bool:
     """Return whether the two partitions are equal."""
-    return counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols)
+    return bool(counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols))
 
 
 def _entropy_of(p: np.ndarray) -> float:

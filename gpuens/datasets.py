@@ -43,7 +43,7 @@ class Dataset:
         return None if self.y is None else int(self.y.max()) + 1
 
 
-def names(data: str | os.PathLike | None = None) -> list[str]:
+def names(data: str | os.PathLike[str] | None = None) -> list[str]:
     """Return the names that `load` accepts, including those of the directory ``data`` (or GPUENS_DATA).
 
     Examples
@@ -56,7 +56,7 @@ def names(data: str | os.PathLike | None = None) -> list[str]:
     return sorted({*BUNDLED, "covtype", *found})
 
 
-def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> Dataset:
+def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Dataset:
     """Load a data set by its name, or from a file.
 
     Parameters
@@ -103,7 +103,7 @@ def load(name: str | os.PathLike, *, data: str | os.PathLike | None = None) -> D
     raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
 
 
-def _folder(data: str | os.PathLike | None) -> Path | None:
+def _folder(data: str | os.PathLike[str] | None) -> Path | None:
     setting = data if data is not None else os.environ.get("GPUENS_DATA") or None
     if setting is None:
         return None
@@ -150,4 +150,5 @@ def _numbered(classes: np.ndarray) -> np.ndarray:
     """Return the classes as numbers from 0 on, ordered by value; -1 is missing."""
     import pandas as pd
 
-    return pd.factorize(classes, sort=True)[0].astype(np.int64)
+    codes: np.ndarray = pd.factorize(classes, sort=True)[0].astype(np.int64)
+    return codes

@@ -21,8 +21,8 @@ N_CLUSTERINGS = 20
 
 
 def demo(
-    data: str | os.PathLike = "digits",
-    output_dir: str | os.PathLike = ".",
+    data: str | os.PathLike[str] = "digits",
+    output_dir: str | os.PathLike[str] = ".",
     *,
     seed: int = 0,
     say: Callable[[str], Any] = print,

@@ -57,7 +57,7 @@ def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
     raise kind(f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct the array or its chunks.")
 
 
-def common_kind(arrays: list) -> str:
+def common_kind(arrays: list[Any]) -> str:
     """Return the device that all arrays share; mixing devices is a TypeError."""
     kinds = {kind_of(array) for array in arrays}
     if len(kinds) > 1:
@@ -291,7 +291,7 @@ def _libraries(n_modules: int) -> Any:
     return ThreadpoolController()
 
 
-def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list:
+def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list[Any]:
     """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
 
     ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
@@ -306,7 +306,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     if pieces == 1:
         return [work(0, n)] if n else []
     bounds = [n * i // pieces for i in range(pieces + 1)]
-    results: list = [None] * pieces
+    results: list[Any] = [None] * pieces
     left = iter(range(pieces))
 
     def stop() -> None:
@@ -321,7 +321,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
         finally:
             stop()
 
-    others: list[Future] = []
+    others: list[Future[Any]] = []
     try:
         for _ in range(min(threads, pieces) - 1):
             others.append(_pool(threads).submit(take))
@@ -394,7 +394,8 @@ def held_memory() -> int | None:
 RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemoryResource")
 
 _shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
-_rooms: ContextVar[dict | None] = ContextVar("rooms", default=None)  # what `_room` says of each GPU, while a fit lasts
+# what `_room` says of each GPU, while a fit lasts
+_rooms: ContextVar[dict[str, Any] | None] = ContextVar("rooms", default=None)
 
 
 def _available(cupy: Any) -> int:
@@ -405,7 +406,8 @@ def _available(cupy: Any) -> int:
     if gpu not in rooms:
         rooms[gpu] = _room(cupy)
     room, used = rooms[gpu]
-    return max(0, room - used())
+    left: int = room - used()
+    return max(0, left)
 
 
 def _room(cupy: Any) -> tuple[int, Callable[[], int]]:

@@ -19,7 +19,7 @@ TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
 AT_ONCE = 2**16  # labels of a matrix that NumPy encodes as a whole
 
 
-def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[np.ndarray], list], str]:
+def encode_labels(labels: Any, names: Sequence[Any] | None) -> tuple[tuple[Any, list[np.ndarray], list[Any]], str]:
     """Return (codes, categories, names) of the caller's labels, and the kind of memory they live in."""
     columns, found_names, kind = split_columns(labels)
     names = found_names if names is None else checks.check_names(names, len(columns))
@@ -31,7 +31,7 @@ def encode_labels(labels: Any, names: Sequence | None) -> tuple[tuple[Any, list[
 # --- from labels to columns -------------------------------------------------------------------------------------------
 
 
-def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, list, str]:
+def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, list[Any], str]:
     """Split the caller's labels into M columns; return them with their names and the kind of memory they live in.
 
     Fewer objects than clusterings are refused as transposed, unless ``n_clusterings`` says how many columns to expect.
@@ -118,7 +118,7 @@ def _is_pandas(column: Any) -> bool:
 # --- from columns to codes --------------------------------------------------------------------------------------------
 
 
-def encode_columns(columns: Any, names: list) -> tuple[Any, list[np.ndarray]]:
+def encode_columns(columns: Any, names: list[Any]) -> tuple[Any, list[np.ndarray]]:
     """Return the codes (N, M) of columns in the smallest dtype that fits all of them, and the label values of each.
 
     ``columns``: a list of M columns, or an array (M, N).
@@ -169,7 +169,7 @@ def _encode_at_once(columns: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]] 
     return code_of.astype(dtype).ravel()[slots].T, categories
 
 
-def _encode_by_tables(columns: np.ndarray, names: list) -> tuple[np.ndarray, list[np.ndarray]]:
+def _encode_by_tables(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the result of `encode_columns` for an array (M, N) of numbers, in host memory."""
     from gpuens import label_tables  # compiled functions take longer to load than few labels to encode
 
@@ -268,7 +268,7 @@ def _fits_as_read(labels: Any) -> bool:
     return bool(labels.size * (read.itemsize + 1) <= devices.memory_budget("cuda"))
 
 
-def _encode_matrix(labels: Any, names: list) -> tuple[Any, list[np.ndarray]]:
+def _encode_matrix(labels: Any, names: list[Any]) -> tuple[Any, list[np.ndarray]]:
     """Return the result of `encode_columns` for labels (M, N) in GPU memory; only the tables come to the host."""
     read = labels.view(np.uint8) if labels.dtype == bool else labels.astype(_READ_AS[labels.dtype], copy=False)
     if not (read.flags.c_contiguous or read.flags.f_contiguous):
@@ -354,7 +354,7 @@ def _(labels: Any, tables: Any, ranks: Any, dtype: Any, *, device: str) -> Any:
     return codes.T
 
 
-def _laid_out(labels: Any) -> tuple:
+def _laid_out(labels: Any) -> tuple[Any, ...]:
     """Return labels (M, N) as the kernels take them: contiguous, whether by rows, and their numbers."""
     by_rows = not labels.flags.c_contiguous
     return labels.T if by_rows else labels, np.int32(by_rows), labels.shape[1], labels.shape[0]

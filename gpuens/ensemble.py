@@ -71,11 +71,11 @@ class Ensemble:
 
     categories: list[np.ndarray]
     offsets: np.ndarray
-    names: list
+    names: list[Any]
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
     _copies: dict[str, Any]  # the codes, by memory
 
-    def __init__(self, labels: Any, *, names: Sequence | None = None) -> None:
+    def __init__(self, labels: Any, *, names: Sequence[Any] | None = None) -> None:
         if isinstance(labels, Ensemble):
             self.__dict__.update(labels.__dict__)
             if names is not None:
@@ -88,7 +88,7 @@ class Ensemble:
             warn_of_odd_columns(self.codes, np.diff(self.offsets), self.names, "labels")
 
     @classmethod
-    def of_labelled(cls, labels: Any, *, names: Sequence | None = None) -> tuple["Ensemble", np.ndarray]:
+    def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
         """Return the ensemble of the objects with any label, and their mask (n_objects,).
 
         Parameters and errors are those of the class.
@@ -104,7 +104,7 @@ class Ensemble:
 
     @classmethod
     def of_codes(
-        cls, codes: Any, categories: list[np.ndarray], names: list, device_kind: str = "cpu", *, sizes: Any = None
+        cls, codes: Any, categories: list[np.ndarray], names: list[Any], device_kind: str = "cpu", *, sizes: Any = None
     ) -> "Ensemble":
         """Return the ensemble of codes (n_objects, n_clusterings) numbered like `categories`.
 
@@ -139,7 +139,7 @@ class Ensemble:
         subset._copies = {kind: codes}
         return subset
 
-    def with_(self, labels: Any, *, names: Sequence | None = None) -> "Ensemble":
+    def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
         """Return the ensemble with more clusterings of the same objects appended; its own are not encoded again.
 
         Parameters
@@ -278,7 +278,8 @@ class Ensemble:
 
     @property
     def codes(self) -> np.ndarray:
-        return self._copy("cpu")
+        codes: np.ndarray = self._copy("cpu")
+        return codes
 
     def codes_on(self, where: str) -> Any:
         """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
@@ -330,7 +331,7 @@ class Ensemble:
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}
 
 
-def _positions(clusterings: Any, names: list) -> set[int]:
+def _positions(clusterings: Any, names: list[Any]) -> set[int]:
     """Return the indices of clusterings given by names or indices; refuse anything else."""
     single = isinstance(clusterings, str) or not isinstance(clusterings, Iterable)
     numbered = any(isinstance(name, (int, np.integer)) for name in names)

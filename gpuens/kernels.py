@@ -49,13 +49,13 @@ _primitives: dict[str, "Primitive"] = {}
 class Primitive:
     """A function with a CPU and a GPU version; ``device=`` chooses between them."""
 
-    def __init__(self, cpu: Callable) -> None:
+    def __init__(self, cpu: Callable[..., Any]) -> None:
         self._cpu = cpu
-        self._kernel: Callable | None = None
+        self._kernel: Callable[..., Any] | None = None
         update_wrapper(self, cpu)
         _primitives[cpu.__name__] = self
 
-    def kernel(self, version: Callable) -> Callable:
+    def kernel(self, version: Callable[..., Any]) -> Callable[..., Any]:
         """Register the GPU version, which takes the same arguments and ``device``."""
         self._kernel = version
         return version
@@ -145,7 +145,14 @@ def c_name(dtype: Any) -> str:
 
 
 def launch(
-    name: str, grid: int | tuple, block: int | tuple, args: tuple, *, device: str, shared: int = 0, **macros: Any
+    name: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    args: tuple[Any, ...],
+    *,
+    device: str,
+    shared: int = 0,
+    **macros: Any,
 ) -> None:
     """Launch a kernel on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
 
@@ -170,7 +177,7 @@ def function(name: str, device: str, **macros: str) -> Any:
 
 
 @cache
-def _module(stem: str, device: str, macros: tuple) -> Any:
+def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Any:
     text, flags = sources()[stem], options(dict(macros))
     if device == "emulated":
         return emulator().Module(text, flags, name=stem)

@@ -480,7 +480,7 @@ def _mini_batches(seen: Seen, n_init: int, max_iter: int, init: str) -> Any:
     return seen.nearest(_go_on(seen, centers, start, max_iter))
 
 
-def _start(first: Any, k: np.ndarray, real: Any, states: list, init: str) -> tuple[Any, _Start]:
+def _start(first: Any, k: np.ndarray, real: Any, states: list[Any], init: str) -> tuple[Any, _Start]:
     """Return the centroids after the first objects, drawn without replacement, and the state."""
     n = first.shape[1]
     size = 3 * min(BATCH, n)

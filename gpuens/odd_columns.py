@@ -1,5 +1,7 @@
 """Warnings about columns that are probably not clusterings: batches, donors, the true classes."""
 
+from typing import Any
+
 import numpy as np
 
 from gpuens import checks
@@ -13,7 +15,7 @@ ODD_NAMES = frozenset(
 )
 
 
-def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, source: str) -> None:
+def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: str) -> None:
     """Warn about columns that are probably not clusterings, with the rule that found them."""
     for place, reason in odd_columns(codes, n_clusters, names).items():
         checks.warn(
@@ -22,7 +24,7 @@ def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list, 
         )
 
 
-def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list) -> dict[int, str]:
+def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> dict[int, str]:
     """Return the places of the columns that are probably not clusterings, and why.
 
     - The name says so: a batch, a donor, the truth, ….

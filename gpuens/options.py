@@ -103,7 +103,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def options(kind: Callable) -> dict[str, Option]:
+def options(kind: Callable[..., Any]) -> dict[str, Option]:
     """Return the parameters of a class or function by name, with their descriptions in its or its bases' docstrings."""
     try:
         parameters = inspect.signature(kind, eval_str=True).parameters
@@ -130,7 +130,7 @@ def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def named(text: str, kinds: Mapping[str, Callable], what: str) -> Any:
+def named(text: str, kinds: Mapping[str, Callable[..., Any]], what: str) -> Any:
     """Return the object described by a text such as "sample:5000,by=sum": a class of ``kinds``, called with parameters.
 
     The parameters follow the name, separated by commas; a value alone is the first parameter. ``what`` is the name of

@@ -9,7 +9,11 @@ from typing import Any
 
 
 def bar(
-    over: Iterable | int | None = None, description: str = "", *, total: int | None = None, show: bool | str = "auto"
+    over: Iterable[Any] | int | None = None,
+    description: str = "",
+    *,
+    total: int | None = None,
+    show: bool | str = "auto",
 ) -> Any:
     """Return a progress bar to iterate over, or to count up in a ``with`` block.
 
@@ -85,10 +89,10 @@ def _shown(show: bool | str) -> bool:
 class _Nothing:
     """A bar that shows nothing."""
 
-    def __init__(self, over: Iterable | None) -> None:
+    def __init__(self, over: Iterable[Any] | None) -> None:
         self._over = over
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         return iter(() if self._over is None else self._over)
 
     def __enter__(self) -> "_Nothing":

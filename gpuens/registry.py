@@ -92,7 +92,7 @@ class Registry:
 
     def _class_of(self, entry: Any) -> type:
         try:
-            kind = entry.load()
+            kind: type = entry.load()
         except Exception as error:  # importing the other package may raise anything
             raise ImportError(
                 f"{_describe(entry)} does not load ({type(error).__name__}: {error}); fix or remove that package."

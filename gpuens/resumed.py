@@ -41,7 +41,7 @@ class Folder:
     [3, 3]
     """
 
-    def __init__(self, path: str | os.PathLike, work: dict[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str], work: dict[str, Any]) -> None:
         atomic.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)

@@ -128,14 +128,14 @@ class Rows:
         used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
         return used
 
-    def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
+    def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """Return ``function(piece, *given)`` for every piece (Rows); the results should be small.
 
         With ``own`` it is ``function(piece, own[i], *given)`` for piece i.
         """
         return [function(self, *([] if own is None else own), *given)]
 
-    def sum(self, function: Callable, *given: Any) -> Any:
+    def sum(self, function: Callable[..., Any], *given: Any) -> Any:
         """Return the sum of the results of `each`, arrays of one shape."""
         return function(self, *given)
 
@@ -211,7 +211,7 @@ def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarra
         found, first_of = np.unique(labels, return_index=True)
         order = found[np.argsort(first_of)]
     else:
-        first: dict[int, tuple] = {}
+        first: dict[int, tuple[Any, ...]] = {}
         for of_piece in rows.each(_first_rows, rule):
             for label, row in of_piece.items():
                 first[label] = min(row, first.get(label, row))
@@ -240,7 +240,7 @@ def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
     return rows.take(chosen, times)
 
 
-def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple]:
+def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple[Any, ...]]:
     labels, first = np.unique(rule(rows), return_index=True)
     codes = rows.ensemble.take(first).codes.tolist()
     return {label: tuple(row) for label, row in zip(labels.tolist(), codes, strict=True)}

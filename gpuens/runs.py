@@ -184,7 +184,7 @@ def found_by(estimator: Any, labelled: Any, evidence: bool, membership: bool) ->
     return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
 
 
-def entries(key: str, found: Found, method: str, estimator: Any, names: list) -> Any:
+def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:
     """Return what a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
     from gpuens.device import to_host
     from gpuens.io import annotated

@@ -56,11 +56,11 @@ class SoftEnsemble:
     offsets: np.ndarray
     soft_offsets: np.ndarray
     categories: list[np.ndarray]
-    names: list
+    names: list[Any]
     device_kind: str
     n_objects: int
 
-    def __init__(self, clusterings: Sequence) -> None:
+    def __init__(self, clusterings: Sequence[Any]) -> None:
         if any(map(devices.chunked, clusterings)):
             raise TypeError(
                 "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "

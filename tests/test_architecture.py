@@ -245,6 +245,24 @@ def test_the_version_is_written_once_and_types_are_shipped():
     assert (ROOT / "py.typed").exists()  # within the package, which the wheel takes whole
 
 
+def untyped(tree):
+    """Yield the functions of a module that are neither compiled, nor within such, and leave out a type."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            if any(re.match(r"njit\b|intrinsic\b|extending\.", ast.unparse(made)) for made in node.decorator_list):
+                continue
+            own = node.args
+            given = [*own.posonlyargs, *own.args, *own.kwonlyargs, *filter(None, (own.vararg, own.kwarg))]
+            if node.returns is None or any(a.annotation is None for a in given if a.arg not in ("self", "cls")):
+                yield node.name
+        yield from untyped(node)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_all_functions_but_compiled_ones_have_types(module):
+    assert list(untyped(ast.parse(MODULES[module].read_text()))) == []
+
+
 # --- what is read about it --------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ __all__ = ["Outcome", "forecast", "load", "run", "schema"]
 
 def run(
     manifest: Manifest,
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     *,
     jobs: int = 1,
     shard: str | None = None,
@@ -122,7 +122,7 @@ def run(
 
 def forecast(
     manifest: Manifest,
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     *,
     shard: str | None = None,
     of: int | None = None,

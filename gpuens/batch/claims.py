@@ -149,7 +149,7 @@ def _lives(owner: dict[str, Any]) -> bool:
 
     try:
         process = psutil.Process(owner["pid"])
-        return abs(process.create_time() - owner["started"]) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        return bool(abs(process.create_time() - owner["started"]) < 1 and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:

@@ -19,7 +19,7 @@ from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.device import DEVICES
 from gpuens.runs import IN_ONE_PIECE
 
-Manifest = Mapping | list | str | os.PathLike
+Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
 KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
 TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
@@ -112,7 +112,7 @@ def _plain(contents: Any) -> Any:
 
 
 @contextmanager
-def _parsing(manifest: str | os.PathLike) -> Iterator[None]:
+def _parsing(manifest: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except ImportError:
@@ -132,35 +132,35 @@ def _yaml(text: str) -> Any:
     class Loader(yaml.SafeLoader):
         """A safe loader that refuses keys written twice."""
 
-    def mapping(loader: Any, node: Any) -> dict:
+    def mapping(loader: Any, node: Any) -> dict[str, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
         _refuse_twice(keys, f"line {node.start_mark.line + 1}: ")
-        found: dict = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+        found: dict[str, Any] = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
         return found
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     return yaml.load(text, Loader)  # safe: a subclass of SafeLoader
 
 
-def _refuse_twice(keys: list, where: str = "") -> None:
+def _refuse_twice(keys: list[Any], where: str = "") -> None:
     twice = [key for key in keys if keys.count(key) > 1]
     if twice:
         raise ValueError(f"{where}{twice[0]!r} is there twice.")
 
 
 def _json(text: str) -> Any:
-    def mapping(pairs: list[tuple[str, Any]]) -> dict:
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         _refuse_twice([key for key, _ in pairs])
         return dict(pairs)
 
     return json.loads(text, object_pairs_hook=mapping)
 
 
-def _lines(text: str) -> list:
+def _lines(text: str) -> list[Any]:
     return [_json(line) for line in text.split("\n") if line.strip()]
 
 
-def _table(text: str) -> list:
+def _table(text: str) -> list[Any]:
     """Return the rows of a CSV table; parameters.NAME is a column of a parameter, ; separates the items of a list."""
     fields = schema()["$defs"]["fields"]["properties"]
     rows = []
@@ -224,7 +224,7 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(schema())
 
 
-def _product(matrix: dict[str, list] | None) -> Iterator[dict[str, Any]]:
+def _product(matrix: dict[str, list[Any]] | None) -> Iterator[dict[str, Any]]:
     """Yield one entry for each combination of the lists."""
     if matrix:
         for values in itertools.product(*matrix.values()):
@@ -342,7 +342,7 @@ def _with_id(job: Job, name: str) -> Job:
     return Job(name, **job.facts())
 
 
-def _listed(value: Any) -> list:
+def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

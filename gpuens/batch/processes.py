@@ -21,7 +21,7 @@ class Worker:
     def __init__(self, index: int, count: int, out: str, base: str) -> None:
         self._environment = _environment(index, count)
         self._first = {"out": out, "base": base}
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[str] | None = None
         self._ready = self._stopped = False
         self._lock = threading.Lock()
 

@@ -101,7 +101,7 @@ def _summary(found: Any) -> dict[str, Any]:
     }
 
 
-def _rows(found: Any, names: list) -> list[dict[str, Any]]:
+def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
     """Return a row for each cluster."""
     import numpy as np
 

@@ -22,7 +22,7 @@ class OfMethod(argparse.Action):
         namespace.of_method = {**namespace.of_method, option_string: values}
 
 
-def flags(kind: Callable) -> dict[str, Option]:
+def flags(kind: Callable[..., Any]) -> dict[str, Option]:
     """Return the parameters of a method or function by the options that stand for them."""
     return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in options(kind).items()}
 
@@ -47,7 +47,7 @@ def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option
 
 
 def add_parameters(
-    parser: argparse.ArgumentParser, functions: Mapping[str, Callable], leave_out: Container[str]
+    parser: argparse.ArgumentParser, functions: Mapping[str, Callable[..., Any]], leave_out: Container[str]
 ) -> None:
     """Add the parameters of functions to the options of a command, but those that it has; see `read_parameters`.
 
@@ -64,7 +64,9 @@ def add_parameters(
         parser.add_argument(*spellings, dest=name, help="; ".join(texts), metavar="VALUE")
 
 
-def read_parameters(args: argparse.Namespace, function: Callable, leave_out: Container[str]) -> dict[str, Any]:
+def read_parameters(
+    args: argparse.Namespace, function: Callable[..., Any], leave_out: Container[str]
+) -> dict[str, Any]:
     """Return the arguments of a function from a parsed command line, with the function's defaults for the others."""
     found = {}
     for flag, option in flags(function).items():
@@ -74,7 +76,9 @@ def read_parameters(args: argparse.Namespace, function: Callable, leave_out: Con
     return found
 
 
-def refuse_parameters(args: argparse.Namespace, function: Callable, instead: Callable, sentence: str) -> None:
+def refuse_parameters(
+    args: argparse.Namespace, function: Callable[..., Any], instead: Callable[..., Any], sentence: str
+) -> None:
     """Refuse options that are parameters of a function and not of the one that is called instead of it."""
     for flag, option in flags(function).items():
         if flag not in flags(instead) and getattr(args, option.name, None) is not None:

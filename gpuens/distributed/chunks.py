@@ -36,9 +36,9 @@ class Chunks(Tasks):
             "core groups of chunks",
         )
         self.numbering, self.tables = self._number()
-        self.pieces: list = []  # the distinct rows of each chunk
+        self.pieces: list[Any] = []  # the distinct rows of each chunk
         self.sizes: list[int] = []  # and their numbers
-        self.merged: list = []  # the rows after merging
+        self.merged: list[Any] = []  # the rows after merging
         self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Chunks(Tasks):
 
     @property
     def _row_bytes(self) -> int:
-        return len(self.names) * self.numbering.dtype.itemsize + 40
+        return len(self.names) * int(self.numbering.dtype.itemsize) + 40
 
     def _merge(self) -> None:
         """Merge the distinct rows of all chunks, few at a time, until one set is left or no further merge fits.
@@ -128,7 +128,7 @@ class Chunks(Tasks):
             self.merged = self.persist(tasks, "core groups")
             self.merged_sizes = self._sizes_of(self.merged)
 
-    def _sizes_of(self, pieces: list) -> list[int]:
+    def _sizes_of(self, pieces: list[Any]) -> list[int]:
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
@@ -137,7 +137,7 @@ class Chunks(Tasks):
         if self.client is None:
             return budget // 8  # shared by all threads that merge
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
+        limits: list[int] = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
         return min([budget, *limits])
 
     def reduce(self, reduction: Any, device: str) -> Reduction:
@@ -166,7 +166,7 @@ class Chunks(Tasks):
         groups = core_groups(Rows(Ensemble.of_codes(codes, self.numbering.categories, self.names)))
         return SampledChunks(groups.rows, None, label_by=sample.by, chunks=self, device=device)
 
-    def rows(self) -> list:
+    def rows(self) -> list[Any]:
         """Return tasks for the distinct rows of each chunk, in the numbering of all chunks."""
         return [
             self.task(worker.renumber, part, self.numbering.dtype, own, phase="rows", chunk=i)
@@ -182,7 +182,7 @@ class Chunks(Tasks):
         none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
         return Ensemble.of_codes(none, self.numbering.categories, self.names)
 
-    def of_chunks(self, function: Callable, *given: Any, dtype: Any, width: tuple = ()) -> Any:
+    def of_chunks(self, function: Callable[..., Any], *given: Any, dtype: Any, width: tuple[Any, ...] = ()) -> Any:
         """Return a lazy array of ``function(block, dtype, tables, *given)``, which returns a value for each object.
 
         Values given to all chunks must be embedded (`graph.embed`): another client may compute the array.

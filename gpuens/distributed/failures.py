@@ -51,7 +51,7 @@ def _explain(error: Exception, what: str) -> Exception | None:
     return None
 
 
-def idle_workers(client: Any) -> list[dict] | None:
+def idle_workers(client: Any) -> list[dict[str, Any]] | None:
     """Return the paused workers if no worker is busy or could be, else None."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     paused = [address for address, worker in workers.items() if worker["status"] == "paused"]
@@ -62,7 +62,7 @@ def idle_workers(client: Any) -> list[dict] | None:
     return [workers[address] for address in paused]
 
 
-def memory_full(workers: list[dict], what: str) -> MemoryError:
+def memory_full(workers: list[dict[str, Any]], what: str) -> MemoryError:
     """Return the error for workers that have all stopped."""
     fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
     used, limit = (checks.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))

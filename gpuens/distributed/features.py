@@ -9,7 +9,7 @@ from gpuens import checks
 from gpuens.distributed import clients, failures, graph, waiting
 
 
-def on_workers(function: Callable, shared: Any, items: list, client: Any) -> Iterator[Any]:
+def on_workers(function: Callable[..., Any], shared: Any, items: list[Any], client: Any) -> Iterator[Any]:
     """Yield ``function(shared, item)`` for each item in order, one task each; every worker gets ``shared`` once."""
     client = clients.active(client)
     there = waiting.send(shared, client, "features")
@@ -29,7 +29,12 @@ def features_in_chunks(X: Any, names: Any, client: Any) -> Any:
 
 
 def by_chunks(
-    X: Any, chosen: Sequence[np.ndarray], learn: Sequence[Callable], apply: Callable, dtype: Any, client: Any = None
+    X: Any,
+    chosen: Sequence[np.ndarray],
+    learn: Sequence[Callable[..., Any]],
+    apply: Callable[..., Any],
+    dtype: Any,
+    client: Any = None,
 ) -> Any:
     """Fit models to some objects of all chunks, and apply them to every chunk.
 
@@ -58,5 +63,5 @@ def _at(block: Any, rows: np.ndarray) -> Any:
     return block[rows]
 
 
-def _learned(function: Callable, drawn: list) -> Any:
+def _learned(function: Callable[..., Any], drawn: list[Any]) -> Any:
     return function(np.concatenate(drawn))

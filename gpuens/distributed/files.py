@@ -58,7 +58,7 @@ def read_labels(
     )
 
 
-def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Callable[[list[int]], Any]]:
+def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list[Any], Callable[[list[int]], Any]]:
     """Return the labels of an npy or zarr file in chunks, their names, and a function columns → their first rows."""
     import dask
 
@@ -71,7 +71,7 @@ def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list, Calla
     return labels, list(range(whole.shape[1])), lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns]
 
 
-def _parquet(path: str) -> tuple[Any, list, Callable[[list[int]], Any]]:
+def _parquet(path: str) -> tuple[Any, list[Any], Callable[[list[int]], Any]]:
     with io.needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
         import dask.dataframe as dd
 
@@ -162,7 +162,7 @@ def _in_order(labels: Any, client: Any) -> Iterator[Any]:
     what = "labels of objects"
     blocks = deque(graph.split_chunks(labels, client))
     ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    under_way: deque = deque()
+    under_way: deque[Any] = deque()
     with failures.explained(what), progress.bar(len(blocks), what) as bar:
         while blocks or under_way:
             while blocks and len(under_way) < ahead:

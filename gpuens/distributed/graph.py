@@ -10,7 +10,7 @@ from gpuens import device as devices
 from gpuens.distributed import waiting
 
 
-def by_rows(labels: Any, client: Any) -> tuple[Any, list]:
+def by_rows(labels: Any, client: Any) -> tuple[Any, list[Any]]:
     """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings."""
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
@@ -45,7 +45,7 @@ def as_declared(array: Any, name: str, client: Any = None) -> Any:
     return da.Array(array.dask, array.name, tuple(map(tuple, chunks)), meta=array._meta)
 
 
-def blocks_of(array: Any) -> list:
+def blocks_of(array: Any) -> list[Any]:
     """Return the chunks of an array as delayed values, each with the tasks that compute it fused into one.
 
     The keys are new: other computations of the same array may fuse its tasks differently under its own keys, and a
@@ -56,7 +56,8 @@ def blocks_of(array: Any) -> list:
     from dask.optimization import cull
 
     if any(type(value).__name__ == "Future" for value in dict(array.__dask_graph__()).values()):
-        return array.to_delayed(optimize_graph=False).ravel().tolist()
+        blocks: list[Any] = array.to_delayed(optimize_graph=False).ravel().tolist()
+        return blocks
     (array,) = dask.optimize(array)
     graph = dict(array.__dask_graph__())
     make = dask.delayed(_made, pure=False)
@@ -66,7 +67,7 @@ def blocks_of(array: Any) -> list:
     ]
 
 
-def split_chunks(array: Any, client: Any = None) -> list:
+def split_chunks(array: Any, client: Any = None) -> list[Any]:
     """Return the chunks of an array as delayed values under their own keys, each with only the tasks it needs.
 
     Dask's own delayed values carry the tasks of all chunks, which would be sent with every chunk. Values shared by all
@@ -96,7 +97,7 @@ def _made(lineage: _Lineage) -> Any:
     return dask.get(lineage.graph, lineage.key)
 
 
-def lazy_array(delayed: list, sizes: Any, dtype: Any, width: tuple = ()) -> Any:
+def lazy_array(delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = ()) -> Any:
     """Return delayed chunks of rows as one lazy array."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph

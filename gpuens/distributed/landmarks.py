@@ -37,7 +37,7 @@ class ChunkedPoints(Tasks):
         self.blocks = graph.blocks_of(X)
         self.coordinates = Coordinates.of(self.each, *X.shape)
 
-    def each(self, function: Callable, *given: Any) -> list:
+    def each(self, function: Callable[..., Any], *given: Any) -> list[Any]:
         """Return ``function(features, *given)`` of every chunk."""
         given = tuple(map(self.everywhere, given))
         return self.compute(self.over(self.blocks, _of_features, function, *given, phase="features"), "features")
@@ -46,11 +46,11 @@ class ChunkedPoints(Tasks):
         """Return the points (n, d), float32, of objects in ascending order."""
         return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
 
-    def over(self, pieces: list, function: Callable, *given: Any, phase: str) -> list:
+    def over(self, pieces: list[Any], function: Callable[..., Any], *given: Any, phase: str) -> list[Any]:
         """Return the tasks ``function(piece, *given)`` of all chunks."""
         return [self.task(function, piece, *given, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
 
-    def gathered(self, pieces: list, function: Callable, rows: np.ndarray, *given: Any) -> np.ndarray:
+    def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *given: Any) -> np.ndarray:
         """Return ``function(piece, its rows, *given)`` of all chunks with some of the objects, which ascend."""
         of_chunks = np.split(rows, np.searchsorted(rows, self.starts[1:-1]))
         tasks = [
@@ -60,7 +60,7 @@ class ChunkedPoints(Tasks):
         ]
         return np.concatenate(self.compute(tasks, "drawn objects"))
 
-    def placed(self, column: np.ndarray) -> list:
+    def placed(self, column: np.ndarray) -> list[Any]:
         """Return the parts of a value for each object, where tasks of the chunks take them."""
         parts = np.split(column, self.starts[1:-1])
         return [graph.embed(part) if self.client is None else self.somewhere(part) for part in parts]
@@ -79,11 +79,12 @@ class ChunkedObjects:
         sums = points.compute(points.over(self._pieces, _distances, phase="distances"), "distances")
         total, n_edges = np.sum(sums, axis=0)
         self._sigma = float(total / n_edges)
-        self._labels: list = [None] * len(self._pieces)
+        self._labels: list[Any] = [None] * len(self._pieces)
 
     def products(self) -> np.ndarray:
         parts = self.points.over(self._pieces, _products, self._sigma, phase="products")
-        return self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
+        products: np.ndarray = self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
+        return products
 
     def embed(self, table: np.ndarray) -> None:
         self._table = self.points.everywhere(table)
@@ -102,7 +103,7 @@ class ChunkedObjects:
         total, weight, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
         return (total, weight) if changed else None
 
-    def labels_as(self, dtype: Any) -> list:
+    def labels_as(self, dtype: Any) -> list[Any]:
         """Return the labels of each chunk, where its features are, kept on the workers."""
         tasks = [
             self.points.task(_column, own, labels, dtype, phase="labels", chunk=i)
@@ -118,7 +119,7 @@ def label(
     dtype: Any,
     *,
     progress: bool | str,
-    resume: str | os.PathLike | None,
+    resume: str | os.PathLike[str] | None,
     **settings: int,
 ) -> Any:
     """Return the labels of all clusterings, (k, generator) each, as a Dask array in the chunks of the features."""
@@ -137,12 +138,15 @@ def label(
     return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(tasks),))
 
 
-def _clustered(points: ChunkedPoints, k: int, rng: np.random.Generator, dtype: Any, settings: dict[str, int]) -> list:
+def _clustered(
+    points: ChunkedPoints, k: int, rng: np.random.Generator, dtype: Any, settings: dict[str, int]
+) -> list[Any]:
     """Return the labels of one clustering, of each chunk."""
-    return clustered(points, ChunkedObjects, k, rng, **settings).labels_as(dtype)
+    labels: list[Any] = clustered(points, ChunkedObjects, k, rng, **settings).labels_as(dtype)
+    return labels
 
 
-def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list]) -> list:
+def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list[Any]]) -> list[Any]:
     """Return the labels of each chunk that the folder keeps, or those that ``find`` returns."""
     found = folder.part(name, lambda: {"labels": np.concatenate(points.compute(find(), "labels"))})
     return points.placed(found["labels"])
@@ -165,7 +169,7 @@ class Piece(NamedTuple):
         return found
 
 
-def _of_features(block: Any, function: Callable, *given: Any) -> Any:
+def _of_features(block: Any, function: Callable[..., Any], *given: Any) -> Any:
     return function(as_features(block, devices.kind_of(block)), *given)
 
 
@@ -196,7 +200,9 @@ def _embedded(piece: Piece, rows: np.ndarray, sigma: float, table: np.ndarray) -
     return devices.to_host(piece.tied(sigma, table).at(rows))
 
 
-def _labelled(piece: Piece, before: Any, sigma: float, table: np.ndarray, centers: np.ndarray) -> tuple[Any, tuple]:
+def _labelled(
+    piece: Piece, before: Any, sigma: float, table: np.ndarray, centers: np.ndarray
+) -> tuple[Any, tuple[Any, ...]]:
     """Return the labels, and the sums that `descend` asks for with the number of labels that were others before."""
     objects = piece.tied(sigma, table)
     if before is not None:
@@ -205,7 +211,7 @@ def _labelled(piece: Piece, before: Any, sigma: float, table: np.ndarray, center
     return objects.labels, (devices.to_host(total), devices.to_host(weight), changed)
 
 
-def _added(parts: list[tuple]) -> tuple:
+def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(worker.add(list(of_all)) for of_all in zip(*parts, strict=True))
 
 
@@ -213,5 +219,5 @@ def _column(piece: Piece, labels: Any, dtype: Any) -> Any:
     return devices.move(labels.astype(dtype), piece.kind)
 
 
-def _stacked(columns: list) -> Any:
+def _stacked(columns: list[Any]) -> Any:
     return devices.namespace(devices.kind_of(columns[0])).stack(columns, axis=1)

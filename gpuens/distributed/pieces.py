@@ -33,14 +33,14 @@ class ChunkPieces(Rows):
     def objects_of_pieces(self) -> Sequence[int]:
         return self._objects
 
-    def each(self, function: Callable, *given: Any, own: Sequence | None = None) -> list:
+    def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
         return self.chunks.compute(self._tasks(function, given, own), _phase(function))
 
-    def sum(self, function: Callable, *given: Any) -> Any:
+    def sum(self, function: Callable[..., Any], *given: Any) -> Any:
         parts = self._tasks(function, given, None)
         return self.chunks.compute([self.chunks.tree(parts, worker.add, "sum")], _phase(function))[0]
 
-    def _tasks(self, function: Callable, given: tuple, own: Sequence | None) -> list:
+    def _tasks(self, function: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None) -> list[Any]:
         given = tuple(self.chunks.everywhere(value) for value in given)
         of_pieces = [()] * len(self.chunks.pieces) if own is None else [(value,) for value in own]
         return [
@@ -49,5 +49,5 @@ class ChunkPieces(Rows):
         ]
 
 
-def _phase(function: Callable) -> str:
+def _phase(function: Callable[..., Any]) -> str:
     return function.__name__.strip("_").replace("_", " ")

@@ -67,7 +67,7 @@ class SampledChunks(Reduction):
 
     @property
     def covers_all(self) -> bool:
-        return self.rows.n_objects == self.chunks.starts[-1]
+        return bool(self.rows.n_objects == self.chunks.starts[-1])
 
     def on(self, device: str) -> "SampledChunks":
         """Return the same reduction with the sample's rows on a device."""

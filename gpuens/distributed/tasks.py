@@ -17,7 +17,7 @@ class Tasks:
     client: Any
     starts: list[int]  # the first object of each chunk, and the number of all objects
 
-    def task(self, function: Callable, *args: Any, phase: str, chunk: int | None = None) -> Any:
+    def task(self, function: Callable[..., Any], *args: Any, phase: str, chunk: int | None = None) -> Any:
         """Return a delayed call whose refusals name its chunk."""
         import dask
 
@@ -27,7 +27,7 @@ class Tasks:
         name = f"{phase.replace(' ', '-')}{'' if chunk is None else f'-chunk-{chunk}'}"
         return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
 
-    def tree(self, parts: list, join: Callable, phase: str, *given: Any) -> Any:
+    def tree(self, parts: list[Any], join: Callable[..., Any], phase: str, *given: Any) -> Any:
         """Return the tasks ``join(list, *given)`` that combine all parts in order, few at a time."""
         while len(parts) > 1:
             parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
@@ -43,7 +43,7 @@ class Tasks:
         """Return a value as the argument of one task, which runs on the worker that the value is sent to."""
         return waiting.send(value, self.client, "what a worker needs", to_all=False)
 
-    def persist(self, tasks: list, what: str) -> list:
+    def persist(self, tasks: list[Any], what: str) -> list[Any]:
         """Compute tasks and return them with their results kept on the workers.
 
         Workers spill to disk what does not fit their memory. Threads cannot: if results exceed half of the memory
@@ -58,11 +58,11 @@ class Tasks:
             waiting.wait(futures_of(tasks, client=self.client), self.client, what)
             return tasks
 
-    def _held(self, tasks: list) -> list:
+    def _held(self, tasks: list[Any]) -> list[Any]:
         import dask
         from dask.sizeof import sizeof
 
-        held: list = []
+        held: list[Any] = []
         room = devices.memory_budget() // 2
         at_once = 2 * devices.n_threads()
         for start in range(0, len(tasks), at_once):
@@ -76,12 +76,12 @@ class Tasks:
             ]
         return held
 
-    def compute(self, tasks: list, what: str) -> list:
+    def compute(self, tasks: list[Any], what: str) -> list[Any]:
         """Return the results of tasks, here."""
         return waiting.results(tasks, self.client, what)
 
 
-def _named(function: Callable, where: tuple[int, int, int] | None, *args: Any) -> Any:
+def _named(function: Callable[..., Any], where: tuple[int, int, int] | None, *args: Any) -> Any:
     """Call a function, and name the chunk in its refusals, that of a GPU without room for it among them."""
     named = f"chunk {where[0]} (objects {where[1]} … {where[2] - 1})" if where else None
     try:

@@ -10,7 +10,7 @@ from gpuens.distributed import clients, failures
 PATIENCE = 10  # seconds that all workers may be idle while some are paused
 
 
-def results(tasks: list, client: Any, what: str) -> list:
+def results(tasks: list[Any], client: Any, what: str) -> list[Any]:
     """Return the results of tasks or arrays in this process."""
     import dask
 
@@ -20,7 +20,8 @@ def results(tasks: list, client: Any, what: str) -> list:
             return list(dask.compute(*tasks, scheduler="threads"))
         futures = client.compute(tasks)
         wait(futures, client, what)
-        return client.gather(futures)
+        gathered: list[Any] = client.gather(futures)
+        return gathered
 
 
 def result(future: Any, client: Any, what: str) -> Any:
@@ -28,7 +29,7 @@ def result(future: Any, client: Any, what: str) -> Any:
         return done.result()
 
 
-def wait(futures: list, client: Any, what: str) -> None:
+def wait(futures: list[Any], client: Any, what: str) -> None:
     """Wait for all futures, or raise the first error."""
     with progress.bar(len(futures), what) as bar:
         for future in _as_done(futures, client, what):
@@ -39,7 +40,7 @@ def wait(futures: list, client: Any, what: str) -> None:
             bar.update(1)
 
 
-def _as_done(futures: list, client: Any, what: str) -> Iterator[Any]:
+def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
     """Yield futures as they are done; raise an error if the workers have stopped because their memory is full."""
     from distributed import as_completed
 

@@ -17,7 +17,7 @@ class Numbering(NamedTuple):
     """The numbering of the clusters of all chunks."""
 
     categories: list[np.ndarray]  # the label value of each cluster, clustering by clustering
-    names: list
+    names: list[Any]
     dtype: Any  # of the codes
 
 
@@ -152,7 +152,9 @@ def apply_to_objects(
     return devices.move(function(rows)[row_of], devices.kind_of(block))
 
 
-def apply_to_piece(function: Callable, device: str, piece: Distinct, numbering: Numbering, *given: Any) -> Any:
+def apply_to_piece(
+    function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *given: Any
+) -> Any:
     return function(_rows_of(*piece, numbering, device), *given)
 
 
@@ -178,5 +180,5 @@ def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> An
     return contingency.intersections(_rows_of(*rows, numbering), layout=layout)
 
 
-def add(parts: list) -> Any:
+def add(parts: list[Any]) -> Any:
     return sum(parts[1:], start=parts[0])

@@ -83,7 +83,9 @@ def _looked_up(shares: Shares, table: Table, a: np.ndarray, b: np.ndarray) -> np
     if isinstance(table, np.ndarray):
         of_cells = np.zeros(table.shape)
         of_cells[shares.rows, shares.cols] = shares.shares
-        return of_cells[a, b]
+        found: np.ndarray = of_cells[a, b]
+        return found
     width = table.shape[1]
     cells = shares.rows * width + shares.cols  # in ascending order
-    return shares.shares[np.searchsorted(cells, a.astype(np.int64) * width + b)]
+    looked_up: np.ndarray = shares.shares[np.searchsorted(cells, a.astype(np.int64) * width + b)]
+    return looked_up

@@ -56,17 +56,18 @@ class Pairs:
     @property
     def n_pairs(self) -> float:
         """The number of pairs that were counted: N (N - 1) / 2, or those that were drawn."""
-        return self.counts.sum().item()
+        return float(self.counts.sum())
 
     @property
     def unseen(self) -> float:
         """The number of counted pairs without a clustering that labels both; their C is 0."""
-        return self.counts[self.copresent == 0].sum().item()
+        return float(self.counts[self.copresent == 0].sum())
 
     @property
     def consensus(self) -> np.ndarray:
         """C of each bin (n_bins,), float64."""
-        return self.matches / np.maximum(self.copresent, 1)
+        values: np.ndarray = self.matches / np.maximum(self.copresent, 1)
+        return values
 
     @property
     def standard_error(self) -> float:
@@ -284,7 +285,8 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
         found: np.ndarray = _count_drawn(codes, first[start:stop], second[start:stop], step)
         return found
 
-    return np.sum(devices.over_ranges(work, len(first), grain=4096), axis=0)
+    counts: np.ndarray = np.sum(devices.over_ranges(work, len(first), grain=4096), axis=0)
+    return counts
 
 
 @njit(cache=True, nogil=True)
@@ -375,7 +377,9 @@ def _(codes: Any, first: Any, second: Any, ignore: bool, *, device: str) -> np.n
     return _launched("drawn_histogram", n_blocks, (codes.T, first, second), codes, ignore, device, n_pairs, len(codes))
 
 
-def _launched(name: str, n_blocks: int, given: tuple, codes: Any, ignore: bool, device: str, *sizes: int) -> np.ndarray:
+def _launched(
+    name: str, n_blocks: int, given: tuple[Any, ...], codes: Any, ignore: bool, device: str, *sizes: int
+) -> np.ndarray:
     """Launch a kernel with its arrays and sizes, and return the histogram that it makes."""
     n_clusterings = codes.shape[1]
     step = n_clusterings + 1 if ignore else 0

@@ -35,7 +35,7 @@ def kmeans_ensemble(
     max_iter: int = 100,
     init: str = "k-means++",
     random_state: Any = 0,
-    names: Sequence | None = None,
+    names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     device: str = "auto",
     client: Any = None,
@@ -276,8 +276,8 @@ def _label_chunks(
 
 
 def _fit_view(
-    points: Any, view: list, real: Any, task: Task, algorithm: str, settings: dict[str, Any]
-) -> tuple[Any, list]:
+    points: Any, view: list[Any], real: Any, task: Task, algorithm: str, settings: dict[str, Any]
+) -> tuple[Any, list[Any]]:
     points = as_features(points).astype(real, copy=False)
     model = _fit(_seen(points, *view), None, task, algorithm, settings)
     if algorithm != "nested":
@@ -285,7 +285,7 @@ def _fit_view(
     return model, view
 
 
-def _label_chunk(block: Any, models: list[tuple[Any, list]], real: Any, dtype: Any) -> np.ndarray:
+def _label_chunk(block: Any, models: list[tuple[Any, list[Any]]], real: Any, dtype: Any) -> np.ndarray:
     X = as_features(block).astype(real, copy=False)
     return np.stack([_nearest(model, _seen(X, *view)) for model, view in models], axis=1).astype(dtype)
 
@@ -312,7 +312,8 @@ def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str,
 def _nearest(model: Any, points: Any) -> np.ndarray:
     """Return the nearest centroid of every point."""
     with library_threads(1, "openmp"):
-        return model.predict(points)
+        labels: np.ndarray = model.predict(points)
+    return labels
 
 
 def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:

@@ -110,7 +110,7 @@ class Tied:
 
     def embed(self, table: np.ndarray) -> None:
         self.table = devices.namespace(self.device).asarray(np.ascontiguousarray(table))
-        self._kept: list | None = None
+        self._kept: list[Any] | None = None
 
     def at(self, rows: Any) -> Any:
         if isinstance(rows, np.ndarray):

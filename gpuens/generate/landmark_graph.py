@@ -186,7 +186,8 @@ def _nearest_of_all(points: Any, landmarks: np.ndarray, n: int, device: str = "c
     """Return `nearest_landmarks` of all, in one list for so many points as a thread takes."""
     of = devices.namespace(device).arange(len(points)) // POINTS_OF_A_LIST
     lists = [np.arange(len(landmarks))] * -(-len(points) // POINTS_OF_A_LIST)
-    return nearest_landmarks(points, lists, of, landmarks, n, device=device)
+    found: tuple[Any, Any] = nearest_landmarks(points, lists, of, landmarks, n, device=device)
+    return found
 
 
 @kernels.primitive

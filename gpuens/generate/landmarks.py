@@ -27,9 +27,9 @@ def landmark_ensemble(
     n_neighbors: int = 5,
     max_iter: int = 5,
     random_state: Any = 0,
-    names: Sequence | None = None,
+    names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
-    resume: str | os.PathLike | None = None,
+    resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
     client: Any = None,
 ) -> Any:
@@ -184,7 +184,7 @@ def _needed(
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
     kept = min(KEPT_BYTES, 4 * n_objects * dims)
-    an_object = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
+    an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
         + rows * (24 * n_features + 20 * n_neighbors)  # a block, and what is found for it

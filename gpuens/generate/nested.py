@@ -113,7 +113,7 @@ def sample_sizes(n: int, k: int) -> list[int]:
 def needed(draws: kmeans.Draws, itemsize: int, k: int, device: str = "cpu") -> int:
     """Return the bytes that k-means holds beside the features of one clustering."""
     sizes, q = sample_sizes(draws.n_drawn, k), draws.projection or draws.n_seen
-    held = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
+    held: int = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
     held += 8 * draws.n_objects  # those to draw from, and later their labels
     at_once = min(kmeans.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
     trials = 18 * (2 + int(np.log(k))) * sizes[0]

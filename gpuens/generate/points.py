@@ -30,7 +30,7 @@ class Coordinates(NamedTuple):
     mean: np.ndarray
 
     @classmethod
-    def of(cls, each: Callable[..., list], n_objects: int, n_features: int) -> "Coordinates":
+    def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
         """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
         largest, reals = zip(*each(_largest), strict=True)
         found = cls(np.result_type(*reals), power(max(largest)), np.zeros(n_features))

@@ -12,7 +12,7 @@ from gpuens import __version__, checks, device
 from gpuens.io.atomic import replacing
 
 
-def read_obs(path: str | os.PathLike) -> Any:
+def read_obs(path: str | os.PathLike[str]) -> Any:
     """Return obs, the annotations of the cells, as a DataFrame; the expression matrix is not read."""
     import h5py
     import pandas as pd
@@ -46,7 +46,7 @@ def results(uns: Mapping[str, Any]) -> set[str]:
     return {name for name, entry in uns.items() if isinstance(entry, Mapping) and "gpuens" in entry}
 
 
-def read_results(path: str | os.PathLike) -> set[str]:
+def read_results(path: str | os.PathLike[str]) -> set[str]:
     """Return the names of the consensuses in a file."""
     import h5py
 
@@ -54,7 +54,7 @@ def read_results(path: str | os.PathLike) -> set[str]:
         return results(file.get("uns", {}))
 
 
-def read_features(path: str | os.PathLike, key: str | None) -> Any:
+def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
     """Return X, or the entry ``key`` of layers or obsm: an array, a sparse matrix or a DataFrame."""
     import h5py
     from anndata.io import read_elem
@@ -71,7 +71,7 @@ def read_features(path: str | os.PathLike, key: str | None) -> Any:
         return read_elem(places[key or "X"])
 
 
-def read_graph(path: str | os.PathLike) -> Any:
+def read_graph(path: str | os.PathLike[str]) -> Any:
     """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
     import h5py
     from anndata.io import read_elem
@@ -125,7 +125,7 @@ Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensu
 BESIDE = ("confidence", "margin")  # of each cell, in obs
 
 
-def read_index_name(path: str | os.PathLike) -> str:
+def read_index_name(path: str | os.PathLike[str]) -> str:
     """Return the name under which a file holds the names of the cells."""
     import h5py
 
@@ -133,7 +133,7 @@ def read_index_name(path: str | os.PathLike) -> str:
         return str(file["obs"].attrs.get("_index", "_index"))
 
 
-def check_key(key: Any, clusterings: Iterable, index: Any) -> str:
+def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
     """Return the key of a new consensus; refuse one that cannot be, or that would replace what it is made from.
 
     That is the base clusterings, and the names of the cells, which obs holds under the name ``index``.
@@ -178,7 +178,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def write_copy(path: str | os.PathLike, source: str | os.PathLike, added: Entries) -> None:
+def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], added: Entries) -> None:
     """Write a copy of an h5ad file with the entries that a consensus adds; nothing else is read."""
     import h5py
     from anndata.io import read_elem, write_elem
@@ -200,7 +200,7 @@ def write_copy(path: str | os.PathLike, source: str | os.PathLike, added: Entrie
             copy["obs"].attrs["column-order"] = order
 
 
-def _fits(element: Any, path: str | os.PathLike, what: str) -> None:
+def _fits(element: Any, path: str | os.PathLike[str], what: str) -> None:
     """Refuse entries larger than the memory budget."""
     sizes = []
 

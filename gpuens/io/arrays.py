@@ -38,7 +38,7 @@ def header(file: IO[bytes], what: str) -> Header:
     return Header(shape, dtype, file.tell(), math.prod(shape) * dtype.itemsize)
 
 
-def open_npy(path: str | os.PathLike) -> np.ndarray:
+def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
     """Return the array of an npy file as a memory map."""
     with open(path, "rb") as file:
         found = header(file, "the file")
@@ -50,7 +50,7 @@ def open_npy(path: str | os.PathLike) -> np.ndarray:
 class Archive:
     """The arrays of an npz file by name, read on demand."""
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self._zip = zipfile.ZipFile(path)
         found = {info.filename: info for info in self._zip.infolist()}

@@ -29,7 +29,7 @@ try:
 except ImportError:  # Windows, where open files cannot be removed
     fcntl = None  # type: ignore[assignment]
 
-Path_ = str | os.PathLike
+Path_ = str | os.PathLike[str]
 
 LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 

@@ -15,7 +15,7 @@ FEWEST = 10  # objects from which on all-different labels are ids
 class Opened(NamedTuple):
     """An opened file: its columns are known, and nothing else has been read."""
 
-    names: list
+    names: list[Any]
     read: Callable[[list[int]], Any]  # positions → an array or a DataFrame with these columns
     ids: Callable[[int | None], Any]  # position of a column, or None for the row names → a pandas Index or None
 
@@ -24,7 +24,7 @@ class Opened(NamedTuple):
 
 
 def choose_columns(
-    names: list, columns: Any = None, exclude: Any = None, id_column: Any = None
+    names: list[Any], columns: Any = None, exclude: Any = None, id_column: Any = None
 ) -> tuple[list[int], int | None]:
     """Return the positions of the columns to read and of the id column; refuse unknown names."""
     ids = None
@@ -40,7 +40,7 @@ def choose_columns(
     return found, ids
 
 
-def positions(columns: Any, names: list, argument: str) -> list[int]:
+def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
     """Return the positions of columns given by name, number or pattern ('leiden_*'); refuse unknown ones."""
     chosen: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
@@ -108,7 +108,7 @@ def _numbers(words: list[str]) -> list[int]:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def omit_ids(labels: Any, names: list, source: str, argument: str = "columns (--columns)") -> list[int]:
+def omit_ids(labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)") -> list[int]:
     """Return the positions of the columns that are not ids; warn about the ids by name."""
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):

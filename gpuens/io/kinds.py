@@ -15,7 +15,7 @@ INPUTS = (*ARRAYS, *TABLES, *ANNOTATED)
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
 OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
 
-Path_ = str | os.PathLike
+Path_ = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 Words = str | Sequence[str]
 

@@ -55,7 +55,7 @@ def open_file(
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
 
-def _opened(names: list, get: Callable, row_names: Callable | None = None) -> Opened:
+def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., Any] | None = None) -> Opened:
     """Return an opened file; ``get`` reads columns by position, ``row_names`` their ids."""
 
     def ids(position: int | None) -> Any:

@@ -156,7 +156,7 @@ def _read_labels(
     missing: Words | None = None,
     sep: str | None = None,
     header: bool | None = None,
-) -> tuple[Any, list | None, Any]:
+) -> tuple[Any, list[Any] | None, Any]:
     """Return the labels in a file (array or DataFrame), the column names or None, and the ids or None."""
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
@@ -265,7 +265,7 @@ def read_ids(
     return opened.ids(of_ids)
 
 
-def check_label_file(path: str | os.PathLike, shape: tuple[int, ...]) -> None:
+def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
     """Refuse files with more clusterings than objects."""
     checks.check_label_shape(shape, columns_are_clusterings=True)
     n_objects, n_clusterings = shape

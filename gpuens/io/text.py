@@ -45,14 +45,14 @@ class Layout(NamedTuple):
     separator: str
     n_first: int  # fields of the first line
     n_fields: int  # fields of the others
-    names: list | None  # of the columns after the row names; None: the first line is data
+    names: list[Any] | None  # of the columns after the row names; None: the first line is data
     guessed: bool  # whether `header` was left open
     row_names: bool  # whether the first column names or numbers the rows
     decimal: str  # "." or ","
 
 
 def open_text(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     own: str,
     *,
     sep: str | None = None,
@@ -138,7 +138,7 @@ def open_text(
     return Opened(names, numbers if features else labels, ids)
 
 
-def _read_texts(pieces: Iterable, columns: list[int]) -> list[Texts]:
+def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:
     """Return the distinct texts of each column, in order of appearance, and their index for each row."""
     import pandas as pd
 
@@ -162,7 +162,7 @@ def _check(sep: Any, header: Any) -> None:
 # --- what is in the file ----------------------------------------------------------------------------------------------
 
 
-def _content(path: str | os.PathLike) -> Any:
+def _content(path: str | os.PathLike[str]) -> Any:
     """Return the text as UTF-8: a memory map of the file where possible, else bytes."""
     with checks.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
@@ -173,13 +173,13 @@ def _content(path: str | os.PathLike) -> Any:
     return text
 
 
-def _mapped(path: str | os.PathLike) -> Any:
+def _mapped(path: str | os.PathLike[str]) -> Any:
     with open(path, "rb") as file:
         empty = os.fstat(file.fileno()).st_size == 0
         return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _unpacked(path: str | os.PathLike) -> bytes:
+def _unpacked(path: str | os.PathLike[str]) -> bytes:
     pieces, size, budget = [], 0, device.memory_budget()
     with gzip.open(path) as packed:
         while piece := packed.read(2**20):
@@ -190,7 +190,7 @@ def _unpacked(path: str | os.PathLike) -> bytes:
     return b"".join(pieces)
 
 
-def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, header: bool | None) -> Layout:
+def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, header: bool | None) -> Layout:
     end = SAMPLE
     while end < len(text) and text[:end].count(b"\n") < 3:
         end *= 4
@@ -210,7 +210,7 @@ def _layout(path: str | os.PathLike, text: Any, own: str, sep: str | None, heade
     named = header if header is not None else not all(map(_is_number, first))
     if named and len(second) == len(first) + 1 > 2:  # R omits the name of the row names
         n_fields += 1
-    names: list | None = ["", *map(unescaped, first)][-n_fields:] if named else None
+    names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
     if row_names and names is not None:
         names = names[1:]
@@ -229,7 +229,7 @@ def _records(sample: str, separator: str) -> Iterable[list[str]]:
     return csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=separator != " ")
 
 
-def _separator(path: str | os.PathLike, rows: Any, own: str) -> str:
+def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
     """Return the separator that gives rows of one length, or refuse to choose among several."""
     widths = {separator: [len(row) for row in rows(separator)] for separator in SEPARATORS}
     regular = [separator for separator, found in widths.items() if found[0] > 1 and _of_one_length(found)]
@@ -273,13 +273,13 @@ def _is_numbered(rows: list[list[str]]) -> bool:
     )
 
 
-def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
+def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
     """Return the number of objects, or refuse the first irregular line."""
     from gpuens.io.fields import NUL, UNPAIRED, find_irregular_row
 
     begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
     letters = np.frombuffer(text, dtype=np.uint8, offset=begin)
-    line, found, n_rows = find_irregular_row(letters, ord(layout.separator), layout.n_first, layout.n_fields)
+    line, found, n_lines = find_irregular_row(letters, ord(layout.separator), layout.n_first, layout.n_fields)
     where = f"path {os.fspath(path)!r} has"
     if line and found == NUL:
         raise ValueError(f"{where} a NUL byte in line {line}; write the file anew, as UTF-8 text without any.")
@@ -290,7 +290,7 @@ def _rows(path: str | os.PathLike, text: Any, layout: Layout) -> int:
             f"{where} {found} field(s) in line {line}, separated by {layout.separator!r}, where {layout.n_fields} are "
             "expected as in the first lines; correct that line, or give the separator, sep=…."
         )
-    n_rows -= layout.names is not None
+    n_rows: int = n_lines - (layout.names is not None)
     if not n_rows:
         raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file anew.")
     return n_rows
@@ -344,7 +344,7 @@ def _parse_column(
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
-def _warn_of_missing_words(path: str | os.PathLike, odd: dict[str, list[str]]) -> None:
+def _warn_of_missing_words(path: str | os.PathLike[str], odd: dict[str, list[str]]) -> None:
     if odd:
         words = ", ".join(map(repr, odd))
         names = list(dict.fromkeys(name for found in odd.values() for name in found))
@@ -354,7 +354,7 @@ def _warn_of_missing_words(path: str | os.PathLike, odd: dict[str, list[str]]) -
         )
 
 
-def _names_or_labels(path: str | os.PathLike, layout: Layout, names: list, columns: list[Texts]) -> None:
+def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
     """Refuse a first line that may be names or labels: its fields occur as labels in their columns."""
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return

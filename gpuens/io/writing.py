@@ -14,7 +14,7 @@ from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_, pa
 
 
 def write_labels(
-    path: Path_, labels: Any, *, names: Sequence | None = None, ids: Any = None, beside: Any = None
+    path: Path_, labels: Any, *, names: Sequence[Any] | None = None, ids: Any = None, beside: Any = None
 ) -> None:
     """Write one labelling, or the base clusterings of an ensemble, to a file.
 

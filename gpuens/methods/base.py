@@ -158,7 +158,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         if devices.chunked(X):
             from gpuens.distributed import fit
 
-            return fit(self, X)
+            fitted: Consensus = fit(self, X)
+            return fitted
         ensemble = Ensemble(X)
 
         def reduce(device: str) -> Reduction:

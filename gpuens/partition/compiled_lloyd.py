@@ -14,7 +14,9 @@ BLOCK = 64  # points compared at once
 CHUNK = 2**13  # points whose sums are added one by one
 
 
-def nearest(points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> tuple:
+def nearest(
+    points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Label points (n, d) by their nearest centers (k, d), float64; of equally near ones by the first.
 
     Returns the sums of each cluster's points (k, d), its weight (k, 1), both float64, and the number of points whose

@@ -34,7 +34,8 @@ def eigenvectors(matrix: Any) -> tuple[Any, Any]:
 
     if devices.kind_of(matrix) == "cuda":
         return devices.eigh(matrix)
-    return eigh(matrix, overwrite_a=True, check_finite=False)
+    found: tuple[Any, Any] = eigh(matrix, overwrite_a=True, check_finite=False)
+    return found
 
 
 def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -279,7 +279,7 @@ class Nearest:
     cost: np.ndarray
     const: np.ndarray
     number: np.ndarray  # of each centroid
-    apart: tuple = ()  # (cost, const, rounding tolerance, label) of each row set apart; the last one decides
+    apart: tuple[Any, ...] = ()  # (cost, const, rounding tolerance, label) of each row set apart; the last one decides
 
     def __call__(self, rows: Rows) -> np.ndarray:
         return devices.to_host(self.on_device(rows))
@@ -310,10 +310,10 @@ class _Search:
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
-    def side_by_side(self, runs: Sequence[Iterating]) -> list:
+    def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
         """Return what iterations of several starts return; what they ask for at a time is counted together."""
-        found: list = [None] * len(runs)
-        answers: dict = dict.fromkeys(range(len(runs)))
+        found: list[Any] = [None] * len(runs)
+        answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
         while answers:
             asked = {}
             for start, answer in answers.items():
@@ -418,7 +418,8 @@ class _Search:
     def rounding(self, cost: np.ndarray, const: np.ndarray) -> np.ndarray:
         """Return the rounding tolerances (K,) of distances."""
         largest: np.ndarray = np.maximum.reduceat(np.abs(cost), self.rows.offsets[:-1], axis=0).sum(axis=0)
-        return ROUNDING * (largest + np.abs(const))
+        bounds: np.ndarray = ROUNDING * (largest + np.abs(const))
+        return bounds
 
 
 def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:

@@ -92,7 +92,7 @@ def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") ->
 
 
 @kernels.primitive
-def nearest_centers(points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> tuple:
+def nearest_centers(points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> tuple[Any, ...]:
     """Label points (n, d) by their nearest centers (k, d), of equally near ones the first.
 
     Returns the sums of each cluster's points (k, d), its weight (k, 1), and the number of points whose label in

@@ -32,6 +32,9 @@ N_CUTS = 5  # attempts, the best of which is kept
 MOST_LISTED = 16  # neighbours of a row, as kernels/nearest.cu holds them
 SYMMETRIC_WITHIN = 1e-9  # relative difference by rounding
 
+RowsOf = Callable[[int, int], Any]  # of rows start … stop - 1, their similarities to all
+Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and similarities in CSR
+
 
 def metis(
     similarities: Any,
@@ -130,7 +133,8 @@ def metis(
         if np.bincount(labels, minlength=n_parts).all():
             break
     _fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
-    return by_first_row(labels)
+    numbered: np.ndarray = by_first_row(labels)
+    return numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +255,10 @@ def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
     )
 
 
-def _rows_of(similarities, n):
+def _rows_of(similarities: Any, n: int) -> RowsOf:
     if callable(similarities):
-        return similarities
+        rows: RowsOf = similarities
+        return rows
     _check_shape(np.shape(similarities), (n, n))
     return lambda start, stop: similarities[start:stop]
 
@@ -266,7 +271,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
         )
 
 
-def _edges(similarities_of, n):
+def _edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
     columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is committed when it is written to
@@ -275,36 +280,39 @@ def _edges(similarities_of, n):
         stop = min(start + BLOCK, n)
         rows = np.asarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
-        _refuse_negative(rows, lambda at, start=start: (start + at // n, at % n))
+        _refuse_negative(rows, lambda at: divmod(at, n), start)
         _append(start, rows, starts, columns, edges)
     return starts, columns[: starts[n]], edges[: starts[n]]
 
 
-def _sparse_edges(similarities, n):
+def _sparse_edges(similarities: Any, n: int) -> Edges:
     """Return the result of `_edges` from a SciPy sparse array."""
     from scipy.sparse import coo_array
 
     _check_shape(similarities.shape, (n, n))
     given = coo_array(similarities)
     row, column, values = given.row, given.col, given.data.astype(np.float64)
-    _refuse_negative(values, lambda at: (row[at], column[at]))
+    _refuse_negative(values, lambda at: (int(row[at]), int(column[at])))
     kept = (row != column) & (values > 0)
     graph = coo_array((values[kept], (row[kept], column[kept])), shape=(n, n)).tocsr()
     graph.sort_indices()
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
 
 
-def _refuse_negative(values, place):
-    """Refuse similarities below 0 and what is no number; ``place`` tells of which vertices the i-th value is."""
+def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]], start: int = 0) -> None:
+    """Refuse similarities below 0 and what is no number; ``place`` tells the row and column of the i-th value.
+
+    Rows are counted from ``start``.
+    """
     if values.size and not (values.min() >= 0 and values.max() < np.inf):
         at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
         i, j = place(at)
         raise ValueError(
-            f"similarities must be finite and at least 0, but that of {i} and {j} is {values.ravel()[at]}."
+            f"similarities must be finite and at least 0, but that of {start + i} and {j} is {values.ravel()[at]}."
         )
 
 
-def _refuse_asymmetry(starts, columns, edges):
+def _refuse_asymmetry(starts: np.ndarray, columns: np.ndarray, edges: np.ndarray) -> None:
     i, j, there, back = _symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
@@ -351,7 +359,7 @@ def _symmetrize(starts, columns, edges, within):
     return -1, -1, 0.0, 0.0
 
 
-def _scaled(edges, integer):
+def _scaled(edges: np.ndarray, integer: Any) -> np.ndarray:
     """Return similarities scaled to integers ≥ 1 whose sum is at most half of the largest integer."""
     if len(edges) == 0:
         return edges.astype(integer)
@@ -367,7 +375,7 @@ def _scaled(edges, integer):
 _one_call = Lock()
 
 
-def _call_metis(part_graph: Callable, *graph: Any, **options: Any) -> Any:
+def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> Any:
     """Call METIS and turn its failures into errors of one sentence.
 
     Out of memory, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; meanwhile
@@ -426,7 +434,7 @@ def check_vertex_weights(values: Any) -> np.ndarray:
     return whole
 
 
-def limit_to_a_part(weights, n_parts):
+def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
     """Return weights limited to that of a part, where each heavier vertex fills a part of its own.
 
     With heavier vertices recursive bisection would run out of vertices before it runs out of parts.
@@ -439,7 +447,8 @@ def limit_to_a_part(weights, n_parts):
         if weight <= limit:
             break
         rest -= weight
-    return np.minimum(weights, limit)
+    limited: np.ndarray = np.minimum(weights, limit)
+    return limited
 
 
 @njit(cache=True, nogil=True)

@@ -72,7 +72,7 @@ class Mixture(Partitioner):
             best = _Search(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
         return self._partition(best, rows, found)
 
-    def _partition(self, fit: "_Fit", rows: Rows, found: dict) -> Partition:
+    def _partition(self, fit: "_Fit", rows: Rows, found: dict[str, Any]) -> Partition:
         k = len(fit.alpha)
         rule, labels = numbered(Nearest(-fit.table, -fit.const, np.arange(k)), k, rows)
         checks.warn_of_fewer(rule.n_labels, k)
@@ -96,11 +96,13 @@ class _Fit(NamedTuple):
 
     @property
     def table(self) -> np.ndarray:
-        return np.log2(np.maximum(self.theta, FLOOR))
+        bits: np.ndarray = np.log2(np.maximum(self.theta, FLOOR))
+        return bits
 
     @property
     def const(self) -> np.ndarray:
-        return np.log2(np.maximum(self.alpha, FLOOR))
+        bits: np.ndarray = np.log2(np.maximum(self.alpha, FLOOR))
+        return bits
 
 
 class _Search:
@@ -180,7 +182,8 @@ def _slices(rows: Rows, k: int) -> list[slice]:
 
 def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
     sums = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
-    return posteriors(sums, const, 2.0**places, device=rows.device)
+    found: tuple[Any, Any] = posteriors(sums, const, 2.0**places, device=rows.device)
+    return found
 
 
 def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
@@ -198,10 +201,12 @@ def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_p
     return total
 
 
-def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: int) -> np.ndarray:
+def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: int) -> np.int64:
     """Return the log-likelihood of the rows together with their most likely components, in whole units."""
     _, bits = nearest_centroids(rows.codes, rows.offsets, -table, -const, device=rows.device)
-    return -devices.to_host(np.rint(bits * 2.0**bit_places).astype(np.int64) * rows.xp.asarray(rows.counts)).sum()
+    whole = np.rint(bits * 2.0**bit_places).astype(np.int64) * rows.xp.asarray(rows.counts)
+    likelihood: np.int64 = -devices.to_host(whole).sum()
+    return likelihood
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------

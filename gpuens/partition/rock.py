@@ -157,11 +157,11 @@ def links_fit(n_rows: int, n_objects: int) -> None:
     )
 
 
-def _none():
+def _none() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
 
 
-def _labels(kept, absorbed, n):
+def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
         cluster[gone] = cluster[into]  # final already, because merges are undone from the last
@@ -177,7 +177,7 @@ def _row(i, n):
     return i * (2 * n - i - 1) // 2 - i - 1
 
 
-def _all_links(links_of, n):
+def _all_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
     links = np.empty(n * (n - 1) // 2, dtype=np.int64)
     total = 0.0
     for start in progress.bar(range(0, n, BLOCK), "links"):

@@ -170,8 +170,8 @@ def _table(
     rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
-    gram: Callable = partial(rows.sum, _gram, cluster_weights)
-    product: Callable = partial(rows.sum, _product, cluster_weights)
+    gram: Callable[..., Any] = partial(rows.sum, _gram, cluster_weights)
+    product: Callable[..., Any] = partial(rows.sum, _product, cluster_weights)
     if rows.here:  # the shares are the same in every product
         share = _shares(rows, cluster_weights)
         gram = partial(contingency.dense_intersections, rows, share)
@@ -295,8 +295,10 @@ def _lanczos(
     n = len(scale)
 
     def times(v: np.ndarray) -> np.ndarray:
-        found = scale * product(scale * v)
-        return found if beside is None else found + beside @ v
+        found: np.ndarray = scale * product(scale * v)
+        if beside is not None:
+            found = found + beside @ v
+        return found
 
     values, vectors = _iterate(times, n, n_dimensions, rng)
     n_more = 1

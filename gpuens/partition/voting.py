@@ -125,7 +125,8 @@ def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
     """
     sizes = held.sum(axis=1, keepdims=True)
     if voting == "soft":
-        return held / np.maximum(sizes, 1)
+        shares: np.ndarray = held / np.maximum(sizes, 1)
+        return shares
     from scipy.optimize import linear_sum_assignment
 
     chosen = held.argmax(axis=1)
@@ -143,7 +144,7 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
     return shares
 
 
-def _position(name: Any, names: list) -> int | None:
+def _position(name: Any, names: list[Any]) -> int | None:
     try:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
     except TypeError:  # nothing that is unhashable is a name
@@ -165,4 +166,5 @@ def _held_with(rows: Rows, m: int) -> np.ndarray:
 
 def _mutual(rows: Rows) -> np.ndarray:
     """Return the normalised mutual information of all clusterings (M, M), 0 of two without an object in common."""
-    return np.nan_to_num(contingency.agreement_of(rows))
+    agreement: np.ndarray = np.nan_to_num(contingency.agreement_of(rows))
+    return agreement

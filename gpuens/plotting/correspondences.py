@@ -125,11 +125,11 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
     return image
 
 
-def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:
+def _panels(n_rows: int, n_cols: int, n_panels: int) -> list[Any]:
     """Return the Axes of a new Figure."""
     figure = axes(None, (2.4 * n_cols, 2.2 * n_rows)).figure
     figure.clear()
-    panels = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
+    panels: list[Any] = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
     for empty in panels[n_panels:]:
         empty.remove()
     figure.supxlabel("cluster of the consensus")
@@ -137,7 +137,7 @@ def _panels(n_rows: int, n_cols: int, n_panels: int) -> list:
     return panels[:n_panels]
 
 
-def _position(clustering: Any, names: list) -> int:
+def _position(clustering: Any, names: list[Any]) -> int:
     """Return the position of a base clustering given by name or position, or refuse it."""
     for place, name in enumerate(names):
         if type(name) is type(clustering) and name == clustering:

@@ -68,9 +68,9 @@ def plain(ax: Any) -> Any:
 
 
 def label_vector(labels: Any) -> np.ndarray:
-    labels = to_host(labels)
-    checks.check_label_vector(labels.shape, type(labels).__name__, "labels")
-    return labels
+    vector: np.ndarray = to_host(labels)
+    checks.check_label_vector(vector.shape, type(vector).__name__, "labels")
+    return vector
 
 
 def evenly(clusters: np.ndarray, size: int) -> np.ndarray:

@@ -188,7 +188,7 @@ def criteria(choice: Any) -> list[str]:
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 
-def _levels(levels: Any) -> tuple[list, np.ndarray, list[np.ndarray]]:
+def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
     """Return the names of levels, the codes (N, L) of the objects' clusters, and the sizes of each level's clusters."""
     if not isinstance(levels, Mapping) or not levels:
         raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {kind(levels)}.")

@@ -252,7 +252,7 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
     """Return the CA-tree of a tree, reduction or fitted estimator and the τ and γ of its cut; refuse other things."""
     if hasattr(tree, "radii"):
         return tree, None, 1.0
-    cut = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
+    cut: tuple[Any, float | None, float] | None = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
     if cut is None:
         raise TypeError(
             "tree must be what CATree().grow(labels) returns, a reduction by CATree(…) or an estimator fitted with "

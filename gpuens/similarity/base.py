@@ -130,7 +130,8 @@ class Similarity:
             tile = self.tile(rows, start, stop, start)
             tile *= self.scale * (counts[start:stop, None] / unit)
             tile *= counts[start:]
-            return np.rint(tile).astype(np.int64)
+            sums: np.ndarray = np.rint(tile).astype(np.int64)
+            return sums
 
         return of, unit / self.scale
 
@@ -230,7 +231,8 @@ class ClusterSimilarity(Similarity):
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
         similarities: np.ndarray = self.transposed_times(shares) @ shares.T
         similarities /= self.n_clusterings
-        return (similarities + similarities.T) / 2  # the same number both ways
+        both_ways: np.ndarray = (similarities + similarities.T) / 2
+        return both_ways
 
     def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> Any:
         """Return the similarities of rows i and j, where the caller's labels are."""
@@ -273,10 +275,12 @@ class Sum(Similarity):
         return sum(factor * one.most() for factor, one in self.terms)
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        return np.sum([factor * one.tile(rows, start, stop, first) for factor, one in self.terms], axis=0)
+        found: np.ndarray = np.sum([factor * one.tile(rows, start, stop, first) for factor, one in self.terms], axis=0)
+        return found
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        return np.sum([factor * one.of_equal_rows(rows) for factor, one in self.terms], axis=0)
+        found: np.ndarray = np.sum([factor * one.of_equal_rows(rows) for factor, one in self.terms], axis=0)
+        return found
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         (factor, one), *others = self.terms

@@ -196,7 +196,7 @@ def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.n
 
 
 def _relative(
-    spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable | None = None
+    spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable[..., Any] | None = None
 ) -> np.ndarray:
     """Return `relative_similarities`, in threads if given `over_ranges`."""
     k = spread.shape[1]

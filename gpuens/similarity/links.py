@@ -147,7 +147,8 @@ def jaccard(rows: Rows) -> np.ndarray:
     all_clusters_fit(rows.n_clusters)
     shared = intersections_of(rows, "dense")
     sizes = shared.diagonal()
-    return shared / np.maximum(sizes[:, None] + sizes - shared, 1)
+    indices: np.ndarray = shared / np.maximum(sizes[:, None] + sizes - shared, 1)
+    return indices
 
 
 def cluster_links(rows: Rows) -> np.ndarray:

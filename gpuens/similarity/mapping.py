@@ -187,7 +187,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
     return csr_array((values, clusters, np.concatenate([[0], np.cumsum(counts)])), shape=shape)
 
 
-def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple:
+def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
     """Return the clusters and coefficients in use, object by object, and the number of each object (host)."""
     xp = devices.namespace(device)
     clustering = np.repeat(np.arange(len(room)), room)

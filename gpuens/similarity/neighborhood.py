@@ -181,7 +181,8 @@ class Neighborhoods(Similarity):
             common = self.common_in(start, stop, start)
             np.fill_diagonal(common, 0)  # links within a row are not used
             if unit > 1:
-                return np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
+                sums: np.ndarray = np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
+                return sums
             common *= counts[start:stop, None]
             common *= counts[start:]
             return common
@@ -193,7 +194,8 @@ class Neighborhoods(Similarity):
         of_rows = np.zeros((len(self.counts), 1), dtype=np.int64)
         of_rows[:, 0] = self.counts
         sums = [devices.to_host(self._sum_over(bits, of_rows))[:, 0] for _, bits in self.pieces()]
-        return (np.concatenate(sums) - 2 * self.own) / self.n_objects
+        means: np.ndarray = (np.concatenate(sums) - 2 * self.own) / self.n_objects
+        return means
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
@@ -214,7 +216,8 @@ class Neighborhoods(Similarity):
             found = self.counts_in(at, bits).astype(np.float64)
             total += found.T @ (found * xp.asarray(self.counts[at].astype(np.float64))[:, None])
         products = self.sizes.astype(np.float64)[:, None] * self.sizes * self.n_objects
-        return devices.to_host(total) / np.maximum(products, 1)
+        means: np.ndarray = devices.to_host(total) / np.maximum(products, 1)
+        return means
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
         """Return a function that maps rows to sums; neighbours are counted among ``rows``.
@@ -404,7 +407,8 @@ def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: in
     """Return the sums of units below which no similarity is ``theta``, and from which on all are."""
     met = theta * n_clusterings * scale
     # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
-    return np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
+    bounds: np.ndarray = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
+    return bounds
 
 
 def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -630,7 +634,8 @@ def neighbor_counts(bits: np.ndarray, codes: np.ndarray, offsets: np.ndarray, co
         if n_clusters * len(words) <= COMPARED * codes.shape[1] * bits.shape[1]:
             members = np.zeros((n_clusters, bits.shape[1]), dtype=np.uint64)
             _mark_members(by_row, offsets, members)
-            return overlaps(bits[:, words] & masks, members[:, words] & masks, runs)
+            found: np.ndarray = overlaps(bits[:, words] & masks, members[:, words] & masks, runs)
+            return found
     found = np.zeros((len(bits), n_clusters), dtype=np.int64)
     devices.over_ranges(
         lambda a, b: _neighbor_counts(bits[a:b], by_row, offsets, counts, found[a:b]), len(bits), grain=16

@@ -38,7 +38,8 @@ class Observed(Similarity):
         together = self._sums(rows.codes, self.offsets, self.weights, start, stop, first, rows.device)
         offsets = np.arange(rows.n_clusterings + 1)
         both = self._sums(_labelled(rows), offsets, self.of_clusterings, start, stop, first, rows.device)
-        return np.divide(together, both, out=together, where=both > 0)
+        shares: np.ndarray = np.divide(together, both, out=together, where=both > 0)
+        return shares
 
     @staticmethod
     def _sums(

@@ -121,7 +121,8 @@ def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None
     groups = core_groups(as_rows(ens, device))
     checks.check_block(None, None, len(groups.row_of), devices.memory_budget(), "propagated similarity")
     row_of = devices.to_host(groups.row_of)
-    return Propagated(t, n_neighbors)(groups.rows).matrix[np.ix_(row_of, row_of)]
+    of_objects: np.ndarray = Propagated(t, n_neighbors)(groups.rows).matrix[np.ix_(row_of, row_of)]
+    return of_objects
 
 
 def strongest_links(rows: Rows, n_neighbors: int) -> Any:

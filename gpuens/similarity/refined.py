@@ -78,7 +78,7 @@ class RefinedRows(HeldPairs):
         own, most = similar.diagonal().copy(), float(similar.max())
         np.subtract(most, similar, out=similar)
         np.fill_diagonal(similar, 0.0)
-        paths = squareform(cophenet(linkage(squareform(similar, checks=False), "single")))
+        paths: np.ndarray = squareform(cophenet(linkage(squareform(similar, checks=False), "single")))
         np.subtract(most, paths, out=paths)
         np.fill_diagonal(paths, own)
         return paths

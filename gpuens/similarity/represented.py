@@ -86,7 +86,7 @@ class RepresentedRows(HeldPairs):
         kept = s > LEAST * s[0]
         points = (q @ u[:, kept]) * np.sqrt(s[kept])
         points /= np.maximum(np.sqrt((points * points).sum(axis=1, keepdims=True)), 1e-300)
-        similar = points @ points.T
+        similar: np.ndarray = points @ points.T
         similar *= similar
         similar *= similar
         return similar

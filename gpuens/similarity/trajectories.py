@@ -191,7 +191,8 @@ def _walk(start, stop, indptr, indices, data, products, found):
 
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:
     """Return Q_t for P in an ndarray, by the binary digits of t."""
-    power, products, each = step, step @ step.T, np.arange(len(step))
+    products: np.ndarray = step @ step.T
+    power, each = step, np.arange(len(step))
     digits = f"{n_steps:b}"[1:]
     for i, digit in enumerate(digits):
         products += power @ (power @ products).T

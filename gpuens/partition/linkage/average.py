@@ -201,12 +201,13 @@ def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, 
 def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str) -> int:
     n_rows, n_clusterings = codes.shape
     entry = 4 + count_dtype(n_objects).itemsize  # of a histogram, of which there are two arenas, half empty at most
-    return (
+    needed: int = (
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
         + n_rows * (4 * entry * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
         + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters)  # searches by rows
     )
+    return needed
 
 
 def _room_for_table(codes: np.ndarray, cluster_weights: np.ndarray, n_objects: int) -> int:

@@ -109,7 +109,8 @@ class Dendrogram:
 
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """Return scikit-learn's ``children_`` (n - 1, 2), int64, and each merge's number of leaves (n - 1,), int64."""
-        return _children(self.kept, self.absorbed)
+        found: tuple[np.ndarray, np.ndarray] = _children(self.kept, self.absorbed)
+        return found
 
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves."""

@@ -77,7 +77,7 @@ def search_general(
             some = queries[first : first + at_once]
 
             def work(start: int, stop: int, some: np.ndarray = some) -> int:
-                return _search(start, stop, some, active, regions, affinities, n_clusterings, margin, *lists)
+                return int(_search(start, stop, some, active, regions, affinities, n_clusterings, margin, *lists))
 
             compared += np.uint64(sum(devices.over_ranges(work, len(some), grain=LANES)))
             shown.update(len(some))

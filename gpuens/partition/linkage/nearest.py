@@ -106,11 +106,11 @@ class NearestIndex:
 
         def work(start: int, stop: int) -> int:
             some = slice(start * LANES, stop * LANES)
-            return _search(
+            return int(_search(
                 places[some], least[some], component, of_tile, self.order, self.everything, self.rows, self.starts,
                 self.chunks, self.tables, self.present, self.units, self.weights, self.exact, self.scale, self.sizes,
                 *lists,
-            )  # fmt: skip
+            ))  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
 
@@ -149,7 +149,7 @@ def share_compared(index: NearestIndex, lists: Lists) -> float:
     queries = index.order[(blocks[:, None] + np.arange(LANES)).ravel()]
     before = index.comparisons
     index.search(queries, index.everything, np.zeros(len(queries)), lists)
-    return (index.comparisons - before) / (len(queries) * n_rows * n_clusterings)
+    return float((index.comparisons - before) / (len(queries) * n_rows * n_clusterings))
 
 
 class KernelIndex:
@@ -220,7 +220,7 @@ def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> A
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return what an index and lists take at most, in bytes."""
-    n_rows, n_clusterings = codes.shape
+    n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
     return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 40) + 2 * n_clusters * SEGMENT * segments
 

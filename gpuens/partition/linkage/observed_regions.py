@@ -71,10 +71,10 @@ def search_observed(
             some = queries[first : first + at_once]
 
             def work(start: int, stop: int, some: np.ndarray = some) -> int:
-                return _search(
+                return int(_search(
                     some[start * FLOAT_LANES : stop * FLOAT_LANES], active, of_labelled, regions, weights, bounding,
                     most, *lists,
-                )  # fmt: skip
+                ))  # fmt: skip
 
             compared += np.uint64(sum(devices.over_ranges(work, -(-len(some) // FLOAT_LANES))))
             shown.update(len(some))

@@ -317,10 +317,10 @@ def search(
         _raise_ceilings(start, stop, active, tile, regions, ceilings)
 
     def search_range(start: int, stop: int) -> int:
-        return _search(
+        return int(_search(
             queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
             n_clusterings, *lists,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     devices.over_ranges(raise_range, n_tiles, grain=32)
     compared += np.uint64(sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES))))

@@ -87,10 +87,10 @@ def search_rows(
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
     def work(start: int, stop: int) -> int:
-        return _search(
+        return int(_search(
             queries[start * LANES : stop * LANES], small, ends, active[large], laid, places, index.rows, sizes, starts,
             offsets, chunks, tables, regions, weights, *lists,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
 
