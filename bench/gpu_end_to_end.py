@@ -50,7 +50,9 @@ JOURNEYS = [
         (("eac", "linkage", 2.0), ("lwea", "linkage", 2.0)),
     ),
     Journey("10 M × 20", Mixture(10_000_000), ("core groups", "hbgf", "lwgp", "eac")),
-    Journey("1 M × 10 features", Mixture(1_000_000, dimensions=10), ("k-means, 20 clusterings",)),
+    Journey(
+        "1 M × 10 features", Mixture(1_000_000, dimensions=10), ("k-means, 20 clusterings", "landmarks, 20 clusterings")
+    ),
 ]  # fmt: skip
 
 
@@ -144,6 +146,9 @@ STAGES = [  # (module, what it calls, stage)
     ("similarity.neighborhood", "overlaps", "in common"),
     ("partition.meta_clustering", "metis", "METIS"),
     ("partition.rock", "rock", "ROCK"),
+    ("generate.landmark_graph", "nearest_landmarks", "nearest landmarks"),
+    ("generate.landmark_cut", "begin", "k-means"),
+    ("generate.landmark_cut", "nearest_centers", "k-means"),
 ]
 
 
@@ -199,6 +204,13 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
             labels,
             3 if len(labels) < 1000 else 20,
             (2, 5) if len(labels) < 1000 else (7, 100),
+            progress=False,
+            device=device,
+        ),
+        "landmarks, 20 clusterings": lambda: ge.generate.landmark_ensemble(
+            labels,
+            3 if len(labels) < 1000 else 20,
+            (2, 5) if len(labels) < 1000 else (20, 60),
             progress=False,
             device=device,
         ),

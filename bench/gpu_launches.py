@@ -215,7 +215,8 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "soft_correspondences": once("soft values out", lambda a: a.soft.size * a.width),
     "squared_distances": once("x out", lambda a: a.out.size * a.n_features),
     "nearest_landmarks": once(
-        "points order of landmarks ids squares", lambda a: int(np.diff(a.begins)[a.of].sum()) * a.n_features
+        "points order of landmarks ids squares",
+        lambda a: int((a.begins[1:] - a.begins[:-1])[a.of].sum()) * a.n_features,
     ),
     "landmark_products": once("edges ids weights shares out", lambda a: a.edges.size * a.n_neighbors),
     "landmark_lookups": once("ids weights out", lambda a: a.out.size * a.n_neighbors),
