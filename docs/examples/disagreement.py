@@ -8,7 +8,7 @@ when the clusterings are made anew.
 """
 
 # %%
-# One large and wide group, and three small ones. Every k-means cuts the large one to pieces, each time others.
+# One large and wide group, and three small ones. Every k-means cuts the large one to pieces, each in its own way.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +38,7 @@ print(pd.crosstab(answers["lwgp"], answers["kcc"], rownames=["lwgp"], colnames=[
 # clusters of similar size, and so is its answer.
 
 evidence = {name: ge.evidence.Evidence(ensembles[0], labels) for name, labels in answers.items()}
-fig, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
 for name, (above, below) in zip(("lwgp", "kcc"), axes.T, strict=True):
     stability = evidence[name].clusters.stability
     print(f"{name}: stability of its clusters {np.sort(stability)[::-1].round(2)}")
