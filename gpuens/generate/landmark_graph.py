@@ -87,16 +87,25 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     n_neighbors = min(n_neighbors, min(map(len, landmarks.neighborhoods)))
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
-    total = 0.0
-    for start, some in points.blocks():
-        stop = start + len(some)
-        group, _ = _nearest_of_all(some, landmarks.centers, 1, device)
-        first, _ = nearest_landmarks(some, landmarks.groups, group[:, 0], landmarks.points, 1, device=device)
-        found = nearest_landmarks(
-            some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors, device=device
-        )
-        ids[start:stop], squares[start:stop] = found
-        total += float(np.sqrt(found[1], dtype=np.float64).sum())
+    blocks = points.blocks
+
+    def work(start: int, stop: int) -> list[float]:
+        """Tie blocks of objects; return the sums of their distances."""
+        sums = []
+        for rows in blocks[start:stop]:
+            some = points.between(rows)
+            group, _ = _nearest_of_all(some, landmarks.centers, 1, device)
+            first, _ = nearest_landmarks(some, landmarks.groups, group[:, 0], landmarks.points, 1, device=device)
+            found = nearest_landmarks(
+                some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors, device=device
+            )
+            ids[rows], squares[rows] = found
+            sums.append(float(np.sqrt(found[1], dtype=np.float64).sum()))
+        return sums
+
+    # much of it is NumPy's, which uses one thread
+    sums = devices.over_ranges(work, len(blocks)) if device == "cpu" else [work(0, len(blocks))]
+    total = sum(of_block for of_range in sums for of_block in of_range)
     return Graph(ids, squares, total / ids.size, p, device)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens import __version__, checks
 from gpuens import progress as progress_bars
-from gpuens.device import chunked, kind_of, memory_budget, namespace, resolve
+from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
@@ -187,7 +187,7 @@ def _needed(
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
-        + rows * (24 * n_features + 20 * n_neighbors)  # a block, and what is found for it
+        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # blocks, and what is found for them
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
         + 2 * kept

@@ -3,7 +3,7 @@
 features, or a chunk of them ─▶ their largest ─▶ their mean ─▶ their reach ─▶ coordinates, the same for all chunks
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from gpuens import device as devices
 from gpuens.features import float_for
 
 BLOCK_BYTES = 2**26  # of points that are read at once
-BLOCK_ROWS = 2**18
+BLOCK_ROWS = 2**16
 MOST = 1000  # power of 2 that features are multiplied by
 
 
@@ -69,11 +69,15 @@ class Points:
             found[some] = self._moved(self.X[rows[some]], np.float32)
         return found
 
-    def blocks(self, dtype: Any = np.float32) -> Iterator[tuple[int, Any]]:
-        """Yield all points in blocks of rows, and the first row of each."""
-        step = rows_at_once(*self.shape)
-        for start in range(0, self.shape[0], step):
-            yield start, self._moved(self.X[start : start + step], dtype)
+    @property
+    def blocks(self) -> list[slice]:
+        """The rows that are read at once."""
+        n, step = self.shape[0], rows_at_once(*self.shape)
+        return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+
+    def between(self, rows: slice, dtype: Any = np.float32) -> Any:
+        """Return the points of some rows in a row."""
+        return self._moved(self.X[rows], dtype)
 
     def _moved(self, X: Any, dtype: Any) -> Any:
         real, scale, mean = self.coordinates
@@ -104,14 +108,14 @@ def _largest(X: Any) -> tuple[float, Any]:
 
 def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
     """Return the sum of the points (d,), float64."""
-    blocks = Points(X, coordinates, _place(X)).blocks(np.float64)
-    return devices.to_host(sum(block.sum(axis=0) for _, block in blocks))
+    points = Points(X, coordinates, _place(X))
+    return devices.to_host(sum(points.between(rows, np.float64).sum(axis=0) for rows in points.blocks))
 
 
 def _reach(X: Any, coordinates: Coordinates) -> float:
     """Return the largest coordinate without its sign."""
-    blocks = Points(X, coordinates, _place(X)).blocks(np.float64)
-    return max(float(abs(block).max()) for _, block in blocks)
+    points = Points(X, coordinates, _place(X))
+    return max(float(abs(points.between(rows, np.float64)).max()) for rows in points.blocks)
 
 
 def _place(X: Any) -> str:
