@@ -263,6 +263,14 @@ def test_all_functions_but_compiled_ones_have_types(module):
     assert list(untyped(ast.parse(MODULES[module].read_text()))) == []
 
 
+def test_type_checkers_and_editors_see_all_public_names():
+    told = [node for node in ast.parse((ROOT / "__init__.pyi").read_text()).body if isinstance(node, ast.ImportFrom)]
+    assert {alias.asname for node in told for alias in node.names} == {*gpuens.__all__} - {"__version__"}
+    for node in told:
+        home = importlib.import_module(node.module)
+        assert all(getattr(gpuens, alias.asname) is getattr(home, alias.name) for alias in node.names), node.module
+
+
 # --- what is read about it --------------------------------------------------------------------------------------------
 
 

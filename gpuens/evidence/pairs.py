@@ -15,7 +15,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores
-from gpuens.reduction import core_groups
+from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows, as_rows
 
 MOST_COMPARISONS = 10**12  # of labels that exact="auto" makes

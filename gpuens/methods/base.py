@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -146,7 +146,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "Consensus":
+    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
         ``features`` (n_objects, n_features) of the same objects are for similarities that need them; they are not
@@ -158,7 +158,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         if devices.chunked(X):
             from gpuens.distributed import fit
 
-            fitted: Consensus = fit(self, X)
+            fitted: Self = fit(self, X)
             return fitted
         ensemble = Ensemble(X)
 
@@ -239,7 +239,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         features: Any = None,
         device: str | None = None,
         learn: Callable[..., Partition] | None = None,
-    ) -> "Consensus":
+    ) -> Self:
         """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``.
 
         ``learn`` takes the place of `_learn`.

@@ -1,6 +1,6 @@
 """SCEC: soft correspondence between the clusters of all clusterings and those of the consensus."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class SCEC(Consensus):
         self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> "SCEC":
+    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
         """Find the consensus of ``X``: labels as `gpuens.Ensemble` takes them, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X, features=features)
