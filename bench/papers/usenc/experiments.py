@@ -72,7 +72,7 @@ def consensus(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[dict[str
         labels = getattr(ge, name)(k, random_state=seed).fit(ensemble).labels_
         spent[name] = time.perf_counter() - began
         found[name] = scores(y, labels)
-    members = [scores(y, column) for column in ensemble.to_array().T]
+    members = [scores(y, column) for column in ensemble.codes.T]
     found["members"] = {score: float(np.mean([own[score] for own in members])) for score in members[0]}
     return found, spent
 
@@ -106,9 +106,9 @@ def grow(name: str, n_objects: int, seed: int) -> common.Record:
     k = int(y.max()) + 1
     ge.cluster(X[:2000], 2, n_clusterings=1, progress=False)
     found, spent = consensus(X, y, k, seed)
-    began = time.perf_counter()
+    peak, began = common.peak_memory(), time.perf_counter()
     found["k-means"] = scores(y, MiniBatchKMeans(k, n_init=1, max_iter=10, random_state=seed).fit_predict(X))
     spent["k-means"] = time.perf_counter() - began
     return {
-        "n_objects": n_objects, "k": k, "name": name, "methods": found, "seconds": spent, "peak": common.peak_memory(),
+        "n_objects": n_objects, "k": k, "name": name, "methods": found, "seconds": spent, "peak": peak,
     }  # fmt: skip
