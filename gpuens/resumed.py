@@ -3,11 +3,13 @@
 import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
@@ -42,6 +44,10 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str], work: dict[str, Any]) -> None:
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+            raise TypeError(f"resume must be the path of a folder, not {checks.shown(path)}.")
+        if not os.fspath(path):
+            raise ValueError("resume must name a folder, which an empty text does not.")
         atomic.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
@@ -53,7 +59,7 @@ class Folder:
                 raise ValueError(
                     f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder."
                 )
-        elif os.listdir(self.path):
+        elif not all(map(atomic.is_part, os.listdir(self.path))):
             raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
         else:
             atomic.write_record(at, work)
@@ -68,8 +74,11 @@ class Folder:
         """Return the arrays of a part, in host memory: those that are kept, else what ``find`` returns, then kept."""
         path = self._at(name)
         if name in self:
-            with np.load(path) as kept:
-                return dict(kept)
+            try:
+                with np.load(path) as kept:
+                    return dict(kept)
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise ValueError(f"{path!r} is damaged; delete it, and this part is made again.") from error
         found = {key: devices.to_host(array) for key, array in find().items()}
         with atomic.replacing(path) as file:
             np.savez(file, **found)  # type: ignore[arg-type]

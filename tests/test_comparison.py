@@ -234,7 +234,7 @@ def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
     assert math.isnan(found.seconds)
     assert "1.0 MB may be used" in one_sentence(found.refusal)
     assert str(found) == found.refusal
-    monkeypatch.setenv("GPUENS_MEMORY", "3MB")
+    monkeypatch.setenv("GPUENS_MEMORY", "1.6MB")
     distinct = np.unique(labels[0], axis=0)
     refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity's
     refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])

@@ -17,6 +17,7 @@ from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph
 from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.points import Points
+from gpuens.io import atomic
 
 
 def features(n=300, d=5, seed=0):
@@ -168,6 +169,30 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
     ):
         with pytest.raises(ValueError, match=rf"holds other work \({said}\)"):
             landmark_ensemble(**{"X": X, "n_clusterings": 4, **given, "resume": folder, **other})
+
+
+def test_a_folder_for_what_is_kept(tmp_path):
+    X, given = features(), {"n_clusters": 5, "n_landmarks": 40}
+    labels = landmark_ensemble(X, 2, **given).to_array()
+    (tmp_path / f"{atomic._prefix()}1234.part").touch()  # its writer was killed
+    np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
+    (tmp_path / "clustering_1.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"clustering_1.npz' is damaged; delete it"):
+        landmark_ensemble(X, 2, **given, resume=tmp_path)
+    with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
+        landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file.txt").touch()
+    for resume, kind, said in (
+        (tmp_path / "other", ValueError, "holds other files"),
+        (5, TypeError, "resume must be the path of a folder, not 5"),
+        (b"kept", TypeError, "resume must be the path of a folder"),
+        ("", ValueError, "resume must name a folder"),
+    ):
+        with pytest.raises(kind, match=said):
+            landmark_ensemble(X, 2, **given, resume=resume)
+    with pytest.raises(ValueError, match="random_state=None draws anew"):
+        landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
 
 
 def test_blocks_of_features_and_of_points_change_nothing(monkeypatch):
@@ -407,6 +432,8 @@ def test_chunks_that_are_refused(in_chunks, monkeypatch):
         landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5, names=["a", "b"])
     with pytest.raises(ValueError, match="clusters of 300 object"):
         landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 500)
+    with pytest.raises(ValueError, match="device"):
+        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5, device="gpu")
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     with pytest.raises(MemoryError, match=r"^300 landmarks of chunks with up to 100 objects and 5 features"):
         landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5)

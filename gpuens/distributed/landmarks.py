@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
 from gpuens import progress as progress_bars
 from gpuens.distributed import clients, graph, worker
@@ -30,7 +31,7 @@ class ChunkedPoints(Tasks):
     device = "cpu"
 
     def __init__(self, X: Any, device: str, client: Any) -> None:
-        self.client, self.on = clients.active(client), device
+        self.client, self.on = clients.active(client), checks.check_choice(device, "device", devices.DEVICES)
         X = X.rechunk({0: tuple(size for size in X.chunks[0] if size), 1: -1})
         self.sizes, self.starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
         self.shape = X.shape

@@ -129,6 +129,8 @@ def landmark_ensemble(
         "n_neighbors": n_neighbors,
         "max_iter": max_iter,
     }
+    if resume is not None and random_state is None:
+        raise ValueError("resume goes on with the same draws, but random_state=None draws anew; give a number.")
     children = checks.make_generator(random_state).spawn(n_clusterings)
     tasks = [(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
     about = {"gpuens": __version__, "n_clusters": [low, high], "seed": _seed_of(children[0]), **settings}

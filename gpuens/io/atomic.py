@@ -301,7 +301,7 @@ def _remove_leftovers(folder: str) -> None:
     """Remove parts whose writers are gone; those of other hosts only after a long time."""
     with suppress(OSError), os.scandir(folder) as entries:  # a writable folder need not be listable
         for entry in entries:
-            if not (entry.name.startswith(".gpuens-") and entry.name.endswith(".part")):
+            if not is_part(entry.name):
                 continue
             with suppress(OSError):
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
@@ -311,6 +311,11 @@ def _remove_leftovers(folder: str) -> None:
                             for left in _folders_of(entry.path):
                                 shutil.rmtree(left, ignore_errors=True)
                             os.unlink(entry.path)
+
+
+def is_part(name: str) -> bool:
+    """Return whether a file of this name is one that is being written, or was when its writer died."""
+    return name.startswith(".gpuens-") and name.endswith(".part")
 
 
 def _lock(descriptor: int, *, wait: bool = True) -> bool:
