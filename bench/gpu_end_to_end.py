@@ -190,6 +190,11 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
     matrix = np.load(path)
     labels = matrix if device == "cpu" else xp.asarray(matrix)
     synchronize(device)
+
+    def generated(make: Callable[..., Any], k: tuple[int, int]) -> Any:
+        many, k = (3, (2, 5)) if len(labels) < 1000 else (20, k)
+        return make(labels, many, k, progress=False, device=device)
+
     calls: dict[str, Callable[[], Any]] = {
         "eac": lambda: ge.EAC(K, device=device).fit(labels),
         "eac, single": lambda: ge.EAC(K, linkage="single", device=device).fit(labels),
@@ -200,20 +205,8 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
         "crc-ia": lambda: ge.CrCIa(K, device=device).fit(labels),
         "crc-c": lambda: ge.CrCC(K, device=device).fit(labels),
         "oc-h": lambda: ge.OCH(K, device=device).fit(labels),
-        "k-means, 20 clusterings": lambda: ge.generate.kmeans_ensemble(
-            labels,
-            3 if len(labels) < 1000 else 20,
-            (2, 5) if len(labels) < 1000 else (7, 100),
-            progress=False,
-            device=device,
-        ),
-        "landmarks, 20 clusterings": lambda: ge.generate.landmark_ensemble(
-            labels,
-            3 if len(labels) < 1000 else 20,
-            (2, 5) if len(labels) < 1000 else (20, 60),
-            progress=False,
-            device=device,
-        ),
+        "k-means, 20 clusterings": lambda: generated(ge.generate.kmeans_ensemble, (7, 100)),
+        "landmarks, 20 clusterings": lambda: generated(ge.generate.landmark_ensemble, (20, 60)),
     }
     if call in ("core groups", "intersections"):  # of an ensemble that is there already
         ens = ge.Ensemble(labels)

@@ -153,13 +153,10 @@ class Chunks(Tasks):
         """Return the distinct rows of objects drawn from all chunks; the others stay in their chunks."""
         self.parts = []  # only their clusters were needed
         drawn = np.sort(sample.draw(self.starts[-1]))
-        of_chunks = np.split(drawn, np.searchsorted(drawn, self.starts[1:-1]))
-        blocks = graph.blocks_of(self.labels)
+        blocks, of_chunks = graph.blocks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
         taken = [
-            self.task(worker.take_rows, block, self.numbering.dtype, own, some - start, phase="sample", chunk=i)
-            for i, (block, own, some, start) in enumerate(
-                zip(blocks, self.tables, of_chunks, self.starts[:-1], strict=True)
-            )
+            self.task(worker.take_rows, block, self.numbering.dtype, own, some, phase="sample", chunk=i)
+            for i, (block, own, some) in enumerate(zip(blocks, self.tables, of_chunks, strict=True))
             if len(some)
         ]
         codes = np.asfortranarray(np.concatenate(self.compute(taken, "sample")))

@@ -51,8 +51,7 @@ def by_chunks(
     take, make, label = (dask.delayed(function, pure=False) for function in (_at, _learned, apply))
     made = []
     for rows, function in zip(chosen, learn, strict=True):
-        of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
-        drawn = [take(block, some - start) for block, some, start in zip(blocks, of_chunks, starts[:-1], strict=True)]
+        drawn = [take(block, some) for block, some in zip(blocks, graph.rows_of_chunks(rows, starts), strict=True)]
         made.append(make(function, drawn, dask_key_name=graph.new_key("learn")))
     learned = graph.embed(waiting.results(made, client, "features"))
     found = [label(block, learned, dask_key_name=graph.new_key("apply")) for block in blocks]

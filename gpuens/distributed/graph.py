@@ -20,11 +20,21 @@ def by_rows(labels: Any, client: Any) -> tuple[Any, list[Any]]:
     checks.check_label_shape(labels.shape, columns_are_clusterings=True)
     labels = as_declared(labels, "labels", client)
     checks.check_label_shape(labels.shape, columns_are_clusterings=names is not None)
-    if len(labels.chunks[1]) > 1:
-        labels = labels.rechunk({1: -1})
-    if not all(labels.chunks[0]):
-        labels = labels.rechunk({0: tuple(size for size in labels.chunks[0] if size)})
-    return labels, list(range(labels.shape[1])) if names is None else names
+    return whole_rows(labels), list(range(labels.shape[1])) if names is None else names
+
+
+def whole_rows(array: Any) -> Any:
+    """Return an array (N, d) in chunks of whole rows, none of them empty."""
+    return array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
+
+
+def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
+    """Return the rows of each chunk, counted from its first one, among rows in ascending order.
+
+    ``starts`` are the first row of each chunk, and the number of all rows.
+    """
+    of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+    return [some - start for some, start in zip(of_chunks, starts[:-1], strict=True)]
 
 
 def as_declared(array: Any, name: str, client: Any = None) -> Any:

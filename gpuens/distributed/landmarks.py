@@ -32,7 +32,7 @@ class ChunkedPoints(Tasks):
 
     def __init__(self, X: Any, device: str, client: Any) -> None:
         self.client, self.on = clients.active(client), checks.check_choice(device, "device", devices.DEVICES)
-        X = X.rechunk({0: tuple(size for size in X.chunks[0] if size), 1: -1})
+        X = graph.whole_rows(X)
         self.sizes, self.starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
         self.shape = X.shape
         self.blocks = graph.blocks_of(X)
@@ -53,10 +53,10 @@ class ChunkedPoints(Tasks):
 
     def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *given: Any) -> np.ndarray:
         """Return ``function(piece, its rows, *given)`` of all chunks with some of the objects, which ascend."""
-        of_chunks = np.split(rows, np.searchsorted(rows, self.starts[1:-1]))
+        of_chunks = graph.rows_of_chunks(rows, self.starts)
         tasks = [
-            self.task(function, piece, some - start, *given, phase="drawn", chunk=i)
-            for i, (piece, some, start) in enumerate(zip(pieces, of_chunks, self.starts[:-1], strict=True))
+            self.task(function, piece, some, *given, phase="drawn", chunk=i)
+            for i, (piece, some) in enumerate(zip(pieces, of_chunks, strict=True))
             if len(some)
         ]
         return np.concatenate(self.compute(tasks, "drawn objects"))
