@@ -1,5 +1,5 @@
-// Objects tied to landmarks (gpuens/generate/landmark_graph.py), and the products and look-ups of this graph, whose
-// weights B (N, p) are never built (gpuens/generate/landmark_cut.py).
+// Objects tied to landmarks (gpuens/generate/landmark_graph.py), the products of this graph, whose weights B (N, p) are
+// never built (gpuens/generate/landmark_cut.py), and look-ups for its objects (gpuens/generate/shares.py).
 //
 //   nearest_landmarks  the n nearest landmarks of a point's list, nearest first, of equally near ones the smallest
 //   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b], i in ascending order    one warp a landmark

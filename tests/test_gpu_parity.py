@@ -31,8 +31,8 @@ MANY = 1000  # objects from which on codes of uint16 are those of more than 255 
 LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
 ALL_PAIRS_UP_TO = 1000  # what holds all pairs of objects
 ROUNDING = {  # of sums in other orders, and of exponentials
-    "begin": 1e-9, "center_sums": 1e-9, "landmark_points": 1e-6, "landmark_products": 1e-9, "mean_variance": 1e-5,
-    "sums_within": 1e-9, "unit_points32": 1e-7,
+    "begin": 1e-9, "center_sums": 1e-9, "landmark_products": 1e-9, "landmark_shares": 1e-5, "mean_variance": 1e-5,
+    "nearest_by_shares": 1e-8, "sums_within": 1e-9, "unit_points32": 1e-7,
 }  # fmt: skip
 NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
 
@@ -259,6 +259,8 @@ IN_LINKAGE = ("look_up", "take_first_listed", "pair_up", "update_lists", "merge_
               "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
     "nearest_centers": lambda _, points, counts, centers, labels: labels,  # their sums are float32's on a device
+    "landmark_shares": lambda _, ids, squares, *args: squares,
+    "nearest_by_shares": lambda found, *args: (found, args[-1]),
     "look_up": lambda _, state, *args: found_in(state),
     "take_first_listed": lambda _, rows, state, lists, *args: (found_in(state), listed(lists)),
     "pair_up": lambda _, state, *args: (found_in(state), paired_in(state)),

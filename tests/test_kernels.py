@@ -17,8 +17,9 @@ from gpuens import contingency, encoding, incidence, kernels
 from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
-from gpuens.generate.landmark_cut import landmark_points, landmark_products
+from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
+from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
@@ -465,18 +466,30 @@ def test_nearest_landmarks(n, p, kept, d, device):
 
 
 @pytest.mark.parametrize("dtype", CODES)
-@pytest.mark.parametrize(("n", "k", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
-def test_products_and_points_of_landmarks(n, k, width, dtype, device):
+@pytest.mark.parametrize(("n", "n_neighbors", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
+def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, monkeypatch):
+    monkeypatch.setattr(devices, "scratch", lambda device: 1000)  # several pieces
     rng, xp = np.random.default_rng(18), devices.namespace(device)
-    ids = np.stack([rng.permutation(50)[:k] for _ in range(n)]).astype(dtype)
-    squares = np.sort(rng.random((n, k), dtype=np.float32), axis=1)
+    ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
+    squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
     squares[0] = 1e6  # far from all: its weights vanish
-    given, there = (ids, squares, 0.3), (xp.asarray(ids), xp.asarray(squares), 0.3)
-    found = on_host(landmark_products(*there, 50, device=device))
-    np.testing.assert_allclose(found, landmark_products(*given, 50), rtol=1e-12, atol=1e-15)
-    table = rng.standard_normal((50, width))
-    found = on_host(landmark_points(*there, xp.asarray(table), device=device))
-    np.testing.assert_allclose(found, landmark_points(*given, table), rtol=1e-5, atol=1e-6)
+    found = on_host(landmark_products(xp.asarray(ids), xp.asarray(squares), 0.3, 50, device=device))
+    np.testing.assert_allclose(found, landmark_products(ids, squares, 0.3, 50), rtol=1e-12, atol=1e-15)
+
+    table, shares = Table.of(rng.standard_normal((50, width)) * 10.0 ** rng.integers(-90, 90, (50, 1))), squares.copy()
+    landmark_shares(ids, shares, 0.3, table.reach, table.rows)
+    there, ids_there, on_device = xp.asarray(squares), xp.asarray(ids), table.on(device)
+    landmark_shares(ids_there, there, 0.3, on_device.reach, on_device.rows, device=device)
+    np.testing.assert_allclose(on_host(there), shares, rtol=1e-6, atol=1e-30)
+
+    centers = rng.standard_normal((7, width))
+    labels, labels_there = np.full(n, -1), xp.full(n, -1)
+    expected = nearest_by_shares(ids, shares, *table.towards(centers), labels)
+    found = nearest_by_shares(ids_there, xp.asarray(shares), *on_device.towards(centers), labels_there, device=device)
+    np.testing.assert_array_equal(on_host(labels_there), labels)
+    np.testing.assert_allclose(on_host(found[0]), expected[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(on_host(found[1]), expected[1])
+    assert found[2] == expected[2] == n
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -1058,7 +1071,7 @@ TINY = {
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),
-    "products of landmarks": lambda: test_products_and_points_of_landmarks(33, 3, 5, "uint8", "emulated"),
+    "products of landmarks": lambda: products_of_landmarks("emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
@@ -1068,6 +1081,11 @@ def nearest_by_bits(device):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
+
+
+def products_of_landmarks(device):
+    with pytest.MonkeyPatch.context() as patch:
+        test_products_and_shares_of_landmarks(33, 3, 5, "uint8", device, patch)
 
 
 @pytest.mark.tiny

@@ -20,8 +20,9 @@ from gpuens.distributed import clients, graph, worker
 from gpuens.distributed.tasks import Tasks
 from gpuens.features import as_features
 from gpuens.generate.landmark_cut import Tied, clustered
-from gpuens.generate.landmark_graph import Graph, Landmarks, graph_of
+from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.points import Coordinates, Points
+from gpuens.generate.shares import Shares, Table
 from gpuens.resumed import Folder, digest
 
 
@@ -88,21 +89,24 @@ class ChunkedObjects:
         return products
 
     def embed(self, table: np.ndarray) -> None:
-        self._table = self.points.everywhere(table)
+        self._table = Table.of(table)
+        given = self._sigma, self.points.everywhere(self._table)
+        tasks = self.points.over(self._pieces, _with_shares, *given, phase="shares")
+        self._pieces = self.points.persist(tasks, "shares of chunks")
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        return self.points.gathered(self._pieces, _embedded, rows, self._sigma, self._table)
+        return self.points.gathered(self._pieces, _embedded, rows, self.points.everywhere(self._table.rows))
 
     def sums_of(self, centers: np.ndarray) -> tuple[Any, Any] | None:
-        given = self._sigma, self._table, self.points.everywhere(centers)
+        towards, half_square = map(self.points.everywhere, self._table.towards(centers))
         found = [
-            self.points.task(_labelled, own, before, *given, phase="labels", chunk=i)
+            self.points.task(_labelled, own, before, towards, half_square, phase="labels", chunk=i)
             for i, (own, before) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
         found = self.points.persist(found, "labels of chunks")
         self._labels, sums = (self.points.over(found, itemgetter(i), phase="labels") for i in (0, 1))
-        total, weight, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
-        return (total, weight) if changed else None
+        shares, sizes, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
+        return (shares @ self._table.rows, sizes[:, None]) if changed else None
 
     def labels_as(self, dtype: Any) -> list[Any]:
         """Return the labels of each chunk, where its features are, kept on the workers."""
@@ -157,17 +161,10 @@ def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], l
 
 
 class Piece(NamedTuple):
-    """The graph of one chunk, and the memory that its features are in (`gpuens.device.kind_of`)."""
+    """The objects of one chunk, by their graph and then by their shares, and where their features are (`kind_of`)."""
 
-    graph: Graph
+    objects: Any
     kind: str
-
-    def tied(self, sigma: float, table: np.ndarray | None = None) -> Tied:
-        """Return the objects with the σ of all chunks, and with their points if the table is known."""
-        found = Tied(replace(self.graph, sigma=sigma))
-        if table is not None:
-            found.embed(table)
-        return found
 
 
 def _of_features(block: Any, function: Callable[..., Any], *given: Any) -> Any:
@@ -189,27 +186,32 @@ def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neig
 
 def _distances(piece: Piece) -> tuple[float, int]:
     """Return the sum of the distances to landmarks, and how many they are."""
-    graph = piece.graph
+    graph = piece.objects
     return graph.sigma * graph.ids.size, graph.ids.size
 
 
 def _products(piece: Piece, sigma: float) -> np.ndarray:
-    return devices.to_host(piece.tied(sigma).products())
+    return devices.to_host(Tied(replace(piece.objects, sigma=sigma)).products())
 
 
-def _embedded(piece: Piece, rows: np.ndarray, sigma: float, table: np.ndarray) -> np.ndarray:
-    return devices.to_host(piece.tied(sigma, table).at(rows))
+def _with_shares(piece: Piece, sigma: float, table: Table) -> Piece:
+    """Return the piece with the shares of its objects, whose σ is that of all chunks."""
+    graph = piece.objects
+    graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
+    return piece._replace(objects=Shares.of(graph, table.on(graph.device)))
 
 
-def _labelled(
-    piece: Piece, before: Any, sigma: float, table: np.ndarray, centers: np.ndarray
-) -> tuple[Any, tuple[Any, ...]]:
-    """Return the labels, and the sums that `descend` asks for with the number of labels that were others before."""
-    objects = piece.tied(sigma, table)
-    if before is not None:
-        objects.labels = before.copy()
-    total, weight, changed = objects.labelled(centers)
-    return objects.labels, (devices.to_host(total), devices.to_host(weight), changed)
+def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    shares = piece.objects
+    return devices.to_host(shares.at(chosen, devices.namespace(shares.device).asarray(rows)))
+
+
+def _labelled(piece: Piece, before: Any, towards: np.ndarray, half_square: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+    """Return the labels; and the sums of shares, the sizes, and the number of labels that were others before."""
+    shares = piece.objects
+    labels = shares.unlabelled() if before is None else before.copy()
+    sums, sizes, changed = shares.nearest(towards, half_square, labels)
+    return labels, (devices.to_host(sums), devices.to_host(sizes), changed)
 
 
 def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """The transfer cut of the graph of objects and landmarks: labels of objects by eigenvectors of p landmarks.
 
 With the weights B (N, p) of the edges, D_X and D the sums of its rows and columns, the eigenvectors V of
-D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1. The
-points of many objects are computed again whenever k-means reads them: K look-ups cost less than their memory.
+D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1. No
+points are held: k-means goes by the shares that landmarks have in them (`shares`).
 """
 
 from collections.abc import Callable
@@ -13,13 +13,11 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
-from gpuens.generate.landmark_graph import Graph, Landmarks, graph_of
+from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
 from gpuens.generate.points import Points
-from gpuens.partition.embeddings import LANES, leading_eigenvectors, unit_length, where_eigenvectors_are, with_direction
-from gpuens.partition.lloyd import RESTARTS_ON, begin, descend, mean_variance, nearest_centers
-
-POINTS_AT_ONCE = 2**16
-KEPT_BYTES = 2**28  # of points that are computed once
+from gpuens.generate.shares import Shares, Table
+from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
+from gpuens.partition.lloyd import RESTARTS_ON, begin, descend, mean_variance
 
 
 class Objects(Protocol):
@@ -102,38 +100,22 @@ class Tied:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.n_objects, self.device = graph, len(graph.ids), graph.device
-        self.labels = devices.namespace(self.device).full(self.n_objects, -1, dtype=np.int64)
 
     def products(self) -> Any:
         graph = self.graph
         return landmark_products(graph.ids, graph.squares, graph.sigma, graph.n_landmarks, device=self.device)
 
     def embed(self, table: np.ndarray) -> None:
-        self.table = devices.namespace(self.device).asarray(np.ascontiguousarray(table))
-        self._kept: list[Any] | None = None
+        self.table = Table.of(table).on(self.device)
+        self.shares = Shares.of(self.graph, self.table)
+        self.labels = self.shares.unlabelled()
 
     def at(self, rows: Any) -> Any:
-        if isinstance(rows, np.ndarray):
-            rows = devices.namespace(self.device).asarray(rows)
-        graph = self.graph
-        return landmark_points(graph.ids[rows], graph.squares[rows], graph.sigma, self.table, device=self.device)
+        return self.shares.at(rows, self.table.rows)
 
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
-        total, weight, changed = self.labelled(centers)
-        return (total, weight) if changed else None
-
-    def labelled(self, centers: Any) -> tuple[Any, Any, int]:
-        """Label objects; return the sums (k, d) and the sizes (k, 1) of clusters, and how many labels have changed."""
-        xp, n = devices.namespace(self.device), self.n_objects
-        pieces = [slice(start, min(n, start + POINTS_AT_ONCE)) for start in range(0, n, POINTS_AT_ONCE)]
-        if self._kept is None and 4 * n * self.table.shape[1] <= KEPT_BYTES:
-            self._kept = list(map(self.at, pieces))
-        centers, ones = xp.asarray(centers), xp.ones(min(n, POINTS_AT_ONCE), dtype=np.int64)
-        total, weight, changed = 0.0, 0.0, 0
-        for some, points in zip(pieces, self._kept or map(self.at, pieces), strict=True):
-            found = nearest_centers(points, ones[: len(points)], centers, self.labels[some], device=self.device)
-            total, weight, changed = total + found[0], weight + found[1], changed + found[2]
-        return total, weight, changed
+        shares, sizes, changed = self.shares.nearest(*self.table.towards(centers), self.labels)
+        return (shares @ self.table.rows, sizes[:, None]) if changed else None
 
 
 @kernels.primitive
@@ -151,7 +133,7 @@ def landmark_products(ids: np.ndarray, squares: np.ndarray, sigma: float, n_land
 @landmark_products.kernel
 def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) -> Any:
     xp = devices.namespace(device)
-    weights, largest = _all_weights(squares, sigma)
+    weights, largest = edge_weights(squares, sigma)
     of = ids.ravel()
     edges = xp.argsort(of, kind="stable").astype(np.int64, copy=False)
     begins = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.bincount(of, minlength=n_landmarks))])
@@ -162,47 +144,6 @@ def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) ->
         device=device, CODE=kernels.c_name(ids.dtype),
     )  # fmt: skip
     return products
-
-
-@kernels.primitive
-def landmark_points(ids: np.ndarray, squares: np.ndarray, sigma: float, table: np.ndarray) -> np.ndarray:
-    """Return the points (n, d), float32, of length 1, of objects with these landmarks and squares (n, K)."""
-    points = np.empty((len(ids), table.shape[1]), dtype=np.float32)
-    table = np.pad(table, ((0, 0), (0, -table.shape[1] % LANES)))
-
-    def work(start: int, stop: int) -> None:
-        _points(start, stop, ids, squares, sigma, table, points)
-
-    devices.over_ranges(work, len(ids), grain=256)
-    return points
-
-
-@landmark_points.kernel
-def _(ids: Any, squares: Any, sigma: float, table: Any, *, device: str) -> Any:
-    sums = devices.namespace(device).empty((len(ids), table.shape[1]))
-    weights, _ = _all_weights(squares, sigma)
-    kernels.launch(
-        "landmark_lookups", kernels.blocks(sums.size, 256), 256,
-        (ids, weights, table, sums, *ids.shape, table.shape[1]), device=device, CODE=kernels.c_name(ids.dtype),
-    )  # fmt: skip
-    return unit_length(sums)[0].astype(np.float32)
-
-
-def _all_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
-    """Return all weights (N, K), divided by the largest of each object, and the largest ones (N,); see `_weights`."""
-    half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
-    wide = squares.astype(np.float64)
-    return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
-
-
-@njit(cache=True, nogil=True)
-def _weights(squares, sigma, weights):
-    """Write an object's weights, divided by the largest, which is returned: far from all landmarks it may vanish."""
-    half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
-    least = np.float64(squares[0])
-    for s in range(len(squares)):
-        weights[s] = np.exp((least - squares[s]) * half)
-    return np.exp(-least * half)
 
 
 @njit(cache=True, nogil=True)
@@ -216,7 +157,7 @@ def _add_products(start, stop, ids, squares, sigma, products):
             own = own or start <= ids[i, s] < stop
         if not own:
             continue
-        largest, total = _weights(squares[i], sigma, weights), 0.0
+        largest, total = weights_of(squares[i], sigma, weights), 0.0
         for s in range(n):
             total += weights[s]
         for s in range(n):
@@ -225,22 +166,3 @@ def _add_products(start, stop, ids, squares, sigma, products):
                 of_object = largest * weights[s] / total
                 for t in range(n):
                     products[a, ids[i, t]] += of_object * weights[t]
-
-
-@njit(cache=True, nogil=True)
-def _points(start, stop, ids, squares, sigma, table, points):
-    n, d, wide = ids.shape[1], points.shape[1], table.shape[1]
-    weights, sums = np.empty(n), np.empty(wide)
-    for i in range(start, stop):
-        _weights(squares[i], sigma, weights)
-        sums[:] = 0.0
-        for s in range(n):
-            row, weight = table[ids[i, s]], weights[s]
-            for j in range(wide):
-                sums[j] += weight * row[j]
-        length = 0.0
-        for j in range(d):
-            length += sums[j] * sums[j]
-        length = np.sqrt(length) if length > 0.0 else 1.0
-        for j in range(d):
-            points[i, j] = sums[j] / length

@@ -109,6 +109,23 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     return Graph(ids, squares, total / ids.size, p, device)
 
 
+def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
+    """Return all weights (N, K), divided by the largest of each object, and the largest ones (N,); see `_weights`."""
+    half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
+    wide = squares.astype(np.float64)
+    return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
+
+
+@njit(cache=True, nogil=True)
+def weights_of(squares, sigma, weights):
+    """Write an object's weights, divided by the largest, which is returned: far from all landmarks it may vanish."""
+    half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
+    least = np.float64(squares[0])
+    for s in range(len(squares)):
+        weights[s] = np.exp((least - squares[s]) * half)
+    return np.exp(-least * half)
+
+
 # --- k-means of landmarks ---------------------------------------------------------------------------------------------
 
 

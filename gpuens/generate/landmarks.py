@@ -180,20 +180,20 @@ def _needed(
     max_iter: int,
 ) -> int:
     """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
-    from gpuens.generate.landmark_cut import KEPT_BYTES, POINTS_AT_ONCE
     from gpuens.generate.points import rows_at_once
+    from gpuens.generate.shares import SUMS_BYTES
     from gpuens.partition.lloyd import RESTARTS_ON
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
-    kept = min(KEPT_BYTES, 4 * n_objects * dims)
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
         + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # blocks, and what is found for them
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
-        + 2 * kept
-        + dims * (8 * min(n_objects, POINTS_AT_ONCE) + 16 * min(n_objects, RESTARTS_ON) + 160 * high)
+        + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
+        + min(SUMS_BYTES, high * n_objects)  # sums of shares, of chunks, and
+        + 32 * high * n_landmarks  # of all; the centers' products
     )
 
 

@@ -1,0 +1,222 @@
+"""k-means of points that are weighted sums of a few landmarks' rows, without the points.
+
+An object's point is x = Σ_s shares[s] T[ids[s]], with K landmarks and a table T (p, d). Its product with a center c is
+Σ_s shares[s] (T c)[ids[s]]: K look-ups, where x would take d products, for each of the centers. The sum of a cluster's
+points is s T, with s (p,) the sums of its objects' shares.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
+from gpuens.generate.landmark_graph import Graph, edge_weights, weights_of
+from gpuens.incidence import cluster_sums
+from gpuens.partition.embeddings import LANES
+
+CHUNK = 2**14  # objects whose shares are added one by one
+SUMS_BYTES = 2**27  # of all chunks' sums
+VANISHES = 1e-7  # of the largest of its terms: a shorter point is what rounding has left
+
+
+@dataclass(frozen=True)
+class Table:
+    """What edges to landmarks add to an object's point: ``rows`` (p, d) times their numbers in ``reach`` (p,).
+
+    ``reach`` are powers of 2 that leave no number of the rows above 1, so that shares fit float32.
+    """
+
+    rows: Any
+    reach: Any
+
+    @classmethod
+    def of(cls, table: np.ndarray) -> "Table":
+        """Return that of a table (p, d), host."""
+        _, power = np.frexp(np.abs(table).max(axis=1))
+        return cls(np.ldexp(table, -power[:, None], order="C"), np.ldexp(1.0, power))
+
+    def on(self, device: str) -> "Table":
+        xp = devices.namespace(device)
+        return Table(xp.asarray(self.rows), xp.asarray(self.reach))
+
+    def towards(self, centers: Any) -> tuple[Any, Any]:
+        """Return the products (p, k) of rows and centers (k, d), and the halves of the centers' squares (k,)."""
+        xp = devices.namespace(devices.kind_of(self.rows))
+        centers = xp.asarray(centers, dtype=np.float64)
+        return xp.ascontiguousarray(self.rows @ centers.T), (centers * centers).sum(axis=1) / 2
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The points of objects with landmarks ``ids`` (N, K) and ``values`` (N, K), float32, on the device."""
+
+    ids: Any
+    values: Any
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, graph: Graph, table: Table) -> "Shares":
+        """Return the shares of a graph's objects, which take the place of the squares of their distances."""
+        landmark_shares(graph.ids, graph.squares, graph.sigma, table.reach, table.rows, device=graph.device)
+        return cls(graph.ids, graph.squares, graph.device)
+
+    def at(self, chosen: Any, rows: Any) -> Any:
+        """Return the points (n, d), float32, of length 1, of some objects."""
+        if isinstance(chosen, np.ndarray):
+            chosen = devices.namespace(self.device).asarray(chosen)
+        ids, values = self.ids[chosen], self.values[chosen]
+        found = devices.namespace(self.device).zeros((len(ids), rows.shape[1]))
+        for s in range(ids.shape[1]):
+            found += values[:, s, None] * rows[ids[:, s]]
+        return found.astype(np.float32)
+
+    def unlabelled(self) -> Any:
+        """Return the labels (N,), int64, that `nearest` changes, before the first time."""
+        return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
+
+    def nearest(self, towards: Any, half_square: Any, labels: Any) -> tuple[Any, Any, int]:
+        """Return what `nearest_by_shares` does."""
+        xp = devices.namespace(self.device)
+        found: tuple[Any, Any, int] = nearest_by_shares(
+            self.ids, self.values, xp.asarray(towards), xp.asarray(half_square), labels, device=self.device
+        )
+        return found
+
+
+@kernels.primitive
+def landmark_shares(ids: np.ndarray, squares: np.ndarray, sigma: float, reach: np.ndarray, rows: np.ndarray) -> None:
+    """Write the shares of objects' landmarks ``ids`` (n, K) over the ``squares`` (n, K), float32, of distances.
+
+    Shares are proportional to the weights of the edges and to ``reach`` (p,), and make points of length 1 of ``rows``
+    (p, d); a point without direction is 0.
+    """
+    wide = np.pad(rows, ((0, 0), (0, -rows.shape[1] % LANES)))
+
+    def work(start: int, stop: int) -> None:
+        _write_shares(start, stop, ids, squares, sigma, reach, wide)
+
+    devices.over_ranges(work, len(ids), grain=256)
+
+
+@landmark_shares.kernel
+def _(ids: Any, squares: Any, sigma: float, reach: Any, rows: Any, *, device: str) -> None:
+    at_once = max(1, devices.scratch(device) // (16 * rows.shape[1]))
+    for start in range(0, len(ids), at_once):
+        some = slice(start, start + at_once)
+        terms = edge_weights(squares[some], sigma)[0] * reach[ids[some]]
+        points = _lookups(ids[some], terms, rows, device)
+        length = np.sqrt((points * points).sum(axis=1, keepdims=True))
+        there = length > VANISHES * terms.max(axis=1, keepdims=True)
+        squares[some] = np.where(there, terms / np.where(there, length, 1.0), 0.0)
+
+
+@kernels.primitive
+def nearest_by_shares(
+    ids: np.ndarray, shares: np.ndarray, towards: np.ndarray, half_square: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Label objects by their nearest centers, of equally near ones the first.
+
+    ``towards`` (p, k) and ``half_square`` (k,) are those of the centers (`Table.towards`). Returns the sums of shares
+    (k, p) and the objects (k,) of each center, and the number of objects whose label in ``labels`` (N,), int64, was
+    another before.
+    """
+    (n_landmarks, k), n_objects = towards.shape, len(ids)
+    n_chunks = max(1, min(-(-n_objects // CHUNK), SUMS_BYTES // (8 * k * n_landmarks)))
+    step = -(-n_objects // n_chunks)
+    sums, sizes = np.zeros((n_chunks, k, n_landmarks)), np.zeros((n_chunks, k), dtype=np.int64)
+    changed, beyond = np.zeros(n_chunks, dtype=np.int64), (0, -k % LANES)
+    wide, farther = np.pad(towards, ((0, 0), beyond)), np.pad(half_square, beyond, constant_values=np.inf)
+
+    def work(start: int, stop: int) -> None:
+        _nearest(start, stop, step, ids, shares, wide, farther, labels, sums, sizes, changed)
+
+    devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(step * ids.shape[1] * len(farther) / LANES))
+    return sums.sum(axis=0), sizes.sum(axis=0), int(changed.sum())
+
+
+@nearest_by_shares.kernel
+def _(ids: Any, shares: Any, towards: Any, half_square: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
+    xp, (n_landmarks, k) = devices.namespace(device), towards.shape
+    changed, at_once = xp.zeros((), dtype=int), max(1, devices.scratch(device) // (16 * k))
+    for start in range(0, len(ids), at_once):
+        some = slice(start, start + at_once)
+        found = (_lookups(ids[some], shares[some].astype(np.float64), towards, device) - half_square).argmax(axis=1)
+        changed += (found != labels[some]).sum()
+        labels[some] = found
+    sums, place, offsets = xp.zeros(k * n_landmarks), labels * n_landmarks, np.array([0, k * n_landmarks])
+    for s in range(ids.shape[1]):
+        code = (place + ids[:, s]).astype(np.uint32)[:, None]
+        sums += xp.asarray(cluster_sums(code, offsets, shares[:, s].astype(np.float64), device=device))
+    return sums.reshape(k, n_landmarks), xp.bincount(labels, minlength=k), int(changed)
+
+
+def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:
+    """Return Σ_s weights[i, s] table[ids[i, s]] (n, width) for weights (n, K) and a table (p, width), float64."""
+    sums = devices.namespace(device).empty((len(ids), table.shape[1]))
+    kernels.launch(
+        "landmark_lookups", kernels.blocks(sums.size, 256), 256,
+        (ids, weights, table, sums, *ids.shape, table.shape[1]), device=device, CODE=kernels.c_name(ids.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _write_shares(start, stop, ids, squares, sigma, reach, rows):
+    n, d = ids.shape[1], rows.shape[1]
+    terms, point = np.empty(n), np.empty(d)
+    for i in range(start, stop):
+        weights_of(squares[i], sigma, terms)
+        largest = 0.0
+        point[:] = 0.0
+        for s in range(n):
+            a = ids[i, s]
+            terms[s] *= reach[a]
+            largest = max(largest, terms[s])
+            for j in range(d):
+                point[j] += terms[s] * rows[a, j]
+        length = 0.0
+        for j in range(d):
+            length += point[j] * point[j]
+        length = np.sqrt(length)
+        for s in range(n):
+            squares[i, s] = terms[s] / length if length > VANISHES * largest else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _nearest(start, stop, step, ids, shares, towards, half_square, labels, sums, sizes, changed):
+    n_objects, n = ids.shape
+    width, whole = len(half_square), n // 4 * 4
+    score, most = np.empty(width), np.empty(LANES)
+    for chunk in range(start, stop):
+        for i in range(chunk * step, min(n_objects, (chunk + 1) * step)):
+            score[:] = 0.0
+            for s in range(0, whole, 4):  # a score is read and written once for four landmarks
+                a, b, c, d = ids[i, s], ids[i, s + 1], ids[i, s + 2], ids[i, s + 3]
+                w, x, y, z = shares[i, s], shares[i, s + 1], shares[i, s + 2], shares[i, s + 3]
+                for j in range(width):
+                    near = ((score[j] + w * towards[a, j]) + x * towards[b, j]) + y * towards[c, j]
+                    score[j] = near + z * towards[d, j]
+            for s in range(whole, n):
+                a, w = ids[i, s], shares[i, s]
+                for j in range(width):
+                    score[j] += w * towards[a, j]
+            for j in range(width):
+                score[j] -= half_square[j]
+            most[:] = score[:LANES]
+            for first in range(LANES, width, LANES):
+                for j in range(LANES):
+                    most[j] = max(most[j], score[first + j])
+            highest, own = most[0], 0
+            for j in range(1, LANES):
+                highest = max(highest, most[j])
+            while score[own] < highest:
+                own += 1
+            if labels[i] != own:
+                labels[i] = own
+                changed[chunk] += 1
+            sizes[chunk, own] += 1
+            for s in range(n):
+                sums[chunk, own, ids[i, s]] += shares[i, s]
