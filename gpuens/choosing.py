@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from gpuens.features import as_features
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
 from gpuens.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOOTSTRAPS = 1000
 LARGEST = 20  # number of clusters by default
@@ -75,7 +78,7 @@ class Choice:
         return {name: best for name, rule in SINGLE.items() if (best := rule(self.rows, name)) is not None}
 
     @property
-    def table(self) -> Any:
+    def table(self) -> "pd.DataFrame":
         """The rows as a DataFrame indexed by k."""
         import pandas as pd
 

@@ -1,12 +1,15 @@
 """From features to a consensus in one call: base clusterings are made, and a method finds what they support."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks, generate, runs
 from gpuens.device import chunked
+
+if TYPE_CHECKING:  # which takes long to load
+    from gpuens.methods.base import Consensus
 
 N_CLUSTERINGS = 20  # if not given
 
@@ -21,7 +24,7 @@ def cluster(
     random_state: Any = 0,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
-) -> Any:
+) -> "Consensus":
     """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
 
     With the default method and kind this is ultra-scalable ensemble clustering (U-SENC).

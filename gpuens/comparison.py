@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity.mapping import points_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpuens.methods.base import Consensus
 
 
 @dataclass
@@ -54,14 +59,14 @@ class Comparison:
         return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
 
     @property
-    def table(self) -> Any:
+    def table(self) -> "pd.DataFrame":
         """The rows as a DataFrame indexed by method."""
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("method").drop(columns="warnings")
 
     @property
-    def agreement(self) -> Any:
+    def agreement(self) -> "pd.DataFrame":
         """The NMI between the answers of any two methods, a DataFrame in the order of `rows`."""
         import pandas as pd
 
@@ -162,12 +167,13 @@ def chosen(methods: Any) -> list[str]:
     return names_of(methods)
 
 
-def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> Any:
+def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
     """Return the estimator of a method with its own defaults."""
     kind = REGISTRY.load(name)
     own = kind._get_param_names()
     given = {"random_state": random_state, "device": device}
-    return kind(n_clusters, **{parameter: value for parameter, value in given.items() if parameter in own})
+    estimator: Consensus = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
+    return estimator
 
 
 def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:

@@ -100,7 +100,7 @@ def intersections(
     return _dense_intersections(labels, w, ens.offsets, sizes)
 
 
-def dense_intersections(rows: Rows, weights: Any) -> Any:
+def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     """Return `intersections` in a dense layout, in the memory of the rows' device; ``weights`` (G,) float64 are there.
 
     The caller has checked that such arrays fit.

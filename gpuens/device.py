@@ -12,12 +12,17 @@ from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpuens import host
 from gpuens.failures import OutOfGPUMemory
+
+# What a function returns whose arrays are where the caller's are: NumPy's, or CuPy's or Dask's, for which Any stands.
+# Type checkers know those only where they are installed, and the caller knows what was given.
+Array: TypeAlias = np.ndarray | Any
 
 DEVICES = ("auto", "cpu", "cuda", "emulated")
 KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
@@ -114,9 +119,10 @@ def move(array: Any, kind: str) -> Any:
     return _cupy().asarray(array)
 
 
-def namespace(device: str) -> Any:
+def namespace(device: str) -> ModuleType:
     """Return the array module of a device: CuPy, or NumPy for the CPU and the emulator."""
-    return _cupy() if device == "cuda" else np
+    module: ModuleType = _cupy() if device == "cuda" else np
+    return module
 
 
 def identity(device: str) -> str:

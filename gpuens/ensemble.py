@@ -281,7 +281,7 @@ class Ensemble:
         codes: np.ndarray = self._copy("cpu")
         return codes
 
-    def codes_on(self, where: str) -> Any:
+    def codes_on(self, where: str) -> device.Array:
         """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
         return device.on_current(self._copy("cuda")) if where == "cuda" else self._copy("cpu")
 

@@ -9,14 +9,18 @@ number and place of workers do not change results.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
+from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
+
+Summed = TypeVar("Summed")
 
 
 class Rows:
@@ -79,7 +83,7 @@ class Rows:
         self._cluster_sizes: np.ndarray | None = None  # computed once, from all pieces
 
     @property
-    def codes(self) -> Any:
+    def codes(self) -> Array:
         """The label codes (G, M) on the device, columns contiguous."""
         return self.ensemble.codes_on(self.device)
 
@@ -105,7 +109,7 @@ class Rows:
         return len(self.counts)
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """The array module of the device."""
         return devices.namespace(self.device)
 
@@ -135,7 +139,7 @@ class Rows:
         """
         return [function(self, *([] if own is None else own), *given)]
 
-    def sum(self, function: Callable[..., Any], *given: Any) -> Any:
+    def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
         """Return the sum of the results of `each`, arrays of one shape."""
         return function(self, *given)
 
@@ -221,7 +225,7 @@ def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarra
     return Numbered(rule, number, len(order)), None if labels is None else number[labels]
 
 
-def by_first_row(labels: Any) -> Any:
+def by_first_row(labels: Any) -> Array:
     """Return labels numbered 0 … in the order of their first rows, where they are."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

@@ -1,7 +1,7 @@
 """Single-cell data: Leiden clusterings and their consensus, written into an AnnData as scverse does."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from gpuens.io.columns import omit_ids, positions
 from gpuens.methods import made
 from gpuens.odd_columns import warn_of_odd_columns
 from gpuens.runs import entries, found_by
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 
 def consensus(
@@ -26,7 +29,7 @@ def consensus(
     drop_unlabelled: bool = False,
     copy: bool = False,
     **parameters: Any,
-) -> Any:
+) -> "AnnData | None":
     """Find the consensus of the clusterings of the cells, such as Leiden at several resolutions.
 
     Parameters

@@ -11,6 +11,7 @@ import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import NOT_HERE
@@ -269,6 +270,45 @@ def test_type_checkers_and_editors_see_all_public_names():
     for node in told:
         home = importlib.import_module(node.module)
         assert all(getattr(gpuens, alias.asname) is getattr(home, alias.name) for alias in node.names), node.module
+
+
+# public functions whose result no type names, and why
+ANY = {
+    "io.reading.read_features": "an array, a DataFrame or a sparse matrix, as the file has it",
+    "distributed.tasks.Tasks.task": "Dask's delayed value",
+    "distributed.tasks.Tasks.tree": "Dask's delayed value",
+    "distributed.tasks.Tasks.everywhere": "a value, or what Dask calls it",
+    "distributed.tasks.Tasks.somewhere": "a value, or what Dask calls it",
+}
+
+
+def public_functions():
+    """Return the functions and methods of all public names, and of the classes that these return, by their names."""
+    left = [getattr(gpuens, name) for name in gpuens.__all__]
+    found, classes = {}, set()
+    while left:
+        thing = inspect.unwrap(left.pop())  # a primitive is its version for the CPU
+        module = getattr(thing, "__module__", None) or ""
+        if inspect.ismodule(thing):
+            own = [name for name, it in vars(thing).items() if getattr(it, "__module__", "") == thing.__name__]
+            left += [getattr(thing, name) for name in getattr(thing, "__all__", own) if name[0] != "_"]
+        elif inspect.isfunction(thing) and module.startswith("gpuens."):
+            found[f"{module.removeprefix('gpuens.')}.{thing.__qualname__}"] = thing
+            left.append(inspect.get_annotations(thing).get("return"))
+        elif inspect.isclass(thing) and module.startswith("gpuens.") and thing not in classes:
+            classes.add(thing)
+            left += thing.__bases__
+            for name, it in vars(thing).items():
+                if name[0] != "_" or name == "__call__":
+                    left.append(getattr(it, "fget", None) or getattr(it, "func", None) or getattr(it, "__func__", it))
+    return found
+
+
+def test_public_functions_name_what_they_return():
+    found = public_functions()
+    assert {"clustering.cluster", "choosing.Choice.table", "rows.Rows.sum", "metrics.nmi"} <= found.keys()
+    unnamed = {name for name, one in found.items() if inspect.get_annotations(one).get("return") in (Any, "Any")}
+    assert unnamed == ANY.keys()
 
 
 # --- what is read about it --------------------------------------------------------------------------------------------

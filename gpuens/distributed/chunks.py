@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gpuens.encoding import codes_dtype, encode_column
 from gpuens.ensemble import Ensemble
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
 from gpuens.rows import Rows
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 class Chunks(Tasks):
@@ -179,7 +182,9 @@ class Chunks(Tasks):
         none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
         return Ensemble.of_codes(none, self.numbering.categories, self.names)
 
-    def of_chunks(self, function: Callable[..., Any], *given: Any, dtype: Any, width: tuple[Any, ...] = ()) -> Any:
+    def of_chunks(
+        self, function: Callable[..., Any], *given: Any, dtype: Any, width: tuple[Any, ...] = ()
+    ) -> "da.Array":
         """Return a lazy array of ``function(block, dtype, tables, *given)``, which returns a value for each object.
 
         Values given to all chunks must be embedded (`graph.embed`): another client may compute the array.
@@ -190,7 +195,7 @@ class Chunks(Tasks):
         ]
         return graph.lazy_array(found, np.diff(self.starts), dtype, width)
 
-    def look_up(self, values: np.ndarray) -> Any:
+    def look_up(self, values: np.ndarray) -> "da.Array":
         """Return the row of ``values`` (groups, …) of each object's core group, in chunks."""
         given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
         return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])

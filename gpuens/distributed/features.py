@@ -1,12 +1,15 @@
 """Work on features in chunks, from which clusterings are generated."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens.distributed import clients, failures, graph, waiting
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 def on_workers(function: Callable[..., Any], shared: Any, items: list[Any], client: Any) -> Iterator[Any]:
@@ -19,7 +22,7 @@ def on_workers(function: Callable[..., Any], shared: Any, items: list[Any], clie
             yield waiting.result(future, client, "features")
 
 
-def features_in_chunks(X: Any, names: Any, client: Any) -> Any:
+def features_in_chunks(X: Any, names: Any, client: Any) -> "da.Array":
     """Return features in chunks as a Dask array with known chunks, and refuse names for its clusterings."""
     X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
     checks.check_feature_shape(tuple(X.shape))
@@ -35,7 +38,7 @@ def by_chunks(
     apply: Callable[..., Any],
     dtype: Any,
     client: Any = None,
-) -> Any:
+) -> "da.Array":
     """Fit models to some objects of all chunks, and apply them to every chunk.
 
     ``learn[i]`` returns a model of the rows ``chosen[i]`` (ascending) of X; ``apply(chunk, models)`` returns

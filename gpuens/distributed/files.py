@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from gpuens.io.arrays import open_npy
 from gpuens.io.atomic import replacing, replacing_folder
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 
+if TYPE_CHECKING:
+    import dask.array as da
+
 HEAD = 10_000  # objects that show whether a column holds ids
 
 
 def read_labels(
     path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None, missing: Any = None
-) -> Any:
+) -> "da.Array | Any":  # Any: a Dask DataFrame, from parquet
     """Return the labels of a file as a lazy Dask array in chunks of rows, read by the workers.
 
     Parameters
@@ -102,9 +105,11 @@ def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
         return np.array(whole[start:stop])
 
 
-def on_gpus(labels: Any) -> Any:
+def on_gpus(labels: Any) -> "da.Array":
     """Return a Dask array of CuPy chunks: each moves to the GPU of its worker."""
-    return labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=np.empty((0, 0), dtype=labels.dtype))
+    like = np.empty((0, 0), dtype=labels.dtype)
+    moved: da.Array = labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=like)
+    return moved
 
 
 def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:

@@ -1,10 +1,10 @@
 """Fitting a method to labels in chunks, and intersections of clusters."""
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from gpuens import checks, contingency
 from gpuens import device as devices
@@ -15,8 +15,10 @@ from gpuens.distributed.reductions import ScatteredReduction
 from gpuens.reduction import Sample
 from gpuens.rows import Rows
 
+Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
-def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
+
+def fit(estimator: Fitted, labels: Any, *, client: Any = None) -> Fitted:
     """Fit a consensus estimator to labels in chunks; ``estimator.fit(labels)`` does the same with the active client.
 
     Parameters
@@ -61,20 +63,22 @@ def fit(estimator: Any, labels: Any, *, client: Any = None) -> Any:
     chunks = Chunks(labels, client)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
-        return _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
-    if parts.reduction is None and not chunks.fit_here:
-        return _fit_in_pieces(estimator, parts, chunks)
-    return _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+        _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
+    elif parts.reduction is None and not chunks.fit_here:
+        _fit_in_pieces(estimator, parts, chunks)
+    else:
+        _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+    return estimator
 
 
-def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> Any:
+def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> None:
     """Fit an estimator to rows in this process; on a cluster of GPUs, a worker's finds their partition."""
     learn = None
     # a caller's generator must go on, and a worker would have a copy
     drawn_here = not isinstance(getattr(parts.partitioner, "random_state", None), (int, np.integer, type(None)))
     if chunks.client is not None and estimator.device == "auto" and chunks.kind == "cuda" and not drawn_here:
         learn = partial(_learn_there, estimator, chunks)
-    return estimator._fit(parts, ensemble, reduce, device=chunks.here(estimator.device), learn=learn)
+    estimator._fit(parts, ensemble, reduce, device=chunks.here(estimator.device), learn=learn)
 
 
 def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
@@ -87,7 +91,7 @@ def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, feature
     return estimator._partition
 
 
-def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
+def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     """Fit an estimator to core groups that stay in pieces; it learns a rule that labels the chunks."""
     device = chunks.there(estimator.device)
     rows = ChunkPieces(chunks, device)
@@ -103,10 +107,9 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> Any:
     estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=device)
     estimator.labels_ = estimator.reduction_.of_rows(rule)
     estimator._note_names(rows.ensemble)
-    return estimator
 
 
-def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Any:
+def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> contingency.Table:
     """Return the intersections of all clusters, counted chunk by chunk; see `gpuens.contingency.intersections`.
 
     Examples

@@ -1,13 +1,16 @@
 """Dask's arrays and graphs: chunks as tasks, tasks as arrays, and values shared by all tasks."""
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.distributed import waiting
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 def by_rows(labels: Any, client: Any) -> tuple[Any, list[Any]]:
@@ -23,9 +26,10 @@ def by_rows(labels: Any, client: Any) -> tuple[Any, list[Any]]:
     return whole_rows(labels), list(range(labels.shape[1])) if names is None else names
 
 
-def whole_rows(array: Any) -> Any:
+def whole_rows(array: Any) -> "da.Array":
     """Return an array (N, d) in chunks of whole rows, none of them empty."""
-    return array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
+    found: da.Array = array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
+    return found
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
@@ -37,22 +41,22 @@ def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
     return [some - start for some, start in zip(of_chunks, starts[:-1], strict=True)]
 
 
-def as_declared(array: Any, name: str, client: Any = None) -> Any:
+def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     """Return an array that checks its chunks against their declared shape and dtype when they are computed.
 
     If sizes are unknown, the chunks are computed once to find them. ``name`` is the argument, for refusals.
     """
-    array = array.map_blocks(devices.chunk_as_declared, name, dtype=array.dtype, meta=array._meta)
-    if not any(np.isnan(size) for sizes in array.chunks for size in sizes):
-        return array
     import dask
     import dask.array as da
 
-    axes = range(array.ndim)
-    shapes = [dask.delayed(np.shape, pure=False)(block) for block in blocks_of(array)]
-    grid = np.reshape(waiting.results(shapes, client, name), (*array.numblocks, array.ndim))
+    declared: da.Array = array.map_blocks(devices.chunk_as_declared, name, dtype=array.dtype, meta=array._meta)
+    if not any(np.isnan(size) for sizes in declared.chunks for size in sizes):
+        return declared
+    axes = range(declared.ndim)
+    shapes = [dask.delayed(np.shape, pure=False)(block) for block in blocks_of(declared)]
+    grid = np.reshape(waiting.results(shapes, client, name), (*declared.numblocks, declared.ndim))
     chunks = [grid[..., axis].max(axis=tuple(other for other in axes if other != axis)).tolist() for axis in axes]
-    return da.Array(array.dask, array.name, tuple(map(tuple, chunks)), meta=array._meta)
+    return da.Array(declared.dask, declared.name, tuple(map(tuple, chunks)), meta=declared._meta)
 
 
 def blocks_of(array: Any) -> list[Any]:
@@ -107,7 +111,7 @@ def _made(lineage: _Lineage) -> Any:
     return dask.get(lineage.graph, lineage.key)
 
 
-def lazy_array(delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = ()) -> Any:
+def lazy_array(delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = ()) -> "da.Array":
     """Return delayed chunks of rows as one lazy array."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph

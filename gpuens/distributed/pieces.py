@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
-from gpuens.rows import Rows
+from gpuens.rows import Rows, Summed
 
 
 class ChunkPieces(Rows):
@@ -36,9 +36,10 @@ class ChunkPieces(Rows):
     def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
         return self.chunks.compute(self._tasks(function, given, own), _phase(function))
 
-    def sum(self, function: Callable[..., Any], *given: Any) -> Any:
+    def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
         parts = self._tasks(function, given, None)
-        return self.chunks.compute([self.chunks.tree(parts, worker.add, "sum")], _phase(function))[0]
+        total: Summed = self.chunks.compute([self.chunks.tree(parts, worker.add, "sum")], _phase(function))[0]
+        return total
 
     def _tasks(self, function: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None) -> list[Any]:
         given = tuple(self.chunks.everywhere(value) for value in given)

@@ -26,10 +26,10 @@ class ChunkedReduction(Reduction):
         self.__dict__.update(state)
 
     @property
-    def row_of(self) -> Any:  # a field of the reductions that hold it
+    def row_of(self) -> devices.Array:  # a field of the reductions that hold it
         return self.look_up(np.arange(self.n_rows))
 
-    def look_up(self, values: Any) -> Any:
+    def look_up(self, values: Any) -> devices.Array:
         values = devices.to_host(values)
         return self.chunks.look_up(values if self.row_of_distinct is None else values[self.row_of_distinct])
 
@@ -46,13 +46,13 @@ class ScatteredReduction(Reduction):
         """Rows of all pieces; a row in several pieces counts several times."""
         return sum(self.chunks.sizes)
 
-    def look_up(self, values: Any) -> Any:
+    def look_up(self, values: Any) -> devices.Array:
         raise TypeError("the rows of this reduction stay in pieces and have no common numbers; use of_rows(function).")
 
-    def expand(self, labels: Any, rule: Rule | None = None) -> Any:
+    def expand(self, labels: Any, rule: Rule | None = None) -> devices.Array:
         return self.look_up(labels)
 
-    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Any:
+    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         like = function(self.rows)
         given = graph.embed(function), graph.embed(self.chunks.bare()), self.device
         return self.chunks.of_chunks(worker.apply_to_objects, *given, dtype=like.dtype, width=like.shape[1:])
@@ -73,12 +73,12 @@ class SampledChunks(Reduction):
         """Return the same reduction with the sample's rows on a device."""
         return replace(self, rows=Rows.of(self.rows.ensemble, self.rows.counts, device))
 
-    def expand(self, labels: Any, rule: Rule | None = None) -> Any:
+    def expand(self, labels: Any, rule: Rule | None = None) -> devices.Array:
         labels = devices.to_host(labels)
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return self._of_rows(labels, rule)
 
-    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Any:
+    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         return self._of_rows(function(self.rows), function)
 
     def _of_rows(self, values: np.ndarray, others: Any) -> Any:

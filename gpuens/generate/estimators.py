@@ -13,7 +13,7 @@ from gpuens.ensemble import Ensemble
 
 def from_estimators(
     estimators: Sequence[Any], X: Any, *, n_jobs: int | None = None, progress: bool | str = "auto"
-) -> Any:
+) -> Ensemble:
     """Cluster the objects once by each of several clusterers; return the ensemble of their labels.
 
     Parameters

@@ -39,7 +39,7 @@ def kmeans_ensemble(
     progress: bool | str = "auto",
     device: str = "auto",
     client: Any = None,
-) -> Any:
+) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by k-means; return the ensemble of base clusterings.
 
     Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. Fewer distinct

@@ -32,7 +32,7 @@ def landmark_ensemble(
     resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
     client: Any = None,
-) -> Any:
+) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by landmark spectral clustering; return the ensemble of base clusterings.
 
     Each clustering has its own landmarks: the centers of k-means (10 iterations) of 10 ``n_landmarks`` objects drawn

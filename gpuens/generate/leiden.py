@@ -30,7 +30,7 @@ def leiden_ensemble(
     n_iterations: int = 2,
     random_state: Any = 0,
     progress: bool | str = "auto",
-) -> Any:
+) -> Ensemble:
     """Cluster a graph by the Leiden algorithm at several resolutions, from several seeds; return the ensemble.
 
     Clusterings are named ``leiden_<resolution>_<seed>``. Objects without an edge are clusters of their own. If the

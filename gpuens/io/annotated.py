@@ -4,15 +4,19 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import __version__, checks, device
 from gpuens.io.atomic import replacing
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy.sparse import sparray, spmatrix
 
-def read_obs(path: str | os.PathLike[str]) -> Any:
+
+def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Return obs, the annotations of the cells, as a DataFrame; the expression matrix is not read."""
     import h5py
     import pandas as pd
@@ -71,7 +75,7 @@ def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
         return read_elem(places[key or "X"])
 
 
-def read_graph(path: str | os.PathLike[str]) -> Any:
+def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
     """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
     import h5py
     from anndata.io import read_elem

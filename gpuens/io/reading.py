@@ -1,7 +1,7 @@
 """Base clusterings, features and the names of objects, read from files."""
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Wo
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy.sparse import sparray, spmatrix
+
 
 class LabelFile(NamedTuple):
     """The result of `read_label_file`."""
 
     ensemble: Ensemble  # of the objects that have labels
-    ids: Any  # names of all objects of the file, a pandas Index or None
+    ids: "pd.Index | None"  # names of all objects of the file
     labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
 
 
@@ -219,7 +223,7 @@ def read_features(
     return opened.read(choose_columns(opened.names, columns, exclude, id_column)[0])
 
 
-def read_graph(path: Path_) -> Any:
+def read_graph(path: Path_) -> "sparray | spmatrix":
     """Read the graph of the cells of an h5ad file, ``obsp["connectivities"]``, where `scanpy.pp.neighbors` leaves it.
 
     Returns
@@ -245,7 +249,7 @@ def read_graph(path: Path_) -> Any:
 
 def read_ids(
     path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
-) -> Any:
+) -> "pd.Index | None":
     """Return the names of a file's objects: the id column, or the row or cell names.
 
     Returns

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuens.registry import Registry
 
 if TYPE_CHECKING:
+    from gpuens.device import Array
     from gpuens.methods.base import Consensus
     from gpuens.partition import Partitioner
     from gpuens.similarity import Measure
@@ -143,7 +144,7 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
 def consensus(
     labels: Any, n_clusters: int | None = None, *, method: str = "lwea", features: Any = None, **parameters: Any
-) -> Any:
+) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
 
     Parameters
@@ -174,11 +175,11 @@ def consensus(
     return made(method, n_clusters, parameters).fit(labels, features=features).labels_
 
 
-def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> Any:
+def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
     """Return the estimator of a method; refuse parameters that it does not have."""
-    estimator: Any = REGISTRY.load(method)
-    names = estimator._get_param_names()
+    kind: type[Consensus] = REGISTRY.load(method)
+    names = kind._get_param_names()
     for name in parameters:
         if name not in names:
             raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(names)}.")
-    return estimator(n_clusters, **parameters)
+    return kind(n_clusters, **parameters)

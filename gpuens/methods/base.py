@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuens import checks
 from gpuens import device as devices
+from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
@@ -21,7 +22,8 @@ from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
-from gpuens.reduction import CoreGroups, Reduction, check_reduced, core_groups, reducer
+from gpuens.partition.linkage.work import Work
+from gpuens.reduction import CoreGroups, Reducer, Reduction, check_reduced, core_groups, reducer
 from gpuens.rows import Rows, Rule
 from gpuens.similarity import SIMILARITIES
 from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similarity, Sums
@@ -32,7 +34,7 @@ class Parts(NamedTuple):
 
     similarity: Measure | None  # None: the partitioner works on labels
     partitioner: Partitioner
-    reduction: Any  # None is core groups
+    reduction: Reducer | None  # None is core groups
 
     @property
     def needs_features(self) -> bool:
@@ -116,8 +118,12 @@ class Consensus(ClusterMixin, BaseEstimator):
     device: str
     reduction_: Reduction
     similarity_: Similarity
-    labels_: Any
+    labels_: Array
     n_clusters_: int
+    dendrogram_: Dendrogram
+    lifetimes_: np.ndarray
+    work_: Work
+    ensemble_: Ensemble  # of `gpuens.cluster`
     _partition: Partition
     _row_labels: Any  # (G,), or None of rows in pieces
     _objects: Dendrogram | None
@@ -158,8 +164,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         if devices.chunked(X):
             from gpuens.distributed import fit
 
-            fitted: Self = fit(self, X)
-            return fitted
+            return fit(self, X)
         ensemble = Ensemble(X)
 
         def reduce(device: str) -> Reduction:
@@ -170,11 +175,11 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         return self._fit(parts, ensemble, reduce, features)
 
-    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Array:
         """Return the label of each object; parameters are those of `fit`."""
         return self.fit(X, features=features).labels_
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
         A label row known from fit keeps its label; any other gets the cluster that it is most similar to, or that the
@@ -377,7 +382,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return None
 
     @property
-    def confidence_(self) -> Any:
+    def confidence_(self) -> Array:
         if (why := self._lacks_evidence()) is not None:
             raise AttributeError(f"this {type(self).__name__} has no confidence_: {why}")
         return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
@@ -385,7 +390,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     # --- attributes of some partitions --------------------------------------------------------------------------------
 
     @property
-    def membership_(self) -> Any:
+    def membership_(self) -> Array:
         membership = self._partition.membership if hasattr(self, "_partition") else None
         if membership is None:
             raise AttributeError(f"this {type(self).__name__} has no membership_.")

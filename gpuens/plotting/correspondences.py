@@ -1,7 +1,7 @@
 """Pictures of soft correspondences: where the clusters of base clusterings go."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from gpuens.plotting.drawing import (
     write_shares,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def correspondence(estimator: Any, clustering: Any = None, *, ax: Any = None) -> Any:
+
+def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" = None) -> "Axes | np.ndarray":
     """Draw the correspondence of the clusters of a base clustering to those of the consensus.
 
     A single clustering has two panels: on the left its correspondence matrix S, the table of memberships, and on the

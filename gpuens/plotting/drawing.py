@@ -1,11 +1,14 @@
 """What all pictures share: a palette, axes, names and titles."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens.device import to_host
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
@@ -20,7 +23,7 @@ LETTER = 0.1  # inches of a title
 CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
 
 
-def axes(ax: Any, size: tuple[float, float], *, square: bool = False) -> Any:
+def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) -> "Axes":
     """Return the given Axes, or those of a new Figure of a size in inches, for square cells if ``square``."""
     if ax is None:
         try:
@@ -62,7 +65,7 @@ def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGES
         axis.set_tick_params(rotation=90)
 
 
-def plain(ax: Any) -> Any:
+def plain(ax: "Axes") -> "Axes":
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -24,6 +24,8 @@ from gpuens.plotting.drawing import (
 )
 
 if TYPE_CHECKING:  # what these are loads compilers
+    from matplotlib.axes import Axes
+
     from gpuens.evidence import Evidence, Pairs
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
@@ -32,7 +34,7 @@ STEPS = 600  # of a silhouette: more are finer than a picture's pixels
 SEQUENCE = "viridis"  # of numbers of clusters
 
 
-def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: Any = None) -> Any:
+def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None" = None) -> "Axes":
     """Draw the distribution of C over all pairs of objects: flat between two steps where the clusterings agree.
 
     Parameters
@@ -93,7 +95,7 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: Any = None) -
     return plain(ax)
 
 
-def item_consensus(evidence: Any, *, ax: Any = None) -> Any:
+def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw how sure the objects of each cluster are: the item consensus of 5, 25, 50, 75 and 95 % of them.
 
     Parameters
@@ -134,7 +136,7 @@ def item_consensus(evidence: Any, *, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def cluster_consensus(evidence: Any, *, ax: Any = None) -> Any:
+def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw how sure each cluster is: the mean C of the pairs of its members, and its stability.
 
     Parameters
@@ -173,7 +175,7 @@ def cluster_consensus(evidence: Any, *, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def silhouettes(evidence: Any, *, ax: Any = None) -> Any:
+def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the silhouettes of all objects for the distance 1 - C: each cluster a hill, its surest objects on top.
 
     Parameters
@@ -237,7 +239,7 @@ def silhouettes(evidence: Any, *, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def between_clusters(evidence: Any, *, ax: Any = None) -> Any:
+def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the mean C of the pairs of a member of one cluster and one of another; similar clusters are neighbours.
 
     Parameters
@@ -270,7 +272,7 @@ def between_clusters(evidence: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax: Any = None) -> Any:
+def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax: "Axes | None" = None) -> "Axes":
     """Draw how far the base clusterings agree with each other; similar ones are neighbours.
 
     Parameters
@@ -347,7 +349,7 @@ def _sequence(n: int) -> Any:
     return colormaps[SEQUENCE](np.linspace(0.0, 0.9, n))
 
 
-def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: Any, what: str) -> Any:
+def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", what: str) -> "Axes":
     """Draw a matrix of shares in an order of its rows and columns, with numbers where they fit."""
     side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
     ax = axes(ax, (side + 1.0, side), square=True)

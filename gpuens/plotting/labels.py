@@ -1,6 +1,6 @@
 """Pictures of labels: co-association in the order of a consensus, sizes, answers of several methods."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from gpuens.plotting.drawing import (
     write_shares,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: Any = None) -> Any:
+
+def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
     """Draw the co-association matrix in the order of a consensus, with frames around its clusters.
 
     Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of one average-linkage
@@ -89,7 +92,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     return ax
 
 
-def sizes(labels: Any, *, ax: Any = None) -> Any:
+def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the number of objects of each cluster, the largest first.
 
     Parameters
@@ -124,7 +127,7 @@ def sizes(labels: Any, *, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def answers(comparison: Any, *, ax: Any = None) -> Any:
+def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw how the answers of several methods agree with each other: the NMI of any two, the best method first.
 
     Parameters

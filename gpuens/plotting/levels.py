@@ -1,12 +1,15 @@
 """Pictures of several numbers of clusters: where objects go from one to the next, and what speaks for each."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TRACKED = 2000  # objects, side by side: more are finer than a picture's pixels
 CRITERIA = {
@@ -22,7 +25,7 @@ CRITERIA = {
 SMALLEST_EDGE = 0.05  # share of a cluster's objects that an edge to it stands for
 
 
-def tracking(levels: Any, *, ax: Any = None) -> Any:
+def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the cluster of each object at each number of clusters: colours that stay are clusters that hold together.
 
     A cluster keeps the colour of the one before from which most of its objects come, if it is that one's largest part.
@@ -73,7 +76,7 @@ def tracking(levels: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def clustree(levels: Any, *, ax: Any = None) -> Any:
+def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw how clusters divide from level to level: an edge to each cluster from those its objects come from.
 
     The area of a cluster is its share of the objects; the width of an edge is the share of the lower cluster's objects
@@ -133,7 +136,7 @@ def clustree(levels: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def criterion(choice: Any, name: str = "silhouette", *, ax: Any = None) -> Any:
+def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a criterion for each number of clusters, with a line at the number that is suggested.
 
     Parameters
@@ -173,7 +176,7 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: Any = None) -> Any:
         ax.axhline(1.0, color=SHADE, linewidth=1)
     ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=1.2)
     ax.axvline(choice.suggested, color=MARK, linewidth=1, linestyle="--", zorder=0)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params("x", integer=True)
     ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
     return plain(ax)

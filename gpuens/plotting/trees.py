@@ -1,16 +1,19 @@
 """Pictures of trees: the top of a dendrogram, the lifetimes of its cuts, a CA-tree."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 NODES_DRAWN = 300  # of a CA-tree, by default
 
 
-def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
     """Draw the top of a linkage method's tree: its last merges, whose heights decide where to cut.
 
     Parameters
@@ -54,7 +57,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     Z[:, 2] += lifted
     cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
     colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
-    room = 72 * ax.get_position().width * ax.figure.get_size_inches()[0] / p  # width of a branch in points
+    figure: Any = ax.figure  # may be a part of one
+    room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
         Z,
         ax=ax,
@@ -92,7 +96,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
+def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
     """Draw the lifetime of each number of clusters: the range of heights that gives it. Choose the longest.
 
     Parameters
@@ -128,7 +132,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
     k = np.arange(2, len(lasting) + 2)
     ax = axes(ax, (7.2, 3.6))
     ax.bar(k, lasting, color=SHADE, width=0.85)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params("x", integer=True)
     ax.set_xlim(1.3, len(k) + 1.7)
     if estimator.n_clusters_ in k:  # a line, as the bar may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
@@ -139,8 +143,13 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: Any = None) -> Any:
 
 
 def ca_tree(
-    tree: Any, tau: float | None = None, gamma: float | None = None, *, min_objects: int | None = None, ax: Any = None
-) -> Any:
+    tree: Any,
+    tau: float | None = None,
+    gamma: float | None = None,
+    *,
+    min_objects: int | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
     """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
 
     The height of a node is its radius, the size of its marker its share of the objects. Nodes of the cut are red:
@@ -230,7 +239,7 @@ def ca_tree(
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
     ax.set_xticks([])
     ax.set_ylim(-0.03 * n_clusterings - 0.2, 1.05 * n_clusterings + 0.2)
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params("y", integer=True)
     which = "nodes" if len(drawn) == len(tree) else f"the {len(drawn):,} nodes of {min_objects:,} objects or more"
     ax.set(xlabel=f"{which}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
     found = "" if tau is None else f": {taken.sum():,} nodes at τ = {tau:g}"

@@ -7,18 +7,28 @@ from typing import Any
 
 from gpuens import checks
 from gpuens.options import named
-from gpuens.reduction.base import Reduction, check_reduced
+from gpuens.reduction.base import Reducer, Reduction, check_reduced
 from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
 from gpuens.reduction.find import find_rows
 from gpuens.reduction.sampling import Sample
 
-__all__ = ["CATree", "CoreGroups", "Reduction", "Sample", "check_reduced", "core_groups", "find_rows", "reducer"]
+__all__ = [
+    "CATree",
+    "CoreGroups",
+    "Reducer",
+    "Reduction",
+    "Sample",
+    "check_reduced",
+    "core_groups",
+    "find_rows",
+    "reducer",
+]
 
 _BY_NAME: dict[str, Any] = {"catree": CATree, "core-groups": CoreGroups, "sample": Sample}
 
 
-def reducer(value: Any) -> Any:
+def reducer(value: Any) -> Reducer:
     """Return the reduction that ``value`` is or names, such as "sample:5000,by=sum".
 
     >>> from gpuens.reduction import reducer
@@ -26,11 +36,12 @@ def reducer(value: Any) -> Any:
     Sample(5000, random_state=0, by='sum')
     """
     if isinstance(value, str):
-        return named(value, _BY_NAME, "reduction")
+        value = named(value, _BY_NAME, "reduction")
     # a class has the method too, but is no instance; NumPy's functions have another method of that name
     if callable(value) or not callable(getattr(value, "reduce", None)):
         raise TypeError(
             "reduction must be None, have a method reduce(rows) as CoreGroups() has, or be a name with parameters such "
             f"as 'sample:5000', not {checks.shown(value)}."
         )
-    return value
+    found: Reducer = value
+    return found

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
+from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.reduction.find import find_rows
 from gpuens.rows import Rows, Rule
@@ -35,7 +36,7 @@ class Reduction:
     """
 
     rows: Rows
-    row_of: Any
+    row_of: Array
     others: Rows | None = None
     label_by: str = "mean"
     distinct: Ensemble | None = None
@@ -71,7 +72,7 @@ class Reduction:
         row_of = np.argsort(self.row_of_distinct)[devices.to_host(self.row_of)]
         return Reduction(Rows.of(self.distinct, np.bincount(row_of), self.rows.device), row_of)
 
-    def expand(self, labels: Any, rule: Rule | None = None) -> Any:
+    def expand(self, labels: Any, rule: Rule | None = None) -> Array:
         """Return the label of each object, in the memory of `row_of`.
 
         ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
@@ -82,12 +83,12 @@ class Reduction:
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return self.look_up(labels)
 
-    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Any:
+    def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
         """Return the value of a function at the row of each object; it is computed once per row."""
         parts = [function(self.rows)] + ([] if self.others is None else [function(self.others)])
         return self.look_up(np.concatenate(parts))
 
-    def look_up(self, values: Any) -> Any:
+    def look_up(self, values: Any) -> Array:
         """Return ``values[row_of]``, the value of each object's row, in the memory of `row_of`."""
         return devices.move(values, devices.kind_of(self.row_of))[self.row_of]
 
@@ -96,6 +97,12 @@ class Reduction:
         known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
         places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
         return places if row_of is None else np.where(places < 0, -1, row_of[places])
+
+
+class Reducer(Protocol):
+    """What reduces rows, such as `gpuens.Sample`: any object with this method."""
+
+    def reduce(self, rows: Rows, /) -> Reduction: ...
 
 
 def check_reduced(found: Any, reduction: Any) -> Reduction:

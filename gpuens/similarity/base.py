@@ -9,7 +9,7 @@ follows that partitioners need. B S Bᵀ is never built.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gpuens.contingency import intersections_of
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, label_histograms, row_lookups, row_sums
 from gpuens.rows import Rows
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 Sums = Callable[[Rows], np.ndarray]
 
@@ -167,7 +170,7 @@ class ClusterSimilarity(Similarity):
         found: np.ndarray = self.times(table.T).T
         return found
 
-    def across(self, rows: Rows, cols: Rows) -> Any:
+    def across(self, rows: Rows, cols: Rows) -> devices.Array:
         """Return the similarities (R, C) of objects with ``rows`` to those with ``cols``, float64, on the device."""
         raise NotImplementedError
 
@@ -234,11 +237,11 @@ class ClusterSimilarity(Similarity):
         both_ways: np.ndarray = (similarities + similarities.T) / 2
         return both_ways
 
-    def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> Any:
+    def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
         """Return the similarities of rows i and j, where the caller's labels are."""
         return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
 
-    def operator(self, rows: Rows) -> Any:
+    def operator(self, rows: Rows) -> "LinearOperator":
         """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G) of cost O(G M) a product, beside that with S."""
         from scipy.sparse.linalg import LinearOperator
 

@@ -53,7 +53,7 @@ class Blocks(ClusterSimilarity):
             first += len(matrix)
         return found
 
-    def across(self, rows: Rows, cols: Rows) -> Any:
+    def across(self, rows: Rows, cols: Rows) -> devices.Array:
         return coupled_tile(rows.codes, cols.codes, self.offsets, self.on(rows.device), device=rows.device)
 
     def on(self, device: str) -> "OnDevice":

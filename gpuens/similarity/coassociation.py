@@ -123,7 +123,7 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     return np.maximum(found, LEAST_ECI)
 
 
-def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
+def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
     """Return the share of the M clusterings that put two objects into one cluster (eq 12), as a dense block.
 
     Parameters
@@ -152,7 +152,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     return _block(Coassociation(), as_rows(ens, device), rows, cols)
 
 
-def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> Any:
+def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
     """Return the locally weighted co-association (eq 15), shared clusters weighted by ECI, as a dense block.
 
     Parameters, returns and errors are those of `coassociation`; ``theta`` is that of `eci`.
@@ -166,6 +166,6 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, de
     return _block(LWCA(theta), as_rows(ens, device), rows, cols)
 
 
-def _block(measure: Coassociation | LWCA, of: Rows, rows: Any, cols: Any) -> Any:
+def _block(measure: Coassociation | LWCA, of: Rows, rows: Any, cols: Any) -> devices.Array:
     at = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "co-association")
     return measure(of).block(of, *at)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from gpuens.compiled import njit
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 SHARE_OF_BUDGET = 0.25  # of the memory budget, for the intersections of all clusters
 
@@ -245,7 +248,9 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
-def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: Any = None, device: str = "auto") -> Any:
+def coupled_objects(
+    ens: Any, rows: Any = None, cols: Any = None, *, weights: Any = None, device: str = "auto"
+) -> devices.Array:
     """Return IaOSO, the mean CCSC of two objects' clusters over the clusterings (eq 6), as a dense block.
 
     Parameters
@@ -280,7 +285,7 @@ def coupled_objects(ens: Any, rows: Any = None, cols: Any = None, *, weights: An
     return coupling(of, weights).block(of, *at)
 
 
-def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> Any:
+def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> "LinearOperator":
     """Return IaOSO of all objects as an operator: products with the N × N matrix, which is never built.
 
     Parameters

@@ -39,7 +39,7 @@ class Diagonal(ClusterSimilarity):
         weights, squares = self.weights.astype(np.float64), counts.astype(np.float64) ** 2
         return float((weights[clusters] * weights[others]) @ squares) / self.n_clusterings**2
 
-    def across(self, rows: Rows, cols: Rows) -> Any:
+    def across(self, rows: Rows, cols: Rows) -> devices.Array:
         weights = self.weights.astype(np.float64, copy=False)
         return coassociation_tile(rows.codes, cols.codes, self.offsets, weights, device=rows.device)
 

@@ -35,7 +35,7 @@ class Full(ClusterSimilarity):
     def full(self) -> np.ndarray:
         return self.matrix
 
-    def across(self, rows: Rows, cols: Rows) -> Any:
+    def across(self, rows: Rows, cols: Rows) -> devices.Array:
         xp = rows.xp
         tile, of_cols = xp.empty((len(rows), len(cols))), cols.codes
         for piece, spread in self._spread(rows, 2 * len(cols)):

@@ -100,7 +100,7 @@ class Links(Measure):
 
 def links(
     ens: Any, measure: str = "cts", rows: Any = None, cols: Any = None, *, decay: float = 0.8, device: str = "auto"
-) -> Any:
+) -> devices.Array:
     """Return the link-based similarity of objects as a dense block; an object's similarity to itself is 1.
 
     Parameters

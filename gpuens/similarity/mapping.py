@@ -6,7 +6,7 @@ Internet and Information Systems 14 (2020) 2957-2980.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from gpuens.similarity.full import Full
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 MOST_NEIGHBORS = 50  # the largest default of n_neighbors
 AT_ONCE = 2**22  # the most coefficients computed together on the CPU
 
 
-def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> Any:
+def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> "csr_array":
     """Return P^r: the share of each cluster in the reference set of each object, within each clustering (eqs 6-11).
 
     The reference set of an object is its T nearest other objects, weighted by λ_j = 1 - d_j / Σ d.
@@ -152,7 +155,7 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
     return points
 
 
-def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> Any:
+def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_array":
     """Return `mapping_coefficients` from the result of `reference_sets`; all zeros for T = 0."""
     from scipy.sparse import csr_array
 

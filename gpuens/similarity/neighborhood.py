@@ -314,7 +314,7 @@ def common_neighbors(
     *,
     weights: Any = None,
     device: str = "auto",
-) -> Any:
+) -> devices.Array:
     """Return CCOSO, the share of all objects that are θ-neighbours of both objects (eq 10), as a dense block.
 
     Parameters

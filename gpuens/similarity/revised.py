@@ -1,6 +1,6 @@
 """Revised co-association: B S Bᵀ / M for any symmetric S of the caller."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,10 +9,13 @@ from gpuens import device as devices
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.full import Full
 
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
 
 def revised_coassociation(
     ens: Any, similarity: Any, rows: Any = None, cols: Any = None, *, device: str = "auto"
-) -> Any:
+) -> devices.Array:
     """Return B S Bᵀ / M (eq 17), where S is the similarity of all clusters, as a dense block.
 
     (In the paper's eq 17 the second T(i, ·) should read T(j, ·).)
@@ -50,7 +53,7 @@ def revised_coassociation(
     return found.block(of, *at)
 
 
-def revised_operator(ens: Any, similarity: Any, *, device: str = "auto") -> Any:
+def revised_operator(ens: Any, similarity: Any, *, device: str = "auto") -> "LinearOperator":
     """Return B S Bᵀ / M of all objects as an operator: products with the N × N matrix, which is never built.
 
     Parameters
