@@ -39,8 +39,7 @@ def cluster(
         A method, see `gpuens.methods`.
     kind : {"landmark", "kmeans", "leiden"}
         The base clusterings: those of `generate.landmark_ensemble`, `generate.kmeans_ensemble` or
-        `generate.leiden_ensemble`, with their defaults. Of few objects there are fewer clusters: landmark clusterings
-        have from n_objects // 3 (20 at most) to n_objects // 2 (60 at most), k-means of fewer than 4 objects 2.
+        `generate.leiden_ensemble`, with their defaults.
     n_clusterings : int, optional
         M, the number of base clusterings: 20 if not given. Leiden's are its resolutions × seeds.
     random_state : int, None or numpy.random.Generator
@@ -99,7 +98,6 @@ def cluster(
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind != "leiden":
         given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings}
-        given |= _range_of_few(kind, n_objects)
     ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
@@ -129,11 +127,3 @@ def _n_objects(X: Any) -> float:
     except ValueError:  # lists of different lengths
         shape = ()
     return shape[0] if shape else np.inf
-
-
-def _range_of_few(kind: str, n_objects: float) -> dict[str, Any]:
-    """Return the numbers of clusters for so few objects that the generator has none that fit, else nothing."""
-    least = min(2, n_objects)
-    if kind == "landmark" and n_objects < 120:
-        return {"n_clusters": (min(20, max(least, n_objects // 3)), max(least, n_objects // 2))}
-    return {"n_clusters": least} if kind == "kmeans" and n_objects < 4 else {}

@@ -13,7 +13,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
-from gpuens.generate import leiden_ensemble
+from gpuens.generate import kmeans, landmarks, leiden_ensemble
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
 NEAR = kneighbors_graph(X, 15)
@@ -37,15 +37,29 @@ def test_few_objects_are_clustered(kind, n):
 def test_ranges_of_few_objects_grow_into_the_defaults(monkeypatch):
     asked = []
 
-    def recorded(X, n_clusterings, n_clusters=None, **_):
-        asked.append((n_clusterings, n_clusters))
+    def recorded(n_clusters, *_):
+        asked.append(n_clusters)
         raise KeyError
 
-    monkeypatch.setitem(generate.KINDS, "landmark", recorded)
-    for n in (1, 2, 6, 60, 119, 120):
-        with pytest.raises(KeyError):
-            ge.cluster(np.zeros((n, 2)), 1)
-    assert asked == [(20, (1, 1)), (20, (2, 2)), (20, (2, 3)), (20, (20, 30)), (20, (20, 59)), (20, None)]
+    for module, sizes, expected in (
+        (landmarks, (1, 2, 6, 60, 119, 120, 9999), [(1, 1), (2, 2), (2, 3), (20, 30), (20, 59), (20, 60), (20, 60)]),
+        (kmeans, (1, 3, 4, 9999), [1, 2, (2, "sqrt"), (2, "sqrt")]),
+    ):
+        monkeypatch.setattr(module, "check_k_range", recorded)
+        for n in sizes:
+            with pytest.raises(KeyError):
+                ge.cluster(np.zeros((n, 2)), 1, kind="landmark" if module is landmarks else "kmeans")
+        assert asked == expected
+        asked.clear()
+
+
+@pytest.mark.parametrize("kind", ["landmark", "kmeans"])
+def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
+    np.save(tmp_path / "X.npy", X[:3])
+    assert cli.main(["generate", str(tmp_path / "X.npy"), "--kind", kind, "-o", str(tmp_path / "labels.npy")]) == 0
+    labels = np.load(tmp_path / "labels.npy")
+    assert labels.shape == (3, 20)
+    assert labels.max() == 1
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ BYTES_OF_A_TASK = 2_000  # mostly its random generator
 def kmeans_ensemble(
     X: Any,
     n_clusterings: int = 20,
-    n_clusters: int | str | tuple[int | str, int | str] = (2, "sqrt"),
+    n_clusters: int | str | tuple[int | str, int | str] | None = None,
     *,
     objects: float | int = 1.0,
     features: float | int = 1.0,
@@ -52,9 +52,9 @@ def kmeans_ensemble(
         in size), else float64.
     n_clusterings : int
         M, the number of clusterings.
-    n_clusters : int, "sqrt" or pair
+    n_clusters : int, "sqrt" or pair, optional
         k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
-        ⌊√n_objects⌋.
+        ⌊√n_objects⌋. If not given, (2, "sqrt"), and 2 of fewer than 4 objects.
     objects : float or int
         Share (float) or number (int) of the objects for each k-means, drawn without replacement. The other objects get
         the label of the nearest centroid.
@@ -133,6 +133,8 @@ def kmeans_ensemble(
         projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
         checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
+    if n_clusters is None:
+        n_clusters = (2, "sqrt") if n_objects >= 4 else min(2, n_objects)
     low, high = check_k_range(n_clusters, n_objects, n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch", "nested"])
     if algorithm == "auto":

@@ -21,7 +21,7 @@ OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
 def landmark_ensemble(
     X: Any,
     n_clusterings: int = 20,
-    n_clusters: int | str | tuple[int | str, int | str] = (20, 60),
+    n_clusters: int | str | tuple[int | str, int | str] | None = None,
     *,
     n_landmarks: int = 1000,
     n_neighbors: int = 5,
@@ -51,9 +51,10 @@ def landmark_ensemble(
         than the memory.
     n_clusterings : int
         M, the number of clusterings.
-    n_clusters : int, "sqrt" or pair
+    n_clusters : int, "sqrt" or pair, optional
         k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
-        ⌊√n_objects⌋.
+        ⌊√n_objects⌋. If not given, (20, 60), and of fewer than 120 objects from n_objects // 3 (20 at most) to
+        n_objects // 2.
     n_landmarks : int
         p, the number of landmarks; of fewer objects, their number.
     n_neighbors : int
@@ -116,7 +117,7 @@ def landmark_ensemble(
         X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    low, high = check_k_range(n_clusters, n_objects, n_objects)
+    low, high = check_k_range(_range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
     n_landmarks = min(checks.check_integer(n_landmarks, "n_landmarks", minimum=1), n_objects)
     n_neighbors = min(checks.check_integer(n_neighbors, "n_neighbors", minimum=1), n_landmarks)
     max_iter = checks.check_integer(max_iter, "max_iter", minimum=1)
@@ -165,6 +166,12 @@ def landmark_ensemble(
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
+
+
+def _range_for(n_objects: int) -> tuple[int, int]:
+    """Return the bounds of k for so many objects, if none are given."""
+    least = min(2, n_objects)
+    return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
 
 
 def _needed(
