@@ -20,7 +20,7 @@ from conftest import NOT_HERE, structured_labels
 
 import gpuens
 from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
-from gpuens.cli import warm
+from gpuens.cli import run, warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.partition.linkage import average
 
@@ -164,7 +164,7 @@ def test_options_reach_the_method(folder, call, options, estimator):
 
 def test_every_parameter_of_every_method_is_an_option_of_its_own_and_explained():
     parser = argparse.ArgumentParser()
-    cli.run.add(lambda *_, **__: parser)
+    run.add(lambda *_, **__: parser)
     shared = {"-k", "--seed", "--reduce", "--device"}
     for kind in methods().values():
         own = cli.options.flags(kind)
@@ -1041,6 +1041,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
 PATIENT = """
 import sys, time
 from gpuens import cli
+from gpuens.cli import info
 seconds, how = float(sys.argv.pop()), sys.argv.pop()
 def wait(args):
     try:
@@ -1050,7 +1051,7 @@ def wait(args):
         print("cleaning", flush=True)
         time.sleep(seconds)
         print("clean", flush=True)
-cli.info.info = wait
+info.info = wait
 sys.argv.append("info")
 sys.exit(cli.main(["info"] if how == "library" else None))
 """

@@ -11,26 +11,18 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from gpuens import __version__, failures, progress
-from gpuens.cli import (
-    batch,
-    choose,
-    cluster,
-    compare,
-    demo,
-    describe,
-    evidence,
-    generate,
-    info,
-    methods,
-    run,
-    score,
-    warm,
-)
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error
+
+# a module each, in the order of the help
+COMMANDS = (
+    *("run", "cluster", "batch", "choose", "compare", "describe", "evidence"),
+    *("generate", "score", "methods", "info", "demo", "warm"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,20 +77,6 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    for module in (
-        run,
-        cluster,
-        batch,
-        choose,
-        compare,
-        describe,
-        evidence,
-        generate,
-        score,
-        methods,
-        info,
-        demo,
-        warm,
-    ):
-        module.add(command)
+    for name in COMMANDS:
+        import_module(f"gpuens.cli.{name}").add(command)
     return parser
