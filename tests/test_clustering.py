@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import refused
-from scipy.sparse import csr_array, save_npz
+from scipy.sparse import coo_array, csc_array, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
@@ -165,6 +165,13 @@ def test_the_command_line_makes_them(files, capsys):
     np.testing.assert_array_equal(found, expected)
     assert (record["n_objects"], record["n_edges"]) == (200, GRAPH.nnz // 2)
     assert f"graph.npz: 200 objects, {GRAPH.nnz // 2:,} edges" in capsys.readouterr().out
+    with_loops = csr_array(GRAPH + eye_array(200))
+    with_loops[0, 0] = 0.0  # stored, and no edge
+    for kind in (csr_array, csc_array, coo_array):
+        save_npz("graph.npz", kind(with_loops))
+        found, record = labels_and_record(f"generate graph.npz {OPTIONS}")
+        np.testing.assert_array_equal(found, expected)
+        assert record["n_edges"] == GRAPH.nnz // 2
     found, _ = labels_and_record("generate X.npy --kind leiden --resolutions 0.5 --n-neighbors 30")
     np.testing.assert_array_equal(found, leiden_ensemble(X, 0.5, n_neighbors=30).to_array())
 

@@ -101,6 +101,8 @@ def read_source(args: argparse.Namespace) -> Source:
 
     Leiden takes the graph of an h5ad file, unless features of it are named, and a sparse square matrix for a graph.
     """
+    import numpy as np
+
     from gpuens import checks, datasets, io
     from gpuens.device import memory_budget
     from gpuens.generate.neighbor_graph import is_graph
@@ -119,9 +121,9 @@ def read_source(args: argparse.Namespace) -> Source:
             X = X.toarray()
     ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     if leiden and is_graph(X):
-        from scipy.sparse import triu
-
-        return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(triu(X, k=1).count_nonzero())})
+        X = X.tocsr()
+        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())  # it is symmetric, or refused
+        return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
     return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 
 
