@@ -52,17 +52,15 @@ class Folder:
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
         at, work = os.path.join(self.path, WORK), json.loads(atomic.encoded(work))  # as it is read
-        if os.path.exists(at):
-            with open(at, encoding="utf-8") as file:
-                before = json.load(file)
-            if other := [name for name in work if before.get(name) != work[name]]:
-                raise ValueError(
-                    f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder."
-                )
-        elif not all(map(atomic.is_part, os.listdir(self.path))):
-            raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
-        else:
-            atomic.write_record(at, work)
+        others = not all(map(atomic.is_part, os.listdir(self.path)))  # before looking for what they are parts of
+        if not os.path.exists(at):
+            if others:
+                raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
+            atomic.create_record(at, work)
+        with open(at, encoding="utf-8") as file:
+            before = json.load(file)
+        if other := [name for name in work if before.get(name) != work[name]]:
+            raise ValueError(f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder.")
 
     def __contains__(self, name: str) -> bool:
         return os.path.exists(self._at(name))

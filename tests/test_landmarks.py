@@ -1,5 +1,6 @@
 """Landmark spectral clusterings: a literal graph and cut, what must not change labels, odd features, refusals."""
 
+import errno
 import json
 import tracemalloc
 import warnings
@@ -224,6 +225,35 @@ def test_a_folder_for_what_is_kept(tmp_path):
             landmark_ensemble(X, 2, **given, resume=resume)
     with pytest.raises(ValueError, match="random_state=None draws anew"):
         landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
+
+
+def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypatch):
+    """However late the first one is there: here between the second one's look at the folder and its own record."""
+    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
+    create, held = atomic.create_record, []
+
+    def after_another(path, record):
+        monkeypatch.setattr(atomic, "create_record", create)
+        landmark_ensemble(X, 1, **given)
+        held.append((tmp_path / "work.json").read_bytes())
+        create(path, record)
+
+    monkeypatch.setattr(atomic, "create_record", after_another)
+    with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
+        landmark_ensemble(X, 1, **given, random_state=1)
+    assert (tmp_path / "work.json").read_bytes() == held[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "clustering_0.npz"}
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_what_is_kept_needs_no_links(tmp_path, number, monkeypatch):
+    def refuse(*_):
+        raise OSError(number, "no links here")
+
+    monkeypatch.setattr(atomic.os, "link", refuse)
+    for _ in range(2):
+        landmark_ensemble(features(), 1, 5, n_landmarks=40, resume=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "clustering_0.npz"}
 
 
 def test_blocks_of_features_and_of_objects_change_nothing(monkeypatch):

@@ -31,6 +31,7 @@ except ImportError:  # Windows, where open files cannot be removed
 
 Path_ = str | os.PathLike[str]
 
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # of file systems without a second name
 LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
 
@@ -143,6 +144,28 @@ def write_record(path: Path_, record: dict[str, Any]) -> None:
     """Write a record, as JSON."""
     with replacing(path) as file:
         file.write(encoded(record))
+
+
+def create_record(path: Path_, record: dict[str, Any]) -> None:
+    """Write a record unless there is a file of its name: of several processes the first one's stays.
+
+    It is whole as soon as it is there.
+    """
+    check_writable(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    with _refusing(path), _part(folder) as (file, beside):
+        file.write(encoded(record))
+        file.close()
+        _to_disk(beside)
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            os.replace(beside, path)
+        _to_disk(folder)
 
 
 def encoded(record: dict[str, Any]) -> bytes:
