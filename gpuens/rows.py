@@ -20,6 +20,8 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
 
+DRAWN_FOR_A_CLUSTER = 4  # objects at least, with replacement: nearly all of them differ where rows are many
+
 Summed = TypeVar("Summed")
 
 
@@ -155,6 +157,17 @@ class Rows:
         of_pieces = np.split(objects, np.searchsorted(objects, ends[:-1]))
         own = [some - start for some, start in zip(of_pieces, starts, strict=True)]
         return joined(self.each(_drawn, own=own))
+
+    def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
+        """Return `draw` of n objects, or of as many more as ``n_clusters`` clusters begin with; refuse too few rows."""
+        found = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
+        if len(found) < n_clusters:
+            raise ValueError(
+                f"n_clusters={n_clusters}, but rows in pieces are clustered from objects drawn at random, which have "
+                f"only {len(found)} distinct label rows; ask for fewer clusters, or work on a sample, "
+                "reduction=Sample(…)."
+            )
+        return found
 
     def __len__(self) -> int:
         return self.n_rows

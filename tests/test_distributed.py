@@ -405,6 +405,21 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, mo
         fitted("cgc", chunks_of(few, 100), n_rows + 1)
 
 
+@pytest.mark.parametrize(("method", "module"), [("hbgf", transfer_cut), ("pd", ge.PD(2)._parts()[1])])
+def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, monkeypatch):
+    monkeypatch.setattr(sys.modules[module.__module__], "RESTARTS_ON", 20)
+    noise = random_labels(700, 5, (2, 6), distinct=400, seed=1)
+    for k in (4, 60):
+        est, found = fitted(method, chunks_of(noise), k)
+        assert len(np.unique(found)) == est.n_clusters_
+        assert est.n_clusters_ > 0.6 * k  # PD moves all rows at once, and clusters may lose theirs
+    few = np.concatenate([np.zeros((9000, 5), dtype=int), noise])
+    refused(
+        lambda: fitted(method, chunks_of(few, 1000), 100), ValueError, "n_clusters=100, but rows in pieces",
+        "distinct label rows; ask for fewer clusters",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("budget", [0, 60_000, 10**9])
 def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pieces):
     monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)

@@ -62,9 +62,9 @@ class MirkinSearch(Partitioner):
         return Partition(by_first_row(labels), len(order), _least_change(held, objects, rows.n_clusterings), found)
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
-        drawn = rows.draw(RESTARTS_ON, rng)
+        drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
         with checks.recorded():  # what is said of all rows is said below
-            rule = replace(self, random_state=rng)(None, drawn, min(n_clusters, len(drawn))).rule
+            rule = replace(self, random_state=rng)(None, drawn, n_clusters).rule
         assert isinstance(rule, Nearest)
         best, converged, n_iter = np.inf, False, 0
         while n_iter < self.max_iter and not converged:

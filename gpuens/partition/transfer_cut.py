@@ -131,8 +131,8 @@ def transfer_cut(
 ) -> Partition:
     """Return the partition of rows, in memory or in pieces, with labels in the order of the clusters' first rows.
 
-    Starts of k-means use at most 10,000 rows (objects, for rows in pieces). For rows in pieces, further iterations are
-    sums over the pieces, whose points are computed again each time.
+    Starts of k-means use at most 10,000 rows, or k if that is more; for rows in pieces 10,000 objects, or 4 k. For rows
+    in pieces, further iterations are sums over the pieces, whose points are computed again each time.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def transfer_cut(
     checks.check_runs(n_init)
     rng = checks.make_generator(random_state)
     if not rows.here:
-        return _cut_in_pieces(rows, _table(rows, cluster_weights, n_clusters, graph)[0], n_clusters, n_init, rng)
+        drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
+        table, _ = _table(rows, cluster_weights, n_clusters, graph)
+        return _cut_in_pieces(rows, drawn, table, n_clusters, n_init, rng)
     _points_fit(rows.n_rows, rows.n_clusters, n_clusters, n_init, rows.device)
     table, _ = _table(rows, cluster_weights, n_clusters, graph)
     return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
@@ -374,12 +376,13 @@ class NearestCenter:
             yield some, points, nearness.argmax(axis=1)
 
 
-def _cut_in_pieces(rows: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Partition:
-    drawn = rows.draw(RESTARTS_ON, rng)
+def _cut_in_pieces(
+    rows: Rows, drawn: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
+) -> Partition:
+    """Return the partition of rows in pieces, of which starts use those drawn."""
     points = unit_points(drawn, table)[0].astype(np.float32)
     with devices.library_threads(1):
-        k = min(n_clusters, len(points))
-        _, first = restarts(points, drawn.counts, k, n_init, int(rng.integers(2**31)))
+        _, first = restarts(points, drawn.counts, n_clusters, n_init, int(rng.integers(2**31)))
     first = first.astype(np.float64)
 
     def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
