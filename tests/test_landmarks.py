@@ -14,6 +14,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
 from gpuens import cli
+from gpuens.features import as_features
 from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, shares
 from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
@@ -273,6 +274,30 @@ def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
     labels = landmark_ensemble(X.astype(np.float32), **given).to_array()
     for other in (X, X.astype(np.float64), csr_array(X.astype(np.float32)), pd.DataFrame(X)):
         assert np.mean(landmark_ensemble(other, **given).to_array() == labels) > 0.99
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("d", [3, 40, 900])
+def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, monkeypatch):
+    """To the bit, whatever they store: columns of zeros or without one, zeros, a value in two parts, disorder."""
+    rng = np.random.default_rng(d)
+    dense = np.round(rng.normal(size=(300, d)) * 9) * (rng.random((300, d)) < 0.1)
+    dense[1:, 0], dense[:1, 0], dense[:, 1] = 70, 0, 0  # nothing is as far from its mean as what is not stored
+    dense = dense.astype(dtype)
+    X = csr_array(dense)
+    X.data[-2] = dense[np.nonzero(dense)[0][-2], np.nonzero(dense)[1][-2]] = 0
+    ends, last = np.append(X.indptr[:-1], X.nnz + 1), X.data[-1] / 2
+    twice = csr_array((np.append(X.data[:-1], [last, last]), np.append(X.indices, X.indices[-1]), ends), shape=X.shape)
+    turned = csr_array((X.data[::-1].copy(), X.indices[::-1].copy(), X.nnz - X.indptr[::-1]), shape=X.shape)
+    for rows in (2**16, 64, 5):
+        monkeypatch.setattr(feature_points, "BLOCK_ROWS", rows)
+        for given, expected in ((X, dense), (twice, dense.astype(twice.dtype)), (turned, dense[::-1])):
+            found, of_array = (Points.of(as_features(some)) for some in (given, expected))
+            assert found.coordinates.scale == of_array.coordinates.scale
+            np.testing.assert_array_equal(found.coordinates.mean, of_array.coordinates.mean)
+            np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
+            np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
+    assert not turned.has_sorted_indices  # what is given stays as it is
 
 
 def test_an_offset_that_float32_cannot_hold_does_not_matter():

@@ -3,7 +3,7 @@
 features, or a chunk of them ─▶ their largest ─▶ their mean ─▶ their reach ─▶ coordinates, the same for all chunks
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,10 @@ class Coordinates(NamedTuple):
         found = found._replace(mean=sum(each(_total, found)) / n_objects)
         more = min(power(max(each(_reach, found))), 2.0**MOST / found.scale)
         return found._replace(scale=found.scale * more, mean=found.mean * more)
+
+    def scaled(self, values: Any, wide: Any) -> Any:
+        """Return features times the scale, of type ``wide``."""
+        return np.multiply(values.astype(self.real, copy=False), wide.type(self.scale), dtype=wide)
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,17 @@ class Points:
         return self._moved(self.X[rows], dtype)
 
     def _moved(self, X: Any, dtype: Any) -> Any:
-        real, scale, mean = self.coordinates
-        dense = X.toarray() if hasattr(X, "toarray") else X
-        wide, own = np.result_type(real, dtype), devices.namespace(devices.kind_of(dense))
-        found = np.multiply(dense.astype(real, copy=False), wide.type(scale), dtype=wide)
-        found -= own.asarray(mean.astype(wide))
+        wide, own = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
+        mean = own.asarray(self.coordinates.mean.astype(wide))
+        if hasattr(X, "tocsr"):
+            X = _each_once(X)
+            found = np.empty(X.shape, dtype=dtype)
+            found[:] = 0 - mean
+            rows = np.repeat(np.arange(len(found)), np.diff(X.indptr))
+            found[rows, X.indices] = self.coordinates.scaled(X.data, wide) - mean[X.indices]
+        else:
+            found = self.coordinates.scaled(X, wide)
+            found -= mean
         return devices.namespace(self.device).asarray(found.astype(dtype, order="C", copy=False))
 
 
@@ -103,19 +113,53 @@ def power(value: float) -> float:
 
 def _largest(X: Any) -> tuple[float, Any]:
     """Return the largest feature without its sign, and the type in which the features are exact."""
+    X = _each_once(X) if hasattr(X, "tocsr") else X  # whose maximum would put it in order where it is
     return max(abs(float(X.max())), abs(float(X.min()))), np.dtype(float_for(X.dtype, X))
 
 
 def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
-    """Return the sum of the points (d,), float64."""
+    """Return the sum of the points (d,), float64, whose mean is not known yet and 0."""
     points = Points(X, coordinates, _place(X))
+    if hasattr(X, "tocsr"):
+        total = np.zeros(X.shape[1])
+        for columns, of, values in _stored(points):
+            total[columns] += np.bincount(of, values, len(columns))
+        return total
     return devices.to_host(sum(points.between(rows, np.float64).sum(axis=0) for rows in points.blocks))
 
 
 def _reach(X: Any, coordinates: Coordinates) -> float:
     """Return the largest coordinate without its sign."""
     points = Points(X, coordinates, _place(X))
+    if hasattr(X, "tocsr"):
+        largest, counts, mean = 0.0, np.zeros(X.shape[1], dtype=np.int64), coordinates.mean
+        for columns, of, values in _stored(points):
+            counts[columns] += np.bincount(of, minlength=len(columns))
+            largest = max(largest, float(abs(values - mean[columns][of]).max(initial=0.0)))
+        return max(largest, float(abs(mean[counts < X.shape[0]]).max(initial=0.0)))
     return max(float(abs(points.between(rows, np.float64)).max()) for rows in points.blocks)
+
+
+def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield what blocks of a sparse matrix store: some columns, which of them each value is of, and scaled values.
+
+    Of many columns a block stores few, and nothing is done for the others.
+    """
+    n_features = points.shape[1]
+    for rows in points.blocks:
+        X = _each_once(points.X[rows])
+        columns, of = np.arange(n_features), X.indices
+        if X.nnz < n_features:
+            columns, of = np.unique(X.indices, return_inverse=True)
+        yield columns, of, points.coordinates.scaled(X.data, np.dtype(np.float64))
+
+
+def _each_once(X: Any) -> Any:
+    """Return a CSR matrix whose entries are stored once each."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _place(X: Any) -> str:
