@@ -1,5 +1,6 @@
 """From features to a consensus in one call: base clusterings are made, and a method finds what they support."""
 
+import numbers
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ def cluster(
     random_state: Any = 0,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> "Consensus":
     """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
 
@@ -31,8 +33,10 @@ def cluster(
 
     Parameters
     ----------
-    X : array, DataFrame or SciPy sparse matrix (n_objects, n_features)
-        The features, unscaled. With kind "leiden" also a graph, as for `generate.leiden_ensemble`.
+    X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
+        The features, unscaled. With kind "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of
+        rows at a time, and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as
+        for `generate.leiden_ensemble`.
     n_clusters : int or None
         The number of clusters; None for methods that choose it.
     method : str
@@ -48,18 +52,22 @@ def cluster(
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional
         A folder that keeps each landmark clustering once it is made, so that work that was stopped goes on.
+    client : distributed.Client, optional
+        Workers that make the base clusterings, for kinds "landmark" and "kmeans". A Dask array is worked on by the
+        workers of this client or of the active one, else by threads of this process.
 
     Returns
     -------
     estimator
         ``labels_`` (n_objects,), ``evidence()`` and all else that the method's estimator has; ``ensemble_`` is the
-        `Ensemble` of base clusterings.
+        `Ensemble` of base clusterings. Of a Dask array, ``labels_`` and ``ensemble_`` (n_objects, n_clusterings) are
+        Dask arrays in the same chunks.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
         For what the method or the generator of the base clusterings refuses, more clusters than objects, and features
-        in chunks.
+        in chunks for other kinds than "landmark" or methods that need them.
     ImportError
         For kind "leiden" without igraph.
 
@@ -80,13 +88,20 @@ def cluster(
     from gpuens.comparison import made  # which takes long to load
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
-    if chunked(X):
+    if chunked(X) and kind != "landmark":
         raise TypeError(
-            "X is in chunks, whose labels are in chunks too: make base clusterings by generate.landmark_ensemble(X), "
-            "then fit a method to them."
+            f"X is in chunks, of which ge.cluster makes no base clusterings of kind={kind!r}: take kind='landmark', or "
+            "pass X.compute()."
         )
+    if client is not None and kind == "leiden":
+        raise ValueError("client is for kind='landmark' and kind='kmeans'; leave it out.")
     rng = checks.make_generator(random_state)
     estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
+    if estimator.needs_features and chunked(X):
+        raise TypeError(
+            f"X is in chunks, but method {method!r} compares each object with all others: pass X.compute(), or take a "
+            "method that goes by labels alone."
+        )
     if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
         raise TypeError(
             f"X must be dense features for method {method!r}, not {type(X).__name__}: pass an array, or take a method "
@@ -97,9 +112,14 @@ def cluster(
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind != "leiden":
-        given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings}
+        given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings, "client": client}
     ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
-    estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
+    if chunked(ensemble):
+        from gpuens.distributed import fit
+
+        fit(estimator, ensemble, client=client)
+    else:
+        estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     return estimator
 
@@ -121,9 +141,9 @@ def check(n_clusters: int | None, *, method: str, kind: str, n_clusterings: int 
 
 
 def _n_objects(X: Any) -> float:
-    """Return the number of objects, infinite for what is no features: the generator says why."""
+    """Return the number of objects, infinite for what is no features, as the generator says, and for unknown chunks."""
     try:
         shape = np.shape(X)
     except ValueError:  # lists of different lengths
         shape = ()
-    return shape[0] if shape else np.inf
+    return int(shape[0]) if shape and isinstance(shape[0], numbers.Integral) else np.inf

@@ -1,4 +1,4 @@
-"""From features, or a graph, to a consensus in one call and one command: few objects, Leiden, and what is refused."""
+"""From features, or a graph, to a consensus in one call: few objects, chunks, files, Leiden, and what is refused."""
 
 import json
 import sys
@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import refused
+from conftest import peak_of, refused
 from scipy.sparse import coo_array, csc_array, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
-from gpuens.generate import kmeans, landmarks, leiden_ensemble
+from gpuens.generate import kmeans, landmark_cut, landmark_ensemble, landmarks, leiden_ensemble
+from gpuens.generate import points as feature_points
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
 NEAR = kneighbors_graph(X, 15)
@@ -90,11 +91,33 @@ def test_what_is_no_features_is_refused(kind):
     refused(lambda: ge.cluster([[1, 2], [3]], 4, kind=kind), ValueError, "differ in length")
 
 
-@pytest.mark.parametrize("kind", ["landmark", "kmeans", "leiden"])
-def test_features_in_chunks_are_refused(kind):
-    da = pytest.importorskip("dask.array")
-    chunks = da.from_array(X, chunks=(50, 3))
-    refused(lambda: ge.cluster(chunks, 4, kind=kind), TypeError, "X is in chunks", "generate.landmark_ensemble(X)")
+@pytest.mark.parametrize(
+    ("given", "kind", "mentioned"),
+    [
+        (
+            {"kind": "kmeans"},
+            TypeError,
+            "X is in chunks, of which ge.cluster makes no base clusterings of kind='kmeans'",
+        ),
+        (
+            {"kind": "leiden"},
+            TypeError,
+            "X is in chunks, of which ge.cluster makes no base clusterings of kind='leiden'",
+        ),
+        ({"method": "ecrmc"}, TypeError, "X is in chunks, but method 'ecrmc' compares each object with all others"),
+        ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
+    ],
+)
+def test_chunks_are_refused_before_base_clusterings_are_made(given, kind, mentioned, in_chunks, monkeypatch):
+    for name in generate.KINDS:
+        monkeypatch.setitem(generate.KINDS, name, None)
+    refused(lambda: ge.cluster(**{"X": in_chunks(X, chunks=(50, 3)), "n_clusters": 4, **given}), kind, mentioned)
+
+
+def test_who_works_is_refused_where_nobody_can():
+    refused(lambda: ge.cluster(X, 4, kind="leiden", client=object()), ValueError, "client is for kind='landmark'")
+    for kind in ("landmark", "kmeans"):
+        refused(lambda kind=kind: ge.cluster(X, 4, kind=kind, client=object()), TypeError, "a distributed.Client")
 
 
 def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
@@ -120,6 +143,62 @@ def test_the_command_line_refuses_before_it_reads(words, said, tmp_path, capsys)
     assert cli.main(["cluster", "nothing", "-o", str(out), *words.split()]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+# --- features in chunks, and in files ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_chunks():
+    return pytest.importorskip("dask.array").from_array
+
+
+@pytest.mark.parametrize("method", ["hbgf", "lwea"])
+def test_chunks_have_the_consensus_of_the_whole(method, in_chunks, tmp_path, monkeypatch):
+    whole = ge.cluster(X, 4, method=method, n_clusterings=6)
+    for chunks in (200, 70):
+        found = ge.cluster(
+            in_chunks(X, chunks=(chunks, 2)), 4, method=method, n_clusterings=6, resume=tmp_path / f"{chunks}"
+        )
+        assert found.labels_.chunks == found.ensemble_.chunks[:1]
+        assert found.ensemble_.shape == (200, 6)
+        assert np.mean(found.ensemble_.compute() == whole.ensemble_.to_array()) > 0.99
+        assert ge.metrics.nmi(found.labels_.compute(), whole.labels_) > 0.99
+        assert found.n_clusters_ == 4
+    monkeypatch.setattr(landmark_cut, "table_of", None)  # nothing is made again
+    again = ge.cluster(in_chunks(X, chunks=(70, 2)), 4, method=method, n_clusterings=6, resume=tmp_path / "70")
+    np.testing.assert_array_equal(again.labels_.compute(), found.labels_.compute())
+
+
+def test_chunks_of_unknown_sizes_and_frames(in_chunks):
+    expected = ge.cluster(X, 4, n_clusterings=4).labels_
+    chunks = in_chunks(X, chunks=(70, 3))
+    kept = chunks[chunks[:, 0] < np.inf]
+    assert np.isnan(kept.shape[0])
+    found = ge.cluster(kept, 4, n_clusterings=4)
+    assert ge.metrics.nmi(found.labels_.compute(), expected) > 0.99
+    refused(lambda: ge.cluster(kept, 201, n_clusterings=2), ValueError, "n_clusters=201 is more than the")
+
+
+def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, capsys):
+    """Of 24 MB of integers, which would be 48 MB of float32, little is held at a time."""
+    monkeypatch.setattr(feature_points, "BLOCK_BYTES", 2**20)
+    big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
+    np.save(tmp_path / "big.npy", big)
+    monkeypatch.setattr(landmark_ensemble, "__kwdefaults__", landmark_ensemble.__kwdefaults__ | {"n_landmarks": 30})
+    file, out = np.load(tmp_path / "big.npy", mmap_mode="r"), tmp_path / "out.npy"
+    found = []
+
+    def on_the_command_line():
+        words = ["cluster", str(tmp_path / "big.npy"), "-k", "2", "--n-clusterings", "1", "-o", str(out)]
+        assert cli.main(words) == 0
+        found.append(np.load(out))
+
+    for work in (lambda: found.append(ge.cluster(file, 2, n_clusterings=1).labels_), on_the_command_line):
+        work()
+        assert peak_of(work) < 15e6
+    for labels in found:
+        np.testing.assert_array_equal(labels, found[0])
 
 
 # --- Leiden -----------------------------------------------------------------------------------------------------------

@@ -663,6 +663,26 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
             np.testing.assert_array_equal(again.compute(), labels)
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tmp_path):
+    X = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]
+    whole = ge.cluster(X, 3, n_clusterings=3)
+    in_threads = ge.cluster(da.from_array(X, chunks=(150, 5)), 3, n_clusterings=3)
+    with distributed.Client(cluster, set_as_default=not named) as client:
+        client.wait_for_workers(2)
+        made = da.from_array(X, chunks=(150, 5))
+        if named:
+            made = client.persist(made)  # which no other client could compute
+        for _ in range(2):
+            found = ge.cluster(made, 3, n_clusterings=3, resume=tmp_path, client=client if named else None)
+            assert found.labels_.chunks == ((150, 150, 150, 150, 100),)
+            base, consensus = client.gather(client.compute([found.ensemble_, found.labels_]))
+            np.testing.assert_array_equal(base, in_threads.ensemble_.compute(scheduler="threads"))
+            assert ge.metrics.nmi(consensus, whole.labels_) > 0.99
+        kmeans = ge.cluster(X, 3, kind="kmeans", n_clusterings=3, client=client)
+        np.testing.assert_array_equal(kmeans.labels_, ge.cluster(X, 3, kind="kmeans", n_clusterings=3).labels_)
+
+
 def test_features_in_chunks_need_a_number_of_objects():
     X = da.from_array(np.eye(20), chunks=5)
     refused(lambda: ge.generate.kmeans_ensemble(X, 5, 2, objects=9, names=list("abcde")), ValueError, "leave names out")
