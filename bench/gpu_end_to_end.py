@@ -148,7 +148,7 @@ STAGES = [  # (module, what it calls, stage)
     ("partition.rock", "rock", "ROCK"),
     ("generate.landmark_graph", "nearest_landmarks", "nearest landmarks"),
     ("generate.landmark_cut", "begin", "k-means"),
-    ("generate.landmark_cut", "nearest_centers", "k-means"),
+    ("generate.shares", "nearest_by_shares", "k-means"),
 ]
 
 

@@ -18,7 +18,7 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
 from gpuens.generate.landmark_cut import landmark_products
-from gpuens.generate.landmark_graph import nearest_landmarks
+from gpuens.generate.landmark_graph import Lists, nearest_landmarks
 from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
@@ -458,9 +458,11 @@ def test_nearest_landmarks(n, p, kept, d, device):
     """Features on a grid, so that distances tie."""
     rng, xp = np.random.default_rng(17), devices.namespace(device)
     points, landmarks = (rng.integers(0, 4, (size, d)).astype(np.float32) for size in (n, p))
-    lists = [np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])]
+    lists = Lists.of([np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])])
     of = rng.integers(3, size=n)
-    found = nearest_landmarks(xp.asarray(points), lists, xp.asarray(of), landmarks, kept, device=device)
+    found = nearest_landmarks(
+        xp.asarray(points), lists.on(device), xp.asarray(of), xp.asarray(landmarks), kept, device=device
+    )
     for of_device, of_cpu in zip(found, nearest_landmarks(points, lists, of, landmarks, kept), strict=True):
         np.testing.assert_array_equal(on_host(of_device), of_cpu)
 

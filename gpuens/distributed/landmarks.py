@@ -98,9 +98,9 @@ class ChunkedObjects:
         return self.points.gathered(self._pieces, _embedded, rows, self.points.everywhere(self._table.rows))
 
     def sums_of(self, centers: np.ndarray) -> tuple[Any, Any] | None:
-        towards, half_square = map(self.points.everywhere, self._table.towards(centers))
+        towards, lift = map(self.points.everywhere, self._table.towards(centers))
         found = [
-            self.points.task(_labelled, own, before, towards, half_square, phase="labels", chunk=i)
+            self.points.task(_labelled, own, before, towards, lift, phase="labels", chunk=i)
             for i, (own, before) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
         found = self.points.persist(found, "labels of chunks")
@@ -206,11 +206,11 @@ def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return devices.to_host(shares.at(chosen, devices.namespace(shares.device).asarray(rows)))
 
 
-def _labelled(piece: Piece, before: Any, towards: np.ndarray, half_square: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
     """Return the labels; and the sums of shares, the sizes, and the number of labels that were others before."""
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
-    sums, sizes, changed = shares.nearest(towards, half_square, labels)
+    sums, sizes, changed = shares.nearest(towards, lift, labels)
     return labels, (devices.to_host(sums), devices.to_host(sizes), changed)
 
 

@@ -18,7 +18,6 @@ from gpuens import kernels
 from gpuens.compiled import njit
 from gpuens.generate.points import Points
 from gpuens.partition.lloyd import descend
-from gpuens.similarity.leaves import offer
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
@@ -30,6 +29,25 @@ LANES = 16  # landmarks that an object is compared with at once
 
 
 @dataclass(frozen=True)
+class Lists:
+    """Lists of landmarks, one after the other: those of list b are ``ids[begins[b] : begins[b + 1]]``."""
+
+    ids: Any
+    begins: Any
+
+    @classmethod
+    def of(cls, lists: list[np.ndarray]) -> "Lists":
+        return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
+
+    def __len__(self) -> int:
+        return len(self.begins) - 1
+
+    def on(self, device: str) -> "Lists":
+        xp = devices.namespace(device)
+        return Lists(xp.asarray(self.ids), xp.asarray(self.begins))
+
+
+@dataclass(frozen=True)
 class Landmarks:
     """p landmarks and where to look for the nearest.
 
@@ -38,10 +56,10 @@ class Landmarks:
     among if the nearest of its group is this one.
     """
 
-    points: np.ndarray
-    centers: np.ndarray
-    groups: list[np.ndarray]
-    neighborhoods: list[np.ndarray]
+    points: Any
+    centers: Any
+    groups: "Lists"
+    neighborhoods: "Lists"
 
     @classmethod
     def of_sample(
@@ -63,7 +81,12 @@ class Landmarks:
         own = np.arange(len(points))
         lost = ~(ids == own[:, None]).any(axis=1)  # among more than ``near`` equal ones
         ids[lost, -1] = own[lost]
-        return cls(points, centers[used], groups, list(np.sort(ids, axis=1)))
+        return cls(points, centers[used], Lists.of(groups), Lists.of(list(np.sort(ids, axis=1))))
+
+    def on(self, device: str) -> "Landmarks":
+        xp = devices.namespace(device)
+        points, centers = xp.asarray(self.points), xp.asarray(self.centers)
+        return Landmarks(points, centers, self.groups.on(device), self.neighborhoods.on(device))
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,8 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     """Return the graph of all objects and the landmarks, on the device of the points."""
     n_objects, p, device = points.shape[0], len(landmarks.points), points.device
     xp = devices.namespace(device)
-    n_neighbors = min(n_neighbors, min(map(len, landmarks.neighborhoods)))
+    n_neighbors = min(n_neighbors, int(np.diff(landmarks.neighborhoods.begins).min()))
+    landmarks = landmarks.on(device)
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
     blocks = points.blocks
@@ -211,42 +235,40 @@ def _add(points, labels, sums):
 def _nearest_of_all(points: Any, landmarks: np.ndarray, n: int, device: str = "cpu") -> tuple[Any, Any]:
     """Return `nearest_landmarks` of all, in one list for so many points as a thread takes."""
     of = devices.namespace(device).arange(len(points)) // POINTS_OF_A_LIST
-    lists = [np.arange(len(landmarks))] * -(-len(points) // POINTS_OF_A_LIST)
+    lists = Lists.of([np.arange(len(landmarks))] * -(-len(points) // POINTS_OF_A_LIST)).on(device)
     found: tuple[Any, Any] = nearest_landmarks(points, lists, of, landmarks, n, device=device)
     return found
 
 
 @kernels.primitive
 def nearest_landmarks(
-    points: np.ndarray, lists: list[np.ndarray], of: np.ndarray, landmarks: np.ndarray, n: int
+    points: np.ndarray, lists: Lists, of: np.ndarray, landmarks: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the n nearest landmarks (points, n), int64, and the squares of their distances, float32, nearest first.
 
-    Point i is compared with the landmarks of ``lists[of[i]]``, in ascending order; of equally near ones the first comes
+    Point i is compared with the landmarks of list ``of[i]``, in ascending order; of equally near ones the first comes
     first.
     """
     order = np.argsort(of.astype(np.min_scalar_type(len(lists))), kind="stable")  # by radix, where two bytes will do
     begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lists)))])
-    listed, list_begins = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:
-        _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares)
+        _compare(start, stop, points, order, begins, lists.ids, lists.begins, landmarks, ids, squares)
 
     devices.over_ranges(work, len(lists))
     return ids, squares
 
 
 @nearest_landmarks.kernel
-def _(points: Any, lists: list[np.ndarray], of: Any, landmarks: np.ndarray, n: int, *, device: str) -> tuple[Any, Any]:
+def _(points: Any, lists: Lists, of: Any, landmarks: Any, n: int, *, device: str) -> tuple[Any, Any]:
     xp, (n_points, n_features) = devices.namespace(device), points.shape
     order = xp.argsort(of, kind="stable")
-    begins = np.concatenate([[0], np.cumsum([len(some) for some in lists])])
     ids, squares = xp.empty((n_points, n), dtype=np.int64), xp.empty((n_points, n), dtype=np.float32)
     kernels.launch(
         "nearest_landmarks", kernels.blocks(n_points, 128), 128,
-        (xp.ascontiguousarray(points[order].T), order, of, xp.asarray(np.concatenate(lists)), xp.asarray(begins),
-         xp.asarray(landmarks), ids, squares, n_points, n_features, n),
+        (xp.ascontiguousarray(points[order].T), order, of, lists.ids, lists.begins, landmarks, ids, squares, n_points,
+         n_features, n),
         device=device, CODE="u8",
     )  # fmt: skip
     return ids, squares
@@ -261,6 +283,7 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
     room = (longest + LANES - 1) // LANES * LANES
     turned = np.empty((d, room), dtype=np.float32)
     apart = np.empty(room, dtype=np.float32)
+    bits = apart.view(np.int32)  # numbers >= 0 are in the order of their bits, the smallest of which vectors find
     for b in range(start, stop):
         if begins[b] == begins[b + 1]:
             continue
@@ -272,12 +295,14 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
         for at in range(begins[b], begins[b + 1]):
             i = order[at]
             _squares(points[i], turned, lanes, apart)
-            kept, last = 0, np.float32(np.inf)
-            for c in range(many):
-                if kept == ids.shape[1] and apart[c] >= last:  # lists ascend, so that equally near ones come too late
-                    continue
-                kept = offer(ids[i], squares[i], kept, listed[low + c], apart[c])
-                last = squares[i, kept - 1]
+            for s in range(ids.shape[1]):
+                least, c = bits[0], 0
+                for place in range(lanes):
+                    least = min(least, bits[place])
+                while bits[c] > least:
+                    c += 1
+                ids[i, s], squares[i, s] = listed[low + c], apart[c]
+                apart[c] = np.float32(np.inf)
 
 
 @njit(cache=True, nogil=True)

@@ -43,10 +43,15 @@ class Table:
         return Table(xp.asarray(self.rows), xp.asarray(self.reach))
 
     def towards(self, centers: Any) -> tuple[Any, Any]:
-        """Return the products (p, k) of rows and centers (k, d), and the halves of the centers' squares (k,)."""
+        """Return the products (p, k) of rows and centers (k, d), and what to add to a point's products (k,).
+
+        The largest sum is that of the nearest center, and none is below 0.
+        """
         xp = devices.namespace(devices.kind_of(self.rows))
         centers = xp.asarray(centers, dtype=np.float64)
-        return xp.ascontiguousarray(self.rows @ centers.T), (centers * centers).sum(axis=1) / 2
+        square = (centers * centers).sum(axis=1)
+        lift = (1.001 * np.sqrt(square) + square / 2).max() - square / 2  # for points of length 1, up to rounding
+        return xp.ascontiguousarray(self.rows @ centers.T), lift
 
 
 @dataclass(frozen=True)
@@ -77,11 +82,11 @@ class Shares:
         """Return the labels (N,), int64, that `nearest` changes, before the first time."""
         return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
 
-    def nearest(self, towards: Any, half_square: Any, labels: Any) -> tuple[Any, Any, int]:
+    def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, int]:
         """Return what `nearest_by_shares` does."""
         xp = devices.namespace(self.device)
         found: tuple[Any, Any, int] = nearest_by_shares(
-            self.ids, self.values, xp.asarray(towards), xp.asarray(half_square), labels, device=self.device
+            self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device
         )
         return found
 
@@ -115,11 +120,11 @@ def _(ids: Any, squares: Any, sigma: float, reach: Any, rows: Any, *, device: st
 
 @kernels.primitive
 def nearest_by_shares(
-    ids: np.ndarray, shares: np.ndarray, towards: np.ndarray, half_square: np.ndarray, labels: np.ndarray
+    ids: np.ndarray, shares: np.ndarray, towards: np.ndarray, lift: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Label objects by their nearest centers, of equally near ones the first.
 
-    ``towards`` (p, k) and ``half_square`` (k,) are those of the centers (`Table.towards`). Returns the sums of shares
+    ``towards`` (p, k) and ``lift`` (k,) are those of the centers (`Table.towards`). Returns the sums of shares
     (k, p) and the objects (k,) of each center, and the number of objects whose label in ``labels`` (N,), int64, was
     another before.
     """
@@ -128,22 +133,22 @@ def nearest_by_shares(
     step = -(-n_objects // n_chunks)
     sums, sizes = np.zeros((n_chunks, k, n_landmarks)), np.zeros((n_chunks, k), dtype=np.int64)
     changed, beyond = np.zeros(n_chunks, dtype=np.int64), (0, -k % LANES)
-    wide, farther = np.pad(towards, ((0, 0), beyond)), np.pad(half_square, beyond, constant_values=np.inf)
+    wide, lift = np.pad(towards, ((0, 0), beyond)), np.pad(lift, beyond)
 
     def work(start: int, stop: int) -> None:
-        _nearest(start, stop, step, ids, shares, wide, farther, labels, sums, sizes, changed)
+        _nearest(start, stop, step, ids, shares, wide, lift, labels, sums, sizes, changed)
 
-    devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(step * ids.shape[1] * len(farther) / LANES))
+    devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(step * ids.shape[1] * len(lift) / LANES))
     return sums.sum(axis=0), sizes.sum(axis=0), int(changed.sum())
 
 
 @nearest_by_shares.kernel
-def _(ids: Any, shares: Any, towards: Any, half_square: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
+def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
     xp, (n_landmarks, k) = devices.namespace(device), towards.shape
     changed, at_once = xp.zeros((), dtype=int), max(1, devices.scratch(device) // (16 * k))
     for start in range(0, len(ids), at_once):
         some = slice(start, start + at_once)
-        found = (_lookups(ids[some], shares[some].astype(np.float64), towards, device) - half_square).argmax(axis=1)
+        found = (_lookups(ids[some], shares[some].astype(np.float64), towards, device) + lift).argmax(axis=1)
         changed += (found != labels[some]).sum()
         labels[some] = found
     sums, place, offsets = xp.zeros(k * n_landmarks), labels * n_landmarks, np.array([0, k * n_landmarks])
@@ -186,10 +191,11 @@ def _write_shares(start, stop, ids, squares, sigma, reach, rows):
 
 
 @njit(cache=True, nogil=True)
-def _nearest(start, stop, step, ids, shares, towards, half_square, labels, sums, sizes, changed):
+def _nearest(start, stop, step, ids, shares, towards, lift, labels, sums, sizes, changed):
     n_objects, n = ids.shape
-    width, whole = len(half_square), n // 4 * 4
-    score, most = np.empty(width), np.empty(LANES)
+    width, whole = len(lift), n // 4 * 4
+    score = np.empty(width)
+    bits = score.view(np.int64)  # numbers >= 0 are in the order of their bits, the largest of which vectors find
     for chunk in range(start, stop):
         for i in range(chunk * step, min(n_objects, (chunk + 1) * step)):
             score[:] = 0.0
@@ -203,16 +209,12 @@ def _nearest(start, stop, step, ids, shares, towards, half_square, labels, sums,
                 a, w = ids[i, s], shares[i, s]
                 for j in range(width):
                     score[j] += w * towards[a, j]
+            most, own = np.int64(0), 0
             for j in range(width):
-                score[j] -= half_square[j]
-            most[:] = score[:LANES]
-            for first in range(LANES, width, LANES):
-                for j in range(LANES):
-                    most[j] = max(most[j], score[first + j])
-            highest, own = most[0], 0
-            for j in range(1, LANES):
-                highest = max(highest, most[j])
-            while score[own] < highest:
+                score[j] += lift[j]
+            for j in range(width):
+                most = max(most, bits[j])
+            while bits[own] < most:
                 own += 1
             if labels[i] != own:
                 labels[i] = own
