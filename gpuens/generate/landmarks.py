@@ -188,10 +188,11 @@ def _needed(
 ) -> int:
     """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
     from gpuens.generate.points import rows_at_once
-    from gpuens.generate.shares import SUMS_BYTES
+    from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.partition.lloyd import RESTARTS_ON
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
+    of_centers = 8 * high * n_landmarks  # their products, and the sums of their objects' shares
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
@@ -199,8 +200,8 @@ def _needed(
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
         + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
-        + min(SUMS_BYTES, high * n_objects)  # sums of shares, of chunks, and
-        + 32 * high * n_landmarks  # of all; the centers' products
+        + min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
+        + 5 * of_centers
     )
 
 
