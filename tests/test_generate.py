@@ -585,7 +585,7 @@ def test_a_gpu_that_is_not_there():
         ({"n_clusterings": 2.0}, TypeError, "n_clusterings must be a whole number"),
         ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1"),
         ({"n_clusters": 2.5}, TypeError, "n_clusters must be a whole number"),
-        ({"n_clusters": None}, TypeError, "n_clusters must be a whole number"),
+        ({"n_clusters": (2, None)}, TypeError, "n_clusters must be a whole number"),
         ({"n_clusters": "log"}, ValueError, "n_clusters must be a number, 'sqrt' or a pair"),
         ({"n_clusters": (2, 3, 4)}, ValueError, "n_clusters must be a number, 'sqrt' or a pair"),
         ({"n_clusters": (5, 3)}, ValueError, "5 to 3"),
