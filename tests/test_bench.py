@@ -108,7 +108,9 @@ def test_every_part_of_the_cce_experiments_runs_on_made_up_data(tmp_path):
 @pytest.mark.bench
 def test_every_part_of_the_usenc_experiments_runs_on_digits_and_bananas(tmp_path):
     parts = of_paper("usenc", tmp_path)
-    assert set(parts) == {"sets", "growth"}
+    assert set(parts) == {"sets", "growth", "digits"}
+    (deformed,) = parts["digits"].values()
+    assert deformed["methods"]["HBGF"]["NMI"] > max(deformed["methods"][name]["NMI"] for name in ("members", "k-means"))
     digits = parts["sets"]["digits"]["methods"]
     assert min(digits["HBGF"]["CA"]) > 0.85 > max(digits["members"]["CA"])
     (bananas,) = parts["growth"].values()

@@ -1,8 +1,10 @@
 """Synthetic sets of the kinds of the U-SENC paper's, whose own generators cannot be read."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 Made = tuple[np.ndarray, np.ndarray]
 
@@ -54,6 +56,42 @@ def flower(n: int, rng: np.random.Generator) -> Made:
     petals = np.stack([out * np.cos(turn) - across * np.sin(turn), out * np.sin(turn) + across * np.cos(turn)], axis=1)
     disc = ring(n, rng) * np.sqrt(rng.random(n))[:, None]
     return noisy(np.where((y < 12)[:, None], petals, disc), 0.03, rng), y
+
+
+def deformed(images: np.ndarray, n: int, rng: np.random.Generator, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Write n images to a file, as bytes, that are turned, scaled, moved and bent; return it mapped, and their origins.
+
+    As infinite MNIST does: ``images`` (m, height, width) are bent by one of 256 smooth fields, moved by a fourteenth of
+    the width, turned by 12 degrees and scaled by 10 per cent, each up to that.
+    """
+    of = rng.integers(len(images), size=n)
+    _, height, width = images.shape
+    images = np.pad(images.astype(np.float32), ((0, 0), (1, 2), (1, 2)))  # what lies outside is black
+    middle = np.array([height - 1, width - 1], dtype=np.float32)[:, None, None] / 2
+    grid = np.indices((height, width), dtype=np.float32) - middle
+    fields = gaussian_filter(rng.uniform(-1, 1, (256, 2, height, width)), (0, 0, height / 7, width / 7))
+    fields = (fields * (width / 28 / fields.std())).astype(np.float32)
+    found = np.lib.format.open_memmap(path, "w+", np.uint8, (n, height * width))
+    for start in range(0, n, 1024):
+        which = of[start : start + 1024]
+        turn, zoom = rng.uniform(-0.2, 0.2, len(which)), rng.uniform(0.9, 1.1, len(which))
+        turned = zoom * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        moved = rng.uniform(-1, 1, (len(which), 2, 1, 1)) * (width / 14)
+        places = np.einsum("ijn,jyx->niyx", turned.astype(np.float32), grid) + (moved + middle).astype(np.float32)
+        places += fields[rng.integers(len(fields), size=len(which))]
+        y, x = np.clip(places, -1, np.array([height, width])[:, None, None]).swapaxes(0, 1) + 1
+        low = y.astype(np.int32), x.astype(np.int32)
+        down, right = y - low[0], x - low[1]
+        first = (low[0] * images.shape[2] + low[1]).reshape(len(which), -1)
+        block = images[which].reshape(len(which), -1)
+        above, below = (
+            np.take_along_axis(block, first + row, 1) * (1 - right.reshape(first.shape))
+            + np.take_along_axis(block, first + row + 1, 1) * right.reshape(first.shape)
+            for row in (0, images.shape[2])
+        )
+        bent = above + (below - above) * down.reshape(first.shape)
+        found[start : start + len(which)] = np.rint(bent)
+    return found, of
 
 
 def ring(n: int, rng: np.random.Generator) -> np.ndarray:
