@@ -137,8 +137,9 @@ def label(
             find = partial(_clustered, points, k, rng, dtype, settings)
             columns.append(find() if folder is None else _kept(points, folder, f"clustering_{m}", find))
             shown.update(1)
+    # not in a list, in which Dask 2025.4 leaves values sent to the workers as they are
     of_chunks = [
-        points.task(_stacked, list(own), phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
+        points.task(_stacked, *own, phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
     ]
     return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(tasks),))
 
@@ -222,5 +223,5 @@ def _column(piece: Piece, labels: Any, dtype: Any) -> Any:
     return devices.move(labels.astype(dtype), piece.kind)
 
 
-def _stacked(columns: list[Any]) -> Any:
+def _stacked(*columns: Any) -> Any:
     return devices.namespace(devices.kind_of(columns[0])).stack(columns, axis=1)
