@@ -9,6 +9,7 @@ import glob
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from gpuens import checks, device, host
@@ -27,6 +28,9 @@ if (_limit := host.address_space()) is not None:
 import numba  # noqa: E402
 from numba.core import extending, types  # noqa: E402
 from numba.core.caching import CompileResultCacheImpl, FunctionCache  # noqa: E402
+from numba.core.codegen import JITCodeLibrary  # noqa: E402
+from numba.core.compiler import Compiler  # noqa: E402
+from numba.core.registry import CPUDispatcher  # noqa: E402
 from numba.misc.appdirs import AppDirs  # noqa: E402
 
 __all__ = ["KEEPS", "extending", "intrinsic", "njit", "types"]
@@ -75,6 +79,52 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
+class _Linked(JITCodeLibrary):
+    """The code of a function that others call: their code takes it in, and is optimised and made machine code then.
+
+    Numba does both for each function on its own before, and again for all that takes it in.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> "_Linked":
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do without the environment, which only what handles Python objects reads."""
+
+
+class _LinkedCompiler(Compiler):
+    def define_pipelines(self) -> Any:
+        function = self.state.func_id.func_qualname
+        self.state.library = _Linked(self.state.targetctx.codegen(), function)
+        return super().define_pipelines()
+
+
+class _Function(CPUDispatcher):
+    """A compiled function that Python calls, and whose ``inner`` one other compiled functions call."""
+
+    @cached_property
+    def inner(self) -> Any:
+        options = {**self.targetoptions, "no_cpython_wrapper": True}
+        return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_LinkedCompiler)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return self.inner.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self.inner.get_overload(sig)
+
+
 def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return Numba's ``njit`` with these options; ``cache`` keeps compiled functions where there is a place.
 
@@ -82,10 +132,12 @@ def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> C
     is given, and to views of them. To count one up and down takes as long as ten labels are compared in, and longer
     where threads count the same array's.
     """
-    options = options if makes_arrays else {**options, "_nrt": False}
+    options = {**options, "no_cfunc_wrapper": True} | ({} if makes_arrays else {"_nrt": False})
 
     def compiled(function: Callable[..., Any]) -> Any:
         found = numba.njit(**options)(function)
+        if isinstance(found, CPUDispatcher):
+            found.__class__ = _Function
         if cache and KEEPS and hasattr(found, "enable_caching"):  # NUMBA_DISABLE_JIT returns the function itself
             with suppress(RuntimeError):  # no place for this one
                 found._cache = _Cache(function)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from conftest import random_labels
 from numba.core.caching import IndexDataCacheFile
@@ -112,6 +113,27 @@ def test_no_place_is_said_once_and_none_is_made(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_for_python_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path))
+
+    @compiled.njit(cache=True)
+    def least(values, start):
+        found = start
+        for value in values:
+            found = min(found, value)
+        return found
+
+    @compiled.njit()
+    def least_of_both(one, other):
+        return least(other, least(one, np.inf))
+
+    one, other = np.array([3.0, 2.0]), np.array([5.0, 4.0])
+    assert least_of_both(one, other) == least_of_both(other, one) == 2.0
+    assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
+    assert least(one, 2.5) == 2.0
+    assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 2)
+
+
 def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
     """What they returned could be gone before it is read, and nothing would say so."""
     monkeypatch.setattr(few_rows, "MOST", 0)
@@ -120,6 +142,8 @@ def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
     functions = {id(f): f for names in modules for f in names.values() if isinstance(f, Dispatcher)}
     found = [f for f in functions.values() if f.targetoptions.get("_nrt") is False]
     assert len(found) > 10
-    returned = {f.__name__: [s.return_type for s in f.nopython_signatures] for f in found}
+    returned = {
+        f.__name__: [s.return_type for called in (f, f.inner) for s in called.nopython_signatures] for f in found
+    }
     assert sum(map(len, returned.values())) > 5
     assert not [name for name, types in returned.items() for one in types if isinstance(one, Array | BaseTuple)]

@@ -12,7 +12,7 @@ from gpuens.compiled import njit
 NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # comes after every pair of the same similarity
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, makes_arrays=False)
 def pair_hash(a, b):
     """Return the tie-breaking hash of an unordered pair of ids: the finaliser of splitmix64 on (min << 32 | max)."""
     x = (np.uint64(min(a, b)) << np.uint64(32)) | np.uint64(max(a, b))
@@ -24,7 +24,7 @@ def pair_hash(a, b):
     return x
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, makes_arrays=False)
 def comes_before(similarity, tie, other_similarity, other_tie):
     """Return whether the first pair is the better one."""
     return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)
