@@ -54,11 +54,10 @@ def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
     return builder.shuffle_vector(one, unknown, ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None))
 
 
-@njit(cache=True, nogil=True)
-def aligned_zeros(n, lanes, dtype):
+def aligned_zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
     """Return zeros (n, lanes), aligned: it takes longer to load a row from more cache lines than it needs."""
     zeros = np.zeros(n * lanes + LINE, dtype=dtype)
-    first = -zeros.ctypes.data % LINE // zeros.itemsize
+    first = -zeros.__array_interface__["data"][0] % LINE // zeros.itemsize
     return zeros[first : first + n * lanes].reshape(n, lanes)
 
 
@@ -148,7 +147,7 @@ def lowest(typing: Any, bits: Any) -> Any:
     return types.intp(types.uint64), generate
 
 
-@njit(inline="always")
+@njit(makes_arrays=False)
 def popcount(x):
     """Return the number of bits set; compilers recognise this sequence and emit one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))

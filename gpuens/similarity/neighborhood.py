@@ -381,7 +381,7 @@ def neighborhood_bits(
     def work(start: int, stop: int) -> None:
         _neighborhood_bits(
             start, stop, row_codes, col_codes, offsets, clusters, places, blocks.starts, blocks.values, blocks.scale,
-            limits, theta, bits,
+            limits, theta, aligned_zeros(len(clusters) + 1, LANES, np.uint32), aligned_zeros(1, LANES, np.uint32), bits,
         )  # fmt: skip
 
     devices.over_ranges(work, bits.shape[1])
@@ -424,8 +424,9 @@ def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np
 
 @njit(cache=True, nogil=True)
 def _neighborhood_bits(
-    start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, limits, theta, bits
-):
+    start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, limits, theta, table, sums,
+    bits,
+):  # fmt: skip
     """Find the bits of words start … stop - 1 of all rows.
 
     A table holds the units of each cluster for each of the 64 columns of a word, its lanes, so that the units of a row
@@ -433,8 +434,6 @@ def _neighborhood_bits(
     """
     n_clusterings = row_codes.shape[1]
     missing = row_codes.dtype.type(-1)
-    table = aligned_zeros(len(clusters) + 1, LANES, np.uint32)
-    sums = aligned_zeros(1, LANES, np.uint32)
     hardly, surely = limits[:1], limits[1:]
     for w in range(start, stop):
         first = w * WORD

@@ -23,7 +23,7 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted
+from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted, rows_of_tables
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
@@ -109,10 +109,31 @@ class NearestIndex:
             return int(_search(
                 places[some], least[some], component, of_tile, self.order, self.everything, self.rows, self.starts,
                 self.chunks, self.tables, self.present, self.units, self.weights, self.exact, self.scale, self.sizes,
-                *lists,
+                self._scratch(lists.ids.shape[1], len(of_tile)), *lists,
             ))  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
+
+    def _scratch(self, n_listed: int, n_tiles: int) -> tuple[np.ndarray, ...]:
+        """Return the working memory of a search."""
+        n_batch = 1 if len(self.chunks) == 2 else BATCH
+        return (
+            aligned_zeros(rows_of_tables(self.starts, self.chunks, self.tables), LANES, self.units.dtype),
+            np.zeros((LANES, self.rows.shape[1]), dtype=self.rows.dtype),
+            np.empty((len(self.present), LANES, SEGMENT), dtype=np.uint16),
+            np.full((1, LANES), 65535, dtype=np.uint16),
+            np.empty(LANES, dtype=np.uint16),
+            np.empty(LANES, dtype=np.uint16),
+            np.empty(LANES, dtype=np.int64),
+            np.empty((LANES, n_listed), dtype=np.uint64),
+            np.empty(SEGMENT, dtype=bool),
+            np.empty(n_tiles, dtype=bool),
+            np.empty(n_batch, dtype=np.int64),
+            np.empty((n_batch * TILE, LANES), dtype=np.uint16),
+            np.empty((LANES, AT_ONCE), dtype=np.int64),
+            np.zeros(LANES, dtype=np.int64),
+            np.empty(AT_ONCE, dtype=self.weights.dtype),
+        )
 
 
 @kernels.primitive
@@ -267,34 +288,20 @@ def _lay_out(start, stop, codes, order, starts, units, rows, present):
                 present[segment, starts[m] + label, i // TILE] = units[starts[m] + label]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
     places, least, component, of_tile, order, everything, rows, starts, chunks, tables, present, units, weights, exact,
-    scale, sizes, ids, similarities, bound, bound_hash,
+    scale, sizes, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
+    # floor: the score that is worth scoring exactly
+    (
+        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, waiting, n_waiting, scored,
+    ) = scratch  # fmt: skip
     n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
     n_rows, n_clusterings = rows.shape
     n_listed = ids.shape[1]
     # rounding must not lift a floor above a score that ties with it
     to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
-    widest = 0
-    for c in range(n_tables):
-        widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
-    table = aligned_zeros(widest, LANES, units.dtype)
-    mine = np.zeros((LANES, n_clusterings), dtype=rows.dtype)
-    reach = np.empty((n_segments, LANES, SEGMENT), dtype=np.uint16)
-    floor = np.full((1, LANES), 65535, dtype=np.uint16)  # the score that is worth scoring exactly
-    low = np.empty(LANES, dtype=np.uint16)
-    limits = np.empty(LANES, dtype=np.uint16)
-    listed = np.empty(LANES, dtype=np.int64)
-    ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    wanted = np.empty(SEGMENT, dtype=np.bool_)
-    visited = np.empty(n_tiles, dtype=np.bool_)
-    batch = np.empty(1 if len(chunks) == 2 else BATCH, dtype=np.int64)
-    sums = np.empty((len(batch) * TILE, LANES), dtype=np.uint16)
-    waiting = np.empty((LANES, AT_ONCE), dtype=np.int64)
-    n_waiting = np.zeros(LANES, dtype=np.int64)
-    scored = np.empty(AT_ONCE, dtype=weights.dtype)
     compared = 0
     for first in range(0, len(places), LANES):
         width = min(LANES, len(places) - first)

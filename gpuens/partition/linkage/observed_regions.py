@@ -73,7 +73,7 @@ def search_observed(
             def work(start: int, stop: int, some: np.ndarray = some) -> int:
                 return int(_search(
                     some[start * FLOAT_LANES : stop * FLOAT_LANES], active, of_labelled, regions, weights, bounding,
-                    most, *lists,
+                    most, aligned_zeros(len(bounding), FLOAT_LANES, np.float32), *lists,
                 ))  # fmt: skip
 
             compared += np.uint64(sum(devices.over_ranges(work, -(-len(some) // FLOAT_LANES))))
@@ -94,11 +94,12 @@ def _first_of_labelled(active, regions, n_clusters):
 
 
 @njit(cache=True, nogil=True)
-def _search(queries, active, of_labelled, regions, weights, bounding, most, ids, similarities, bound, bound_hash):
+def _search(
+    queries, active, of_labelled, regions, weights, bounding, most, table, ids, similarities, bound, bound_hash
+):
     n_clusters, n_listed = weights.shape[1], ids.shape[1]
     clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
     start, length, size = regions.start, regions.length, regions.size
-    table = aligned_zeros(n_clusters, FLOAT_LANES, np.float32)
     held = np.zeros((FLOAT_LANES, n_clusters), dtype=counts.dtype)
     together = np.empty((1, FLOAT_LANES), dtype=np.float32)
     both = np.empty((1, FLOAT_LANES), dtype=np.float32)

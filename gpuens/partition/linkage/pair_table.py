@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import chunks_of
+from gpuens.partition.linkage.comparisons import chunks_of, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
@@ -133,6 +133,7 @@ class PairTable:
             _search(
                 queries[start:stop], active, unions, columns, ends, per_object, regions, self.table, self.weights,
                 self.n_clusterings, self.slack, self.unit, state.nearest,
+                aligned_zeros(len(per_object) // FLOAT_LANES, FLOAT_LANES, np.float32),
             )  # fmt: skip
 
         devices.over_ranges(search, len(queries), grain=8)
@@ -177,7 +178,7 @@ def _units_of(
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
     exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
-    kind = np.empty(0, dtype=np.uint8 if exact else np.uint16)  # of what labels are worth
+    kind = np.dtype(np.uint8 if exact else np.uint16)  # of what labels are worth
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
@@ -194,11 +195,13 @@ def _units_of(
         to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
         up, slack = 1.0 + 1.001 * to_units * below, 2.0 + to_units * (above + below) + 65_535 * rounding
     units = np.empty((n, _padded(n)), dtype=np.uint16)
+    widest, n_batch = rows_of_tables(starts, chunks, tables), TILE if len(tables) == 2 else len(places)
 
     def fill(start: int, stop: int) -> None:
         _fill_units(
             start, stop, active, ends, most_rows, places, index.rows, sizes, starts, offsets, chunks, tables, regions,
-            worth, to_worth, to_units, up, kind, units,
+            worth, to_worth, to_units, up, aligned_zeros(widest, LANES, kind), aligned_zeros(n_batch, LANES, np.uint32),
+            units,
         )  # fmt: skip
 
     n_blocks = -(-n // LANES)
@@ -240,17 +243,10 @@ def _largest_errors(start, stop, rows, starts, errors):
 @njit(cache=True, nogil=True)
 def _fill_units(
     start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
-    scale, to_units, up, kind, units,
+    scale, to_units, up, table, sums, units,
 ):  # fmt: skip
     """Write the units of blocks ``start`` … ``stop`` of 64 columns, for the rows of the same regions and later ones."""
-    n_tables = len(tables) - 1
-    widest = 0
-    for t in range(n_tables):
-        widest = max(widest, starts[chunks[tables[t + 1]]] - starts[chunks[tables[t]]])
-    table = aligned_zeros(widest, LANES, kind.dtype)
-    scales = np.full(LANES, scale)
-    n_batch = TILE if n_tables == 1 else len(members)  # a table is filled once
-    sums = aligned_zeros(n_batch, LANES, np.uint32)
+    scales, n_batch = np.full(LANES, scale), len(sums)  # a table is filled once
     total = np.zeros(LANES, dtype=np.float32)
     for block in range(start, stop):
         at_region = block * LANES
@@ -453,11 +449,11 @@ def _columns_of(unions, follows, columns, ends):
 
 @njit(cache=True, nogil=True)
 def _search(
-    queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest
+    queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest,
+    in_lanes,
 ):  # fmt: skip
     """List anew the nearest of all active regions for each of ``queries``, and find the nearest."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    in_lanes = aligned_zeros(len(per_object) // FLOAT_LANES, FLOAT_LANES, np.float32)
     uppers = in_lanes.reshape(-1)  # by place
     n_listed = table.near.shape[1]
     near, reach = np.empty(n_listed + 1, dtype=np.int32), np.empty(n_listed + 1, dtype=np.float32)

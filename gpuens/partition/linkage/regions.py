@@ -190,7 +190,7 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     return _total(regions, weights, a, b) / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _total(regions, weights, a, b):
     """Return Σ_c w_c n_A[c] n_B[c], where A has the fewer entries."""
     cluster, count = regions.clusters, regions.counts
@@ -319,7 +319,7 @@ def search(
     def search_range(start: int, stop: int) -> int:
         return int(_search(
             queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
-            n_clusterings, *lists,
+            n_clusterings, _scratch(ceilings, regions, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
 
     devices.over_ranges(raise_range, n_tiles, grain=32)
@@ -342,28 +342,35 @@ def _raise_ceilings(start, stop, active, tile, regions, ceilings):
                     ceilings[regions.clusters[e], t] = share
 
 
-@njit(cache=True, nogil=True)
+def _scratch(ceilings: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
+    """Return the working memory of `_search`."""
+    (n_clusters, n_tiles), dtype = ceilings.shape, ceilings.dtype
+    return (
+        aligned_zeros(n_clusters, FLOAT_LANES, dtype),
+        np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype),
+        np.empty((FLOAT_LANES, n_tiles), dtype=dtype),
+        np.empty((1, FLOAT_LANES), dtype=dtype),
+        np.empty(FLOAT_LANES, dtype=dtype),
+        np.empty(FLOAT_LANES, dtype=dtype),
+        np.empty(FLOAT_LANES),
+        np.empty(FLOAT_LANES, dtype=np.int64),
+        np.empty((FLOAT_LANES, n_listed), dtype=np.uint64),
+        np.empty(n_tiles, dtype=bool),
+        np.empty(n_tiles, dtype=bool),
+        np.empty((1, FLOAT_LANES), dtype=dtype),
+    )
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings,
+    queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_clusters, n_tiles = ceilings.shape
-    n_listed = ids.shape[1]
-    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
-    start, length, size = regions.start, regions.length, regions.size
+    n_tiles, n_listed = ceilings.shape[1], ids.shape[1]
+    clusters, counts, start, length, size, _ = regions
     dtype = ceilings.dtype.type
-    table = aligned_zeros(n_clusters, FLOAT_LANES, ceilings.dtype)
-    held = np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype)
-    reach = np.empty((FLOAT_LANES, n_tiles), dtype=ceilings.dtype)
-    floor = np.empty((1, FLOAT_LANES), dtype=ceilings.dtype)  # the score or reach that is worth scoring exactly
-    low = np.empty(FLOAT_LANES, dtype=ceilings.dtype)
-    limits = np.empty(FLOAT_LANES, dtype=ceilings.dtype)
-    lowered = np.empty(FLOAT_LANES)
-    listed = np.empty(FLOAT_LANES, dtype=np.int64)
-    ties = np.empty((FLOAT_LANES, n_listed), dtype=np.uint64)
-    wanted = np.empty(n_tiles, dtype=np.bool_)
-    visited = np.empty(n_tiles, dtype=np.bool_)
-    sums = np.empty((1, FLOAT_LANES), dtype=ceilings.dtype)
+    # floor: the score or reach that is worth scoring exactly
+    table, held, reach, floor, low, limits, lowered, listed, ties, wanted, visited, sums = scratch
     smallest = dtype(np.finfo(ceilings.dtype).tiny)
     compared = 0
     for first in range(0, len(queries), FLOAT_LANES):

@@ -169,7 +169,7 @@ def update_lists(
     def update_range(start: int, stop: int) -> None:
         _update(
             state.active[start:stop], state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing,
-            certain, *lists,
+            certain, _scratch(stop - start, weights, regions, lists.ids.shape[1]), *lists,
         )  # fmt: skip
 
     devices.over_ranges(update_range, n_active, grain=256)
@@ -197,7 +197,7 @@ def _lay_out_longest(
     return histograms(regions, merged, len(weights)), laid_at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def score_grown(some, others, similarities, regions, weights, n_clusterings):
     """Write the similarities of pairs of regions that are NaN; the second of a pair may be none."""
     for i in range(len(some)):
@@ -205,14 +205,14 @@ def score_grown(some, others, similarities, regions, weights, n_clusterings):
             similarities[i] = similarity_of(regions, weights, n_clusterings, some[i], others[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _note(rows, state, size, certain, similarities, bound):
     for a in rows:
         second = similarities[a, 1] if similarities.shape[1] > 1 else 0.0
         _be_certain(a, state, max(second, bound[a]), size, certain)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _be_certain(a, state, rival, size, certain):
     """Note how long the nearest of region a, which has just been found, is nearer than any ``rival``."""
     certain.seen[a] = state.counts[ROUNDS]
@@ -276,22 +276,32 @@ def _pair_up(state):
     counts[ROUNDS] += pairs > 0
 
 
-@njit(cache=True, nogil=True)
+def _scratch(n_active: int, weights: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
+    """Return the working memory of `_update`.
+
+    The histogram of the region at hand comes first: by weights (N_c,), unless there are too many clusters to begin with
+    zeros. Then regions of two lists, their ties, and regions that wait with places in their lists.
+    """
+    dense = weights.ndim == 1 and len(weights) <= 256 * n_active
+    return (
+        np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype),
+        np.empty(2 * n_listed, dtype=np.int64),
+        np.empty((1, n_listed), dtype=np.uint64),
+        np.empty((AT_ONCE, 2), dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _update(
-    active, state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, certain,
+    active, state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, certain, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_listed = ids.shape[1]
-    nearest, partner, into = state.nearest, state.partner, state.into  # once: each look takes a reference
+    nearest, partner, into = state.nearest, state.partner, state.into
     seen_in, merged_in, until, size = certain.seen, certain.merged, certain.until, regions.size
     this_round = state.counts[ROUNDS]
-    # the histogram of the region at hand: by weights (N_c,), unless there are too many clusters to begin with zeros
-    dense = weights.ndim == 1 and len(weights) <= 256 * len(active)
-    held = np.zeros(len(weights) if dense else 0, dtype=regions.counts.dtype)
-    nobody = held[:0]
-    pooled = np.empty(2 * n_listed, dtype=np.int64)
-    ties = np.empty((1, n_listed), dtype=np.uint64)
-    waiting, n_waiting = np.empty((AT_ONCE, 2), dtype=np.int64), 0  # regions, and places in their lists
+    held, pooled, ties, waiting = scratch
+    nobody, n_waiting = held[:0], 0
     for a in active:
         since = seen_in[a]
         if partner[a] < 0:
@@ -396,7 +406,7 @@ def _update(
         _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
 
 
-@njit(cache=True, nogil=True, inline="always", makes_arrays=False)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _now(into, r):
     """Return the region that region r is part of now."""
     while into[r] != r:

@@ -14,7 +14,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import chunks_of, label_scores
+from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 from gpuens.partition.linkage.regions import LAID, Regions, clear, histograms, lay_out, shared
@@ -86,42 +86,49 @@ def search_rows(
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
+    n_listed, widest = lists.ids.shape[1], rows_of_tables(starts, chunks, tables)
+    n_batch = TILE if len(tables) == 2 else max(1, len(places))  # a table is filled once
+
+    def scratch() -> tuple[np.ndarray, ...]:
+        return (
+            np.empty(LANES),
+            np.empty(LANES),
+            aligned_zeros(widest, LANES, np.uint16),
+            np.zeros(len(weights), dtype=regions.counts.dtype),
+            np.full((1, LANES), NEVER, dtype=np.uint32),
+            np.zeros((LANES, n_listed), dtype=np.uint32),
+            np.empty((LANES, CANDIDATES), dtype=np.int64),
+            np.empty((LANES, CANDIDATES), dtype=np.uint32),
+            np.empty(LANES, dtype=np.int64),
+            np.empty(LANES, dtype=np.int64),
+            np.empty((LANES, n_listed), dtype=np.uint64),
+            aligned_zeros(n_batch, LANES, np.uint32),
+            np.zeros(LANES, dtype=np.float32),
+            np.zeros((1, LANES), dtype=np.uint32),
+        )
+
     def work(start: int, stop: int) -> int:
         return int(_search(
             queries[start * LANES : stop * LANES], small, ends, active[large], laid, places, index.rows, sizes, starts,
-            offsets, chunks, tables, regions, weights, *lists,
+            offsets, chunks, tables, regions, weights, scratch(), *lists,
         ))  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
+    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    n_clusterings, n_tables, n_listed = rows.shape[1], len(tables) - 1, ids.shape[1]
-    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
+    clusters, counts = regions.clusters, regions.counts
     first_entry, length, size = regions.start, regions.length, regions.size
-    to_score = np.empty(LANES)
-    scales = np.empty(LANES)
-    widest = 0
-    for c in range(n_tables):
-        widest = max(widest, starts[chunks[tables[c + 1]]] - starts[chunks[tables[c]]])
-    table = aligned_zeros(widest, LANES, np.uint16)
-    held = np.zeros(len(weights), dtype=counts.dtype)
-    floor = np.full((1, LANES), NEVER, dtype=np.uint32)  # the score that is worth scoring exactly
-    best = np.zeros((LANES, n_listed), dtype=np.uint32)  # scores
-    candidates = np.empty((LANES, CANDIDATES), dtype=np.int64)
-    scores = np.empty((LANES, CANDIDATES), dtype=np.uint32)
-    n_candidates = np.empty(LANES, dtype=np.int64)
-    listed = np.empty(LANES, dtype=np.int64)
-    ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    n_members = len(members)
-    n_batch = TILE if n_tables == 1 else max(1, n_members)  # a table is filled once
-    sums = aligned_zeros(n_batch, LANES, np.uint32)
-    total = np.zeros(LANES, dtype=np.float32)
-    mean = np.zeros((1, LANES), dtype=np.uint32)
+    # floor: the score that is worth scoring exactly; best: scores
+    (
+        to_score, scales, table, held, floor, best, candidates, scores, n_candidates, listed, ties, sums, total, mean,
+    ) = scratch  # fmt: skip
+    n_batch = len(sums)
     compared = 0
     for first in range(0, len(queries), LANES):
         width = min(LANES, len(queries) - first)
