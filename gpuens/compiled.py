@@ -5,6 +5,7 @@ later runs load them quickly. The cache is a convenience: unwritable places, a f
 and nothing else. A place that cannot be written to, as in a container, is read if functions were kept there before.
 """
 
+import gc
 import glob
 import os
 from collections.abc import Callable
@@ -85,6 +86,9 @@ class _Linked(JITCodeLibrary):
     Numba does both for each function on its own before, and again for all that takes it in.
     """
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         pass
 
@@ -118,8 +122,19 @@ class _Function(CPUDispatcher):
         options = {**self.targetoptions, "no_cpython_wrapper": True}
         return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_LinkedCompiler)
 
+    def compile(self, sig: Any) -> Any:
+        collects = gc.isenabled()  # a tenth of the time, for next to nothing
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        return self.inner.get_call_template(args, kws)
+        """Return the template of ``inner`` for arguments of any value: constants would have functions of their own."""
+        of_any = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return self.inner.get_call_template(tuple(map(types.unliteral, args)), of_any)
 
     def get_overload(self, sig: Any) -> Any:
         return self.inner.get_overload(sig)

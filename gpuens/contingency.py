@@ -34,7 +34,8 @@ MARKED_CELLS = 200  # of a table that is counted by bits at most: more take long
 MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
 MARKED_BYTES = 2**26
 WORDS = 384  # of the bits of a cluster that are compared before those of the next, for the smallest cache
-FEW = 24  # numbers that are sorted by insertion
+SCANNED = 16  # counts of a row of a table that are looked at in the time that it takes to sort one number
+GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # between numbers that are sorted by insertion: Ciura's
 SMALL = 32  # objects, or their weight, in clusters whose terms of entropy are looked up
 MOST_PAIRS = 2**15  # of clusterings in one launch
 
@@ -587,7 +588,14 @@ def _count_cells(
                         cols[n] = c
                         n += 1
                     table[c] += 1 if w is None else w[x]
-                _sort_few(cols[row:n])
+                if (n - row) * SCANNED > k_j:
+                    n = row
+                    for c in range(k_j):
+                        if table[c] != 0:
+                            cols[n] = c
+                            n += 1
+                else:
+                    _sort_few(cols[row:n])
                 for t in range(row, n):
                     rows[t], counts[t] = r, table[cols[t]]
                     table[cols[t]] = 0
@@ -597,18 +605,16 @@ def _count_cells(
     return done
 
 
-@njit()
+@njit(makes_arrays=False)
 def _sort_few(numbers):
-    """Sort numbers, by insertion where they are few: Numba's sort takes longer to begin."""
-    if len(numbers) > FEW:
-        numbers.sort()
-        return
-    for i in range(1, len(numbers)):
-        number, j = numbers[i], i
-        while j > 0 and numbers[j - 1] > number:
-            numbers[j] = numbers[j - 1]
-            j -= 1
-        numbers[j] = number
+    """Sort numbers, mostly few, by Shell's method: Numba's sort takes a second to compile."""
+    for gap in GAPS:
+        for i in range(gap, len(numbers)):
+            number, j = numbers[i], i
+            while j >= gap and numbers[j - gap] > number:
+                numbers[j] = numbers[j - gap]
+                j -= gap
+            numbers[j] = number
 
 
 @njit(cache=True, nogil=True)

@@ -230,10 +230,18 @@ def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype)
     shared = naive_intersections(ens)
     k = np.diff(ens.offsets)
     assert k[0] * k[2] > 4 * len(ens)
-    assert (shared[: k[0], k[0] :] > 0).sum(axis=1).min() > contingency.FEW
+    n_cells = (shared > 0)[:, -k[2] :].sum(axis=1)[: -k[2]]
+    assert n_cells.min() * contingency.SCANNED < k[2] < n_cells.max() * contingency.SCANNED
     for layout in ("dense", "sparse"):
         found = contingency.intersections(ens, layout=layout)
         np.testing.assert_array_equal(found if layout == "dense" else found.toarray(), shared)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 11, 100, 20_000])
+def test_sorting(n):
+    numbers = np.random.default_rng(n).permutation(n)
+    contingency._sort_few(numbers)
+    np.testing.assert_array_equal(numbers, np.arange(n))
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")

@@ -120,7 +120,7 @@ def test_a_circle_of_nearest_is_broken_by_the_best_pair():
 
 
 def test_a_first_fit_of_few_rows_compiles_few_functions():
-    """One for each combination of types: 8 that Python calls, and with an empty cache 13 that those call."""
+    """One for each combination of types that Python calls: 13, and none besides for what those call."""
     code = """if True:
     import sys
     import numpy as np
@@ -132,4 +132,4 @@ def test_a_first_fit_of_few_rows_compiles_few_functions():
     print(*(f.__name__ for f in functions.values() for _ in f.overloads))
     """
     called = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert 8 <= len(called) <= 24, called
+    assert 8 <= len(called) <= 15, called
