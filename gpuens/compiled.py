@@ -31,6 +31,7 @@ from numba.core import extending, types  # noqa: E402
 from numba.core.caching import CompileResultCacheImpl, FunctionCache  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.registry import CPUDispatcher  # noqa: E402
 from numba.misc.appdirs import AppDirs  # noqa: E402
 
@@ -123,13 +124,14 @@ class _Function(CPUDispatcher):
         return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_LinkedCompiler)
 
     def compile(self, sig: Any) -> Any:
-        collects = gc.isenabled()  # a tenth of the time, for next to nothing
-        gc.disable()
-        try:
-            return super().compile(sig)
-        finally:
-            if collects:
-                gc.enable()
+        with global_compiler_lock:  # one thread at a time stops the garbage collector: a tenth of the time
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                return super().compile(sig)
+            finally:
+                if collects:
+                    gc.enable()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the template of ``inner`` for arguments of any value: constants would have functions of their own."""

@@ -1,5 +1,6 @@
 """What Numba keeps of compiled functions: a convenience, whatever befalls its files and where there is no place."""
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -131,6 +132,7 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert least_of_both(one, other) == least_of_both(other, one) == 2.0
     assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
     assert least(one, 2.5) == 2.0
+    assert gc.isenabled()  # which compiling does without
     assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 2)
 
 
