@@ -136,6 +136,22 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 2)
 
 
+def test_releases_of_numba_that_nobody_has_tried_compile_as_numba_does(monkeypatch):
+    monkeypatch.setattr(compiled, "TRIED", ((0, 1), (0, 2)))
+
+    @compiled.njit()
+    def twice(x):
+        return 2 * x
+
+    @compiled.njit()
+    def four_times(x):
+        return twice(twice(x))
+
+    assert four_times(3) == 12
+    assert not hasattr(four_times, "inner")
+    assert len(twice.overloads) == 1
+
+
 def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
     """What they returned could be gone before it is read, and nothing would say so."""
     monkeypatch.setattr(few_rows, "MOST", 0)

@@ -1,16 +1,14 @@
-"""Compiled functions and their cache. The only module that names numba.
+"""Compiled functions and their cache. The only package that names numba.
 
 Numba keeps compiled functions in the directory NUMBA_CACHE_DIR, else beside the source, else in the user's cache, where
 later runs load them quickly. The cache is a convenience: unwritable places, a full disk or a truncated file cost time
 and nothing else. A place that cannot be written to, as in a container, is read if functions were kept there before.
 """
 
-import gc
 import glob
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 from gpuens import checks, device, host
@@ -29,14 +27,13 @@ if (_limit := host.address_space()) is not None:
 import numba  # noqa: E402
 from numba.core import extending, types  # noqa: E402
 from numba.core.caching import CompileResultCacheImpl, FunctionCache  # noqa: E402
-from numba.core.codegen import JITCodeLibrary  # noqa: E402
-from numba.core.compiler import Compiler  # noqa: E402
-from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
-from numba.core.registry import CPUDispatcher  # noqa: E402
 from numba.misc.appdirs import AppDirs  # noqa: E402
 
 __all__ = ["KEEPS", "extending", "intrinsic", "njit", "types"]
 
+# Releases of Numba that functions are linked with by their inner workings (`linked`); others compile a third longer.
+TRIED = (0, 61), (0, 68)
+BESIDE = os.path.dirname(os.path.dirname(__file__))
 USERS = AppDirs(appname="numba", appauthor=False).user_cache_dir  # a relative path without a home
 
 intrinsic: Any = extending.intrinsic  # what it makes is called with fewer arguments than it is written with
@@ -81,67 +78,6 @@ class _Cache(FunctionCache):
                 super().save_overload(sig, data)
 
 
-class _Linked(JITCodeLibrary):
-    """The code of a function that others call: their code takes it in, and is optimised and made machine code then.
-
-    Numba does both for each function on its own before, and again for all that takes it in.
-    """
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self) -> "_Linked":
-        return self
-
-    def set_env(self, name: str, env: Any) -> None:
-        """Do without the environment, which only what handles Python objects reads."""
-
-
-class _LinkedCompiler(Compiler):
-    def define_pipelines(self) -> Any:
-        function = self.state.func_id.func_qualname
-        self.state.library = _Linked(self.state.targetctx.codegen(), function)
-        return super().define_pipelines()
-
-
-class _Function(CPUDispatcher):
-    """A compiled function that Python calls, and whose ``inner`` one other compiled functions call."""
-
-    @cached_property
-    def inner(self) -> Any:
-        options = {**self.targetoptions, "no_cpython_wrapper": True}
-        return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_LinkedCompiler)
-
-    def compile(self, sig: Any) -> Any:
-        with global_compiler_lock:  # one thread at a time stops the garbage collector: a tenth of the time
-            collects = gc.isenabled()
-            gc.disable()
-            try:
-                return super().compile(sig)
-            finally:
-                if collects:
-                    gc.enable()
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return the template of ``inner`` for arguments of any value: constants would have functions of their own."""
-        of_any = {name: types.unliteral(kind) for name, kind in kws.items()}
-        return self.inner.get_call_template(tuple(map(types.unliteral, args)), of_any)
-
-    def get_overload(self, sig: Any) -> Any:
-        return self.inner.get_overload(sig)
-
-
 def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return Numba's ``njit`` with these options; ``cache`` keeps compiled functions where there is a place.
 
@@ -153,8 +89,10 @@ def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> C
 
     def compiled(function: Callable[..., Any]) -> Any:
         found = numba.njit(**options)(function)
-        if isinstance(found, CPUDispatcher):
-            found.__class__ = _Function
+        if TRIED[0] <= numba.version_info.short <= TRIED[1] and hasattr(found, "overloads"):
+            from gpuens.compiled.linked import Function
+
+            found.__class__ = Function
         if cache and KEEPS and hasattr(found, "enable_caching"):  # NUMBA_DISABLE_JIT returns the function itself
             with suppress(RuntimeError):  # no place for this one
                 found._cache = _Cache(function)
@@ -168,7 +106,7 @@ def _places() -> list[str]:
     named = getattr(numba.config, "CACHE_DIR", "")
     return [
         *([named] if named else []),
-        os.path.join(os.path.dirname(__file__), "__pycache__"),
+        os.path.join(BESIDE, "__pycache__"),
         *([USERS] if os.path.isabs(USERS) else []),
     ]
 
