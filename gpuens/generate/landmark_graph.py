@@ -9,7 +9,7 @@ sorted by the list of landmarks that they are compared with, and one instruction
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ POINTS_OF_A_LIST = 1024
 LANES = 16  # landmarks that an object is compared with at once
 
 
-@dataclass(frozen=True)
-class Lists:
+class Lists(NamedTuple):
     """Lists of landmarks, one after the other: those of list b are ``ids[begins[b] : begins[b + 1]]``."""
 
     ids: Any
@@ -38,9 +37,6 @@ class Lists:
     @classmethod
     def of(cls, lists: list[np.ndarray]) -> "Lists":
         return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
-
-    def __len__(self) -> int:
-        return len(self.begins) - 1
 
     def on(self, device: str) -> "Lists":
         xp = devices.namespace(device)
@@ -249,14 +245,15 @@ def nearest_landmarks(
     Point i is compared with the landmarks of list ``of[i]``, in ascending order; of equally near ones the first comes
     first.
     """
-    order = np.argsort(of.astype(np.min_scalar_type(len(lists))), kind="stable")  # by radix, where two bytes will do
-    begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lists)))])
+    n_lists = len(lists.begins) - 1
+    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # by radix, where two bytes will do
+    begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n_lists))])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:
         _compare(start, stop, points, order, begins, lists.ids, lists.begins, landmarks, ids, squares)
 
-    devices.over_ranges(work, len(lists))
+    devices.over_ranges(work, n_lists)
     return ids, squares
 
 
