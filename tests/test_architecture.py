@@ -66,7 +66,8 @@ ONLY_IN = {
     "dask": "distributed",
     "distributed": "distributed",
     "numba": "compiled",
-    "igraph": "generate.leiden",
+    "igraph": "generate.leiden_partition",
+    "pylibcugraph": "generate.leiden_partition",
     "mtkahypar": "partition.mtkahypar_process",
     "pymetis": "partition.metis",
 }

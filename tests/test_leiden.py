@@ -1,6 +1,8 @@
 """Leiden ensembles: graphs, features and cells, what is left out, and what is refused."""
 
 import random
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -122,6 +124,110 @@ def test_labels_go_where_the_features_came_from(fake_cupy):
     expected = leiden_ensemble(X, 1.0, 2)
     assert expected.device_kind == "cpu"
     np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+class Cugraph:
+    """pylibcugraph with igraph's algorithm: vertices in any order, clusters with gaps; counts what it was asked."""
+
+    def __init__(self, cupy):
+        self.cupy, self.graphs, self.partitions = cupy, 0, 0
+
+    def ResourceHandle(self):
+        return "handle"
+
+    def GraphProperties(self, *, is_symmetric, is_multigraph):
+        return is_symmetric, is_multigraph
+
+    def SGGraph(
+        self, handle, properties, sources, targets, *, weight_array, store_transposed, renumber, do_expensive_check
+    ):
+        assert (handle, properties, store_transposed, renumber) == ("handle", (True, False), False, False)
+        assert sources.dtype == targets.dtype == np.int32
+        i, j, weights = map(self.cupy.asnumpy, (sources, targets, weight_array))
+        matrix = csr_array((weights, (i, j)))
+        assert matrix.nnz == len(i)
+        assert (matrix != matrix.T).nnz == 0
+        assert not matrix.diagonal().any()
+        assert np.unique(i).tolist() == list(range(matrix.shape[0]))  # all vertices have names
+        self.graphs += 1
+        once = i < j
+        graph = igraph.Graph(n=matrix.shape[0], edges=np.column_stack([i[once], j[once]]))
+        return SimpleNamespace(graph=graph, weights=weights[once])
+
+    def leiden(self, handle, random_state, graph, max_level, resolution, theta, do_expensive_check):
+        self.partitions += 1
+        igraph.set_random_number_generator(random.Random(random_state))
+        found = graph.graph.community_leiden(
+            "modularity", weights=graph.weights, resolution=resolution, n_iterations=-1
+        )
+        igraph.set_random_number_generator(random)
+        order = np.random.default_rng(0).permutation(graph.graph.vcount()).astype(np.int32)
+        clusters = 3 * np.asarray(found.membership, dtype=np.int32)[order] + 5
+        return self.cupy.asarray(order), self.cupy.asarray(clusters), found.modularity
+
+
+@pytest.fixture
+def cugraph(fake_cupy, monkeypatch):
+    stand_in = Cugraph(fake_cupy)
+    monkeypatch.setitem(sys.modules, "pylibcugraph", stand_in)
+    return stand_in
+
+
+def test_a_gpu_is_given_the_same_graph(cugraph):
+    X, _ = blobs()
+    alone = block_diag([csr_array((7, 7)), graph_of(X), csr_array((40, 40))], format="csr")
+    for given in (X, graph_of(X), alone):
+        found = leiden_ensemble(given, (0.2, 1.0), 3, device="cuda")
+        expected = leiden_ensemble(given, (0.2, 1.0), 3, n_iterations=-1)
+        assert found.names == expected.names
+        assert found.device_kind == "cpu"
+        for column, other in zip(found.to_array().T, expected.to_array().T, strict=True):
+            assert ge.metrics.ari(column, other) == 1.0
+            assert len(np.unique(column)) == column.max() + 1
+    assert (cugraph.graphs, cugraph.partitions) == (3, 18)
+    assert leiden_ensemble(X, 1.0, 1).device_kind == "cpu"
+    assert cugraph.graphs == 3
+
+
+def test_clusterings_of_a_gpu_go_where_the_features_came_from(cugraph, fake_cupy):
+    assert leiden_ensemble(fake_cupy.asarray(blobs()[0]), 1.0, 1, device="cuda").device_kind == "cuda"
+
+
+def test_a_graph_that_a_gpu_has_no_room_for_is_one_sentence(cugraph, fake_cupy):
+    fake_cupy.reset(100)
+    with pytest.raises(
+        MemoryError, match=r"X, a graph of [\d,]+ edges, does not fit the GPU.*take device='cpu'"
+    ) as refused:
+        leiden_ensemble(blobs()[0], 1.0, 1, device="cuda")
+    one_sentence(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "match"),
+    [
+        ("cuda", ImportError, "on a GPU needs pylibcugraph, which is not installed: pip install 'gpuens.cugraph-cu12"),
+        ("emulated", ValueError, "has no Leiden algorithm"),
+        ("tpu", ValueError, "device must be one of"),
+    ],
+)
+def test_devices_without_the_algorithm_are_refused_before_any_work(device, kind, match, fake_cupy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pylibcugraph", None)
+    with pytest.raises(kind, match=match) as refused:
+        leiden_ensemble("no features", device=device)
+    one_sentence(refused.value)
+
+
+@pytest.mark.gpu
+def test_a_gpu_finds_clusterings_as_good():
+    pytest.importorskip("pylibcugraph")
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    graph = graph_of(X)
+    for resolution in (0.5, 1.0, 3.0):
+        both = [leiden_ensemble(graph, resolution, 4, device=device).to_array().T for device in ("cpu", "cuda")]
+        of_cpu, of_gpu = ([modularity(graph, column, resolution) for column in columns] for columns in both)
+        assert np.mean(of_gpu) > 0.95 * np.mean(of_cpu)
+    again = leiden_ensemble(graph, 3.0, 4, device="cuda").to_array()
+    np.testing.assert_array_equal(again.T, both[1])
 
 
 def test_cells_get_clusterings_that_have_a_consensus():

@@ -50,7 +50,7 @@ def generate(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
 
     check_output(args.output, args.X)
-    function = generate.of_kind(args.kind)
+    function = generate.of_kind(args.kind, args.device or "auto")
     for kind, other in generate.KINDS.items():
         refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)

@@ -8,7 +8,8 @@ from gpuens import checks
 from gpuens.generate.estimators import from_estimators
 from gpuens.generate.kmeans import kmeans_ensemble
 from gpuens.generate.landmarks import landmark_ensemble
-from gpuens.generate.leiden import leiden_ensemble, package
+from gpuens.generate.leiden import leiden_ensemble
+from gpuens.generate.leiden_partition import package
 
 # by their names on the command line and in `gpuens.cluster`
 KINDS: dict[str, Callable[..., Any]] = {
@@ -20,8 +21,19 @@ KINDS: dict[str, Callable[..., Any]] = {
 __all__ = ["KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "of_kind"]
 
 
-def of_kind(kind: str) -> Callable[..., Any]:
+def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
     """Return the function that makes base clusterings of a kind; refuse unknown ones, and those that lack a package.
+
+    Parameters
+    ----------
+    kind : {"kmeans", "landmark", "leiden"}
+    device : str
+        Where it is to work: the package of Leiden on a GPU is another one.
+
+    Returns
+    -------
+    callable
+        `kmeans_ensemble`, `landmark_ensemble` or `leiden_ensemble`.
 
     Examples
     --------
@@ -31,5 +43,5 @@ def of_kind(kind: str) -> Callable[..., Any]:
     """
     found = KINDS[checks.check_choice(kind, "kind", list(KINDS))]
     if found is leiden_ensemble:
-        package()
+        package(device)
     return found

@@ -1,18 +1,17 @@
 """Base clusterings by the Leiden algorithm that differ in resolution and seed, on one graph of neighbours."""
 
-import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from gpuens import checks
 from gpuens import progress as progress_bars
-from gpuens.device import memory_budget
+from gpuens.device import memory_budget, resolve
 from gpuens.encoding import codes_dtype
 from gpuens.ensemble import Ensemble
 from gpuens.generate.kmeans import BYTES_OF_A_TASK
+from gpuens.generate.leiden_partition import package, partition_of
 from gpuens.generate.neighbor_graph import edges_of
 
 TRIES = 3  # seeds of a clustering before it is left out
@@ -29,6 +28,7 @@ def leiden_ensemble(
     use_rep: str | None = None,
     n_iterations: int = 2,
     random_state: Any = 0,
+    device: str = "auto",
     progress: bool | str = "auto",
 ) -> Ensemble:
     """Cluster a graph by the Leiden algorithm at several resolutions, from several seeds; return the ensemble.
@@ -53,9 +53,14 @@ def leiden_ensemble(
     use_rep : str, optional
         "X", or the entry of ``obsm``, of an AnnData: features in place of its graph.
     n_iterations : int
-        Iterations of the algorithm; -1 goes on until nothing changes.
+        Iterations of igraph's algorithm; -1 goes on until nothing changes. cuGraph's has one, of as many levels as
+        change something.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    device : {"auto", "cpu", "cuda"}
+        "cuda" takes cuGraph's algorithm on a GPU, whose clusterings are others than igraph's, which "auto" and "cpu"
+        take. Neighbours of features are found on the CPU. Labels of features in GPU memory count as labels in GPU
+        memory.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
 
@@ -66,12 +71,12 @@ def leiden_ensemble(
     Raises
     ------
     ImportError
-        Without igraph.
+        Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
         For graphs that are not symmetric, have weights below 0 or no edges, features that are not numbers or are in
-        chunks, parameters out of range, and if no clustering is left.
+        chunks, parameters out of range, a device that is not there, and if no clustering is left.
     MemoryError
-        Before work starts, if the labels exceed the memory budget.
+        Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 
     References
     ----------
@@ -86,37 +91,36 @@ def leiden_ensemble(
     >>> ens.names
     ['leiden_0.5_0', 'leiden_0.5_1', 'leiden_1_0', 'leiden_1_1']
     """
-    igraph = package()
     resolutions = checked_resolutions(resolutions)
     n_seeds = checks.check_integer(n_seeds, "n_seeds", minimum=1)
     n_iterations = checks.check_integer(n_iterations, "n_iterations", minimum=-1, maximum=MOST_ITERATIONS)
     if n_iterations == 0:
         raise ValueError("n_iterations must not be 0: -1 goes on until nothing changes.")
     rng = checks.make_generator(random_state)
-    weights, where = edges_of(X, n_neighbors, use_rep)
-    n_objects, edges = weights.shape[0], np.column_stack([weights.row, weights.col])
+    device = _checked_device(device)
+    edges, where = edges_of(X, n_neighbors, use_rep)
+    n_objects = edges.shape[0]
     needed = len(resolutions) * n_seeds * (n_objects + BYTES_OF_A_TASK)
     checks.check_memory(needed, memory_budget(), f"n_seeds={n_seeds}", "ask for fewer seeds")
-    graph = igraph.Graph(n=n_objects, edges=edges)
-    tied = np.unique(edges)
+    tied = np.zeros(n_objects, dtype=bool)
+    tied[edges.row] = tied[edges.col] = True
     names = names_of(resolutions, n_seeds)
     each = ((resolution, own) for resolution in resolutions for own in rng.spawn(n_seeds))
     found: dict[str, np.ndarray] = {}
-    with progress_bars.bar(len(names), "Leiden", show=progress) as shown, _own_generator(igraph):
+    with (
+        progress_bars.bar(len(names), "Leiden", show=progress) as shown,
+        partition_of(edges, tied, n_iterations, device) as partition,
+    ):
         for name, (resolution, own) in zip(names, each, strict=True):
             for _ in range(TRIES):
-                igraph.set_random_number_generator(random.Random(int(own.integers(2**31))))
-                clusters = graph.community_leiden(
-                    "modularity", weights=weights.data, resolution=resolution, n_iterations=n_iterations
-                )
-                labels = np.asarray(clusters.membership)
+                labels = partition(resolution, int(own.integers(2**31)))
                 sizes = np.unique_counts(labels[tied]).counts
                 if not _fell_apart(sizes):
                     found[name] = labels.astype(codes_dtype(int(labels.max()) + 1))
                     break
             else:
                 checks.warn(
-                    f"{name} is left out: at resolution {resolution:g} {len(tied)} objects with edges fall apart into "
+                    f"{name} is left out: at resolution {resolution:g} {tied.sum()} objects with edges fall apart into "
                     f"{len(sizes)} clusters; lower the resolution."
                 )
             shown.update(1)
@@ -125,17 +129,6 @@ def leiden_ensemble(
     ensemble = Ensemble(list(found.values()), names=list(found))
     ensemble.device_kind = where
     return ensemble
-
-
-def package() -> Any:
-    """Return igraph, or refuse."""
-    try:
-        import igraph
-    except ImportError as error:
-        raise ImportError(
-            "leiden_ensemble needs igraph, which is not installed: pip install 'gpuens[leiden]'."
-        ) from error
-    return igraph
 
 
 def checked_resolutions(resolutions: Any) -> list[float]:
@@ -161,16 +154,16 @@ def names_of(resolutions: list[float], n_seeds: int, key: str = "leiden") -> lis
     return [f"{key}_{resolution:g}_{seed}" for resolution in resolutions for seed in range(n_seeds)]
 
 
+def _checked_device(device: str) -> str:
+    """Return "cpu" or "cuda", or refuse a device without the algorithm, before any work."""
+    device = resolve(device)
+    if device == "emulated":
+        raise ValueError("device='emulated' has no Leiden algorithm: take 'cpu' or 'cuda'.")
+    package(device)
+    return device
+
+
 def _fell_apart(sizes: np.ndarray) -> bool:
     """Return whether clusters of these sizes are too many, or too many of them single objects."""
     n_single = int(np.count_nonzero(sizes == 1))
     return len(sizes) > max(FEWEST_ALLOWED, sizes.sum() / 20) or 2 * n_single > len(sizes)
-
-
-@contextmanager
-def _own_generator(igraph: Any) -> Iterator[None]:
-    """Leave igraph with its own generator of random numbers, which is one for the whole process."""
-    try:
-        yield
-    finally:
-        igraph.set_random_number_generator(random)

@@ -57,7 +57,7 @@ def _checked(X: Any) -> Any:
     from scipy.sparse import csr_array
 
     if kind_of(getattr(X, "data", None)) == "cuda":
-        raise TypeError("X is a graph in GPU memory, but Leiden works on the CPU: pass X.get().")
+        raise TypeError("X is a graph in GPU memory, but is read on the CPU: pass X.get().")
     if X.dtype.kind not in "iufb":
         raise TypeError(f"X is a graph with weights of type {X.dtype}; make them real numbers.")
     graph = csr_array(X, dtype=np.float64)

@@ -1,0 +1,91 @@
+"""The Leiden algorithm on one graph, called with a resolution and a seed: igraph's on the CPU, cuGraph's on a GPU."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gpuens.device import namespace, to_host, within_memory
+
+MOST_LEVELS = 100  # cuGraph's own; it ends where nothing changes
+THETA = 1.0  # cuGraph's own: how freely it refines
+
+Partition = Callable[[float, int], np.ndarray]
+
+
+def package(device: str) -> Any:
+    """Return the package whose algorithm works on a device, or refuse."""
+    name, extra = ("pylibcugraph", "cugraph-cu12") if device == "cuda" else ("igraph", "leiden")
+    try:
+        return import_module(name)
+    except ImportError as error:
+        where = " on a GPU" if device == "cuda" else ""
+        raise ImportError(
+            f"leiden_ensemble{where} needs {name}, which is not installed: pip install 'gpuens[{extra}]'."
+        ) from error
+
+
+def partition_of(edges: Any, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
+    """Return what a ``with`` block calls for the labels (n_objects,) of a resolution and a seed.
+
+    ``edges`` is a COO array of weights (n_objects, n_objects) that has each edge once; ``tied`` (n_objects,) says which
+    objects have one.
+    """
+    return _by_cugraph(edges, tied) if device == "cuda" else _by_igraph(edges, n_iterations)
+
+
+@contextmanager
+def _by_igraph(edges: Any, n_iterations: int) -> Iterator[Partition]:
+    igraph = package("cpu")
+    graph = igraph.Graph(n=edges.shape[0], edges=np.column_stack([edges.row, edges.col]))
+
+    def partition(resolution: float, seed: int) -> np.ndarray:
+        igraph.set_random_number_generator(random.Random(seed))
+        clusters = graph.community_leiden(
+            "modularity", weights=edges.data, resolution=resolution, n_iterations=n_iterations
+        )
+        return np.asarray(clusters.membership)
+
+    try:
+        yield partition
+    finally:
+        igraph.set_random_number_generator(random)  # its own, which is one for the whole process
+
+
+@contextmanager
+def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
+    cugraph, xp = package("cuda"), namespace("cuda")
+    number = np.cumsum(tied) - 1  # vertices without edges cannot be named
+    n_tied = int(number[-1]) + 1
+    ends = number[edges.row], number[edges.col]
+    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64  # of edges, too
+    what, instead = f"X, a graph of {edges.nnz:,} edges,", "take device='cpu'"
+
+    def graph_in_gpu_memory() -> tuple[Any, Any]:
+        handle = cugraph.ResourceHandle()
+        properties = cugraph.GraphProperties(is_symmetric=True, is_multigraph=False)
+        sources, targets = (xp.asarray(np.concatenate(both), dtype=ids) for both in (ends, ends[::-1]))
+        weights = xp.asarray(np.tile(edges.data, 2))
+        return handle, cugraph.SGGraph(
+            handle, properties, sources, targets, weight_array=weights, store_transposed=False, renumber=False,
+            do_expensive_check=False,
+        )  # fmt: skip
+
+    handle, graph = within_memory(graph_in_gpu_memory, what, instead)
+
+    def partition(resolution: float, seed: int) -> np.ndarray:
+        def clusters_of_vertices() -> Any:
+            return cugraph.leiden(handle, seed, graph, MOST_LEVELS, resolution, THETA, False)
+
+        vertices, clusters, _ = within_memory(clusters_of_vertices, what, instead)
+        of_tied = np.empty(n_tied, dtype=np.int64)
+        of_tied[to_host(vertices)] = np.unique_inverse(to_host(clusters)).inverse_indices
+        labels = np.empty(len(tied), dtype=np.int64)
+        labels[tied] = of_tied
+        labels[~tied] = of_tied.max() + 1 + np.arange(len(tied) - n_tied)
+        return labels
+
+    yield partition
