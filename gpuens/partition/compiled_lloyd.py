@@ -128,7 +128,8 @@ def plus_plus(turned, weights, first, uniform):
     then, kept = np.empty(n, dtype=turned.dtype), np.empty(n, dtype=turned.dtype)
     nearest[:] = np.inf
     potential = _to_candidate(turned, weights, first, nearest, then)
-    nearest[:] = then
+    for g in range(n):  # slices of arrays would take Numba seconds to compile, and so would searchsorted
+        nearest[g] = then[g]
     for c in range(1, len(chosen)):
         total = 0.0
         for g in range(n):
@@ -136,12 +137,19 @@ def plus_plus(turned, weights, first, uniform):
             reached[g] = total
         lowest, best = np.inf, -1
         for t in range(trials):
-            g = min(int(np.searchsorted(reached, uniform[c - 1, t] * potential)), n - 1)
+            drawn, g, stop = uniform[c - 1, t] * potential, 0, n - 1
+            while g < stop:
+                middle = (g + stop) // 2
+                if reached[middle] < drawn:
+                    g = middle + 1
+                else:
+                    stop = middle
             found = _to_candidate(turned, weights, g, nearest, then)
             if found < lowest:
                 lowest, best = found, g
                 then, kept = kept, then
-        nearest[:] = kept
+        for g in range(n):
+            nearest[g] = kept[g]
         potential, chosen[c] = lowest, best
     return chosen
 
