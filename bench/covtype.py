@@ -43,6 +43,7 @@ COLD = ("a", "b", "c")  # what is compiled does not depend on the ensemble, and 
 METHODS = ("eac", "lwea", "lwgp", "hbgf")
 SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
+COMPILED_BY = 100_000  # objects, enough for all functions that the whole set needs
 WORK = 1.3  # label comparisons / (G² M)
 QUICK_OBJECTS, QUICK = 5000, ("a", "b")
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
@@ -175,7 +176,7 @@ def measure(source: Source, name: str, options: argparse.Namespace) -> common.Re
                 first = once(whole, method, options.limit, environment)
                 row["cold"] = first.get("first")
             else:
-                once({**whole, "n_objects": 2000}, method, options.limit, environment)
+                once({**whole, "n_objects": COMPILED_BY}, method, options.limit, environment)
         row |= common.in_child(fit, limit=options.limit, environment=environment, method=method, **whole)
         found["methods"][method] = row
         if name in ("a", "given") and (method == "lwea" or not options.quick):
