@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -644,6 +645,7 @@ def test_a_failure_stops_the_rest(monkeypatch):
 
     def fails(points, rows, k, rng, **settings):
         calls.append(k)
+        time.sleep(0.02)  # else all calls are over before the other thread is told
         raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
 
     monkeypatch.setattr(by_kmeans, "_full", fails)
