@@ -91,6 +91,24 @@ def plus_times(typing: Any, vector: Any, table: Any, index: Any, factor: Any) ->
 
 
 @intrinsic
+def plus_where(typing: Any, vector: Any, labels: Any, m: Any, at: Any, label: Any, unit: Any) -> Any:
+    """Return a vector plus ``unit`` in each lane i with ``labels[m, at + i] == label``, by rows side by side."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(labels)(context, builder, args[1])
+        width = builder.extract_value(array.shape, 1)
+        first = builder.gep(array.data, [builder.add(builder.mul(args[2], width), args[3])])
+        kind = ir.VectorType(first.type.pointee, vector.lanes)
+        own = builder.load(builder.bitcast(first, kind.as_pointer()))
+        own.align = 1
+        equal = builder.icmp_unsigned("==", own, _all_lanes(builder, args[4], kind))
+        none = ir.Constant(args[0].type, None)
+        return builder.add(args[0], builder.select(equal, _all_lanes(builder, args[5], args[0].type), none))
+
+    return vector(vector, labels, types.intp, types.intp, labels.dtype, vector.dtype), generate
+
+
+@intrinsic
 def scaled_sum(typing: Any, one: Any, other: Any, factor: Any) -> Any:
     """Return ``factor`` times the sum of two vectors of real numbers."""
 

@@ -12,8 +12,9 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.lanes import FLOAT_LANES
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, row_regions
+from gpuens.partition.linkage import average, row_regions, tile_regions
 from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import bounding_weights, compact, make_room, merge_histograms, regions_of, search
 from gpuens.partition.linkage.rounds import ACTIVE
@@ -134,6 +135,66 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(found.similarities, greedy.heights)
+
+
+@pytest.mark.parametrize("tile", [8, 64])
+@pytest.mark.parametrize(
+    "shape", ["noise", "missing", "repeated rows", "large regions", "many labels", "few objects each"]
+)
+def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile):
+    """Where bounds exclude most tiles, the rows of those that are left are compared with one region at a time."""
+    labels = {
+        "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
+        "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
+        "repeated rows": lambda: random_labels(9000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
+        "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
+        "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
+        "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
+    }[shape]()
+    calls, search_tiles = [], tile_regions.search_tiles
+    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
+    monkeypatch.setattr("gpuens.partition.linkage.average.LOOSE", np.inf)
+    monkeypatch.setattr(tile_regions, "TILE", tile)
+    monkeypatch.setattr(tile_regions, "search_tiles", lambda *args: calls.append(len(args[0])) or search_tiles(*args))
+    for weights in (None, random_weights(labels)):
+        calls.clear()
+        monkeypatch.setattr(tile_regions, "worthwhile", lambda *_: True)
+        found, _ = dendrogram_of(labels, weights)
+        assert len(calls) > 2
+        assert sum(calls) > 60
+        monkeypatch.setattr(tile_regions, "worthwhile", lambda *_: False)
+        expected, _ = dendrogram_of(labels, weights)
+        assert merges_of(found) == merges_of(expected)
+        greedy = oracles.greedy_average_linkage(labels, weights)
+        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
+        np.testing.assert_array_equal(found.similarities, greedy.heights)
+
+
+def test_searches_by_tiles_are_for_regions_of_few_rows():
+    assert tile_regions.worthwhile(150_000, 200_000, 20)
+    assert not tile_regions.worthwhile(50_000, 200_000, 20)  # histograms are much shorter than the rows
+    assert not tile_regions.worthwhile(10_000, 20_000, 20)  # too little to be worth laying out
+    assert not tile_regions.worthwhile(150_000, 200_000, 5000)  # 16 bits would say little
+
+
+def test_like_rows_are_side_by_side():
+    labels, truth = structured_labels(4000, 10, 8, noise=0.3, missing=0.1, seed=1)
+    codes = Ensemble(labels)
+    order = likeness_order(codes.codes, codes.offsets)
+    assert sorted(order.tolist()) == list(range(4000))
+    classes = truth[order][: 4000 // 64 * 64].reshape(-1, 64)
+    of_most = np.array([np.bincount(tile).max() for tile in classes])
+    assert of_most.mean() > 0.9 * 64
+    by_labels = truth[np.lexsort(labels.T)][: 4000 // 64 * 64].reshape(-1, 64)
+    assert of_most.mean() > 1.2 * np.mean([np.bincount(tile).max() for tile in by_labels])
+
+
+@pytest.mark.filterwarnings("ignore:.*one cluster:UserWarning")
+@pytest.mark.parametrize("n", [3, 31, 64, 65, 1000])
+def test_any_number_of_rows_can_be_put_in_order(n, where):
+    ensemble = Ensemble(random_labels(n, 3, 5, missing=0.3, seed=n))
+    order = likeness_order(ensemble.codes_on(where), ensemble.offsets, device=where)
+    np.testing.assert_array_equal(np.sort(gpuens.device.to_host(order)), np.arange(n))
 
 
 def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch):

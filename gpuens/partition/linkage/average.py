@@ -31,7 +31,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, row_regions
+from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, row_regions, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
@@ -67,6 +67,7 @@ from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
+LOOSE = 0.5  # the share of what is looked at in spite of bounds, from which on they are not worth their time
 FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
@@ -206,6 +207,7 @@ def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool,
         + n_rows * (4 * entry * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
         + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters)  # searches by rows
+        + (0 if general or device != "cpu" else tile_regions.bytes_needed(codes, n_clusters))
     )
     return needed
 
@@ -372,10 +374,13 @@ class _Rounds:
         if len(active) <= self.screened_at < 4 * len(active):
             n_rows = self.members.n_rows[active]
             n_labels = int(n_rows[n_rows <= LANES].sum()) * self.n_clusterings
+            given = queries, active, self.members, self.index, self.regions, self.weights
+            if self.screened < LOOSE and tile_regions.worthwhile(n_entries, n_labels, self.n_clusterings):
+                assert self.bounding is not None
+                self.compared += tile_regions.search_tiles(*given, self.bounding, self.lists)
+                return
             if row_regions.worthwhile(n_queries, self.screened * n_entries, n_labels):
-                self.compared += row_regions.search_rows(
-                    queries, active, self.members, self.index, self.regions, self.weights, self.lists,
-                )  # fmt: skip
+                self.compared += row_regions.search_rows(*given, self.lists)
                 return
         search(
             queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,

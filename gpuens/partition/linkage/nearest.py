@@ -3,8 +3,8 @@
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
 others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
 
-- Rows are cut into tiles of 64 adjacent rows in lexicographic order, which share many labels; clusterings whose
-  clusters are smaller than a tile come last in that order. No row of a tile can exceed the query's bound
+- Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`likeness`). No row of a
+  tile can exceed the query's bound
   Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
   Only tiles whose bound reaches the K-th best similarity so far are compared.
 - On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
@@ -24,10 +24,10 @@ from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted, rows_of_tables
+from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
-SORTED_BY = 8  # clusterings
 BATCH = 16  # tiles that are compared together where a table has several chunks
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
@@ -228,15 +228,6 @@ class KernelIndex:
              xp.empty(n_blocks * warps * reach, dtype=np.uint32), *lists, self._compared),
             device=self.device, shared=4 * labels * warps if in_shared else 0, **self._types,
         )  # fmt: skip
-
-
-def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
-    """Return the rows (G,) with like ones side by side: in lexicographic order, clusterings of small clusters last."""
-    n_clusters = np.diff(offsets)
-    small = n_clusters * TILE > len(codes)
-    first = np.argsort(np.where(small, n_clusters, 0), kind="stable")[:SORTED_BY]
-    keys = devices.namespace(device).stack([codes[:, m] for m in first[::-1].tolist()])
-    return devices.namespace(device).lexsort(keys)
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:

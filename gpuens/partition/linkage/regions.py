@@ -307,14 +307,11 @@ def search(
     active regions at their similarities: what is under its last entry need not be looked at.
     """
     entries = len(queries) * int(regions.length[active].sum())  # to look at without ceilings, which are to save work
-    tile, n_tiles = _tiles(len(active), len(weights), min(CEILINGS, entries))
-    ceilings = np.zeros((len(weights), n_tiles), dtype=bounding.weights.dtype)
+    tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
+    ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, bounding)
     place = np.empty(len(regions.length), dtype=np.int64)
     place[active] = np.arange(len(active))
     queries = queries[np.argsort(place[queries])]  # like ones together
-
-    def raise_range(start: int, stop: int) -> None:
-        _raise_ceilings(start, stop, active, tile, regions, ceilings)
 
     def search_range(start: int, stop: int) -> int:
         return int(_search(
@@ -322,7 +319,6 @@ def search(
             n_clusterings, _scratch(ceilings, regions, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
 
-    devices.over_ranges(raise_range, n_tiles, grain=32)
     compared += np.uint64(sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES))))
 
 
@@ -332,14 +328,53 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
     return tile, -(-n_active // tile)
 
 
+def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, bounding: BoundingWeights) -> np.ndarray:
+    """Return (N_c, n_tiles): the largest share of each cluster in any region of each tile, rounded up.
+
+    Tile t is regions ``bounds[t]`` … ``bounds[t + 1]`` of ``some``.
+    """
+    ceilings = np.zeros((len(bounding.weights), len(bounds) - 1), dtype=bounding.weights.dtype)
+
+    def raise_range(start: int, stop: int) -> None:
+        _raise_ceilings(start, stop, some, bounds, regions, ceilings)
+
+    devices.over_ranges(raise_range, len(bounds) - 1, grain=32)
+    return ceilings
+
+
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _raise_ceilings(start, stop, active, tile, regions, ceilings):
+def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
+    clusters, counts = regions.clusters, regions.counts
     for t in range(start, stop):
-        for r in active[t * tile : (t + 1) * tile]:
-            for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                share = ceilings.dtype.type(regions.counts[e] / regions.size[r] * (1.0 + 1e-6))  # rounded up
-                if share > ceilings[regions.clusters[e], t]:
-                    ceilings[regions.clusters[e], t] = share
+        for r in some[bounds[t] : bounds[t + 1]]:
+            each = (1.0 + 1e-6) / regions.size[r]  # rounded up
+            for e in range(np.uint64(regions.start[r]), np.uint64(regions.start[r] + regions.length[r])):
+                share = ceilings.dtype.type(counts[e] * each)
+                ceilings[clusters[e], t] = max(ceilings[clusters[e], t], share)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def reach_tiles(regions, a, bounding, ceilings, reach, j):
+    """Write what bounds the score of region a in any region of each tile into ``reach[j]``; return the largest."""
+    dtype = ceilings.dtype.type
+    clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
+    for t in range(n_tiles):
+        reach[j, t] = 0.0
+    for e in range(regions.start[a], regions.start[a] + regions.length[a]):
+        cluster = clusters[e]
+        share = dtype(bounding[cluster] * (counts[e] / regions.size[a]))
+        for t in range(n_tiles):
+            reach[j, t] += share * ceilings[cluster, t]
+    best = dtype(0.0)
+    for t in range(n_tiles):
+        best = max(best, reach[j, t])
+    return best
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def lowered_by_rounding(length):
+    """Return by what a score has to be multiplied so that `reach_tiles` of ``length`` entries cannot be below it."""
+    return 1.0 - 2e-6 - 1.2e-7 * length
 
 
 def _scratch(ceilings: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
@@ -377,22 +412,12 @@ def _search(
         width = min(FLOAT_LANES, len(queries) - first)
         for j in range(width):
             a = queries[first + j]
-            begin, end = start[a], start[a] + length[a]
-            for t in range(n_tiles):
-                reach[j, t] = 0.0
-            for e in range(begin, end):
-                cluster = clusters[e]
-                share = dtype(bounding[cluster] * (counts[e] / size[a]))
-                table[cluster, j] = share
-                held[j, cluster] = counts[e]
-                for t in range(n_tiles):
-                    reach[j, t] += share * ceilings[cluster, t]
+            for e in range(start[a], start[a] + length[a]):
+                table[clusters[e], j] = dtype(bounding[clusters[e]] * (counts[e] / size[a]))
+                held[j, clusters[e]] = counts[e]
+            best = reach_tiles(regions, a, bounding, ceilings, reach, j)
             compared += length[a] * n_tiles
-            best = dtype(0.0)
-            for t in range(n_tiles):
-                best = max(best, reach[j, t])
-            # lower by all that sums of float32 can be off by
-            lowered[j] = unit * n_clusterings * (1.0 - 2e-6 - 1.2e-7 * length[a])
+            lowered[j] = unit * n_clusterings * lowered_by_rounding(length[a])
             low[j] = dtype(0.75) * best
             least = np.inf
             for s in range(n_listed):

@@ -1,0 +1,61 @@
+"""An order of label rows that puts like ones side by side, so that the rows of a tile share many labels.
+
+Every row is a point: the mean of the points of its clusters, which are the means of theirs, from random ones on. A few
+such steps are a power iteration: rows that share many clusters move together, and labels drawn at random, which lead
+anywhere, move a row little. The points are cut in halves again and again, across the direction in which they differ
+most. The order is a matter of speed only: no result depends on it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.incidence import cluster_sums, row_lookups
+
+DIMENSIONS = 8
+STEPS = 3
+SAMPLED = 2**14  # rows that tell where clusters are
+LEAF = 32  # rows of the smallest parts at least
+LOOKED_AT = 64  # rows of a part that tell in which direction they differ most
+
+
+def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
+    """Return the rows (G,) of ``codes`` (G, M) with like ones side by side, where ``device`` works."""
+    xp = devices.namespace(device)
+    every = -(-len(codes) // SAMPLED)
+    sampled = codes if every == 1 else xp.ascontiguousarray(codes.T[:, ::every]).T
+    clusters = xp.asarray(np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS)))
+    sizes = xp.maximum(cluster_sums(sampled, offsets, xp.ones(len(sampled), dtype=np.int64), device=device), 1)
+    for _ in range(STEPS):
+        points = _points(sampled, offsets, clusters, device)
+        points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
+        sums = [cluster_sums(sampled, offsets, xp.ascontiguousarray(of), device=device) for of in points.T]
+        clusters = xp.stack(sums, axis=1) / sizes[:, None]
+    points = devices.to_host(_points(codes, offsets, clusters, device).astype(np.float32))
+    return xp.asarray(_halved(points))
+
+
+def _points(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
+    """Return (G, d) the mean of the points of each row's clusters, 0 of a row without labels."""
+    xp = devices.namespace(device)
+    table = xp.concatenate([clusters, xp.ones((len(clusters), 1))], axis=1)
+    sums = row_lookups(codes, offsets, table, device=device)
+    return sums[:, :-1] / xp.maximum(sums[:, -1:], 1.0)
+
+
+def _halved(points: np.ndarray) -> np.ndarray:
+    """Return an order of points (n, d): their halves along the direction of most variance, each in such an order."""
+    n = len(points)
+    depth = max(0, (n // LEAF).bit_length() - 1)
+    # parts of equal length, filled up with the last point again
+    order = np.append(np.arange(n), np.full(-n % 2**depth, n))
+    points = np.concatenate([points, points[-1:]])
+    for level in range(depth):
+        parts = order.reshape(2**level, -1)
+        some = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
+        widest = some.var(axis=1).argmax(axis=1)
+        along = points[parts, widest[:, None]]
+        halves = np.argpartition(along, along.shape[1] // 2, axis=1)
+        order = np.take_along_axis(parts, halves, axis=1).ravel()
+    return order[order < n]
