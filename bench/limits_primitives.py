@@ -18,7 +18,7 @@ from gpuens.encoding import encode_columns
 from gpuens.evidence.pairs import pair_histogram
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import few_rows, row_regions, single
+from gpuens.partition.linkage import few_rows, row_regions, single, tile_regions
 from gpuens.partition.linkage.nearest import Lists, NearestIndex, nearest_lists
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
@@ -284,6 +284,18 @@ def searched_by_rows(on: Labels) -> Call:
     return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Lists.empty(len(on), N_LISTED),))
 
 
+def searched_by_tiles(on: Labels) -> Call:
+    weights = on.grouped().eci()
+    index = on.index(weights)
+    active, members, regions = united(on, index, 1)
+    given = active, active, members, index, regions, weights, bounding_weights(weights)
+    return Call(
+        lambda lists: tile_regions.search_tiles(*given, lists),
+        lambda n: {"weighted labels": float(n)},
+        lambda: (Lists.empty(len(on), N_LISTED),),
+    )
+
+
 def merged(on: Labels) -> Call:
     active, _, regions = united(on.grouped(), on.index(on.ones()), 2)
     n = len(active) // 2
@@ -377,6 +389,7 @@ CASES = {
     "nearest lists, w = ECI": Case(listed_by_eci, 20_000),
     "regions by histograms": Case(searched, 16_000),
     "regions by rows": Case(searched_by_rows, 16_000),
+    "regions by tiles": Case(searched_by_tiles, 16_000),
     "histograms merged": Case(merged, 40_000),
     "table of pairs, w = 1": Case(tabled_by_ones, 6_000, 128),
     "table of pairs, w = ECI": Case(tabled_by_eci, 6_000, 128),

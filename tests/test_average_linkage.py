@@ -146,7 +146,7 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
-        "repeated rows": lambda: random_labels(9000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
+        "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
         "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),

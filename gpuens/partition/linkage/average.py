@@ -10,6 +10,9 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 - an entry that is dropped from a full list raises the bound to its similarity;
 - if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
 
+Searches compare histograms (`regions`) where regions are large, else rows: those of the few tiles that bounds leave
+(`tile_regions`), or all of them if bounds exclude few (`row_regions`). All of them list the same regions.
+
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
 

@@ -59,7 +59,7 @@ class Lists(NamedTuple):
 
 
 class NearestIndex:
-    """Finds the nearest others of rows of ``codes`` (G, M), which are distinct and in lexicographic order.
+    """Finds the nearest others of distinct rows of ``codes`` (G, M).
 
     ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
     are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's and those

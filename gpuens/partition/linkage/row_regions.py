@@ -77,11 +77,7 @@ def search_rows(
     Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
     their current similarities.
     """
-    n_rows = members.n_rows[active]
-    large = np.flatnonzero(n_rows > LANES)
-    large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // len(weights)]
-    laid = histograms(regions, active[large], len(weights))
-    small = np.delete(active, large)
+    small, large, laid = apart(active, members, regions, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
     starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
@@ -109,11 +105,21 @@ def search_rows(
 
     def work(start: int, stop: int) -> int:
         return int(_search(
-            queries[start * LANES : stop * LANES], small, ends, active[large], laid, places, index.rows, sizes, starts,
+            queries[start * LANES : stop * LANES], small, ends, large, laid, places, index.rows, sizes, starts,
             offsets, chunks, tables, regions, weights, scratch(), *lists,
         ))  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
+
+
+def apart(
+    active: np.ndarray, members: Members, regions: Regions, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the regions whose rows are compared, the largest of more than 64 rows, and whole histograms of these."""
+    n_rows = members.n_rows[active]
+    large = np.flatnonzero(n_rows > LANES)
+    large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // n_clusters]
+    return np.delete(active, large), active[large], histograms(regions, active[large], n_clusters)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

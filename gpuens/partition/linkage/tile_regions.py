@@ -18,18 +18,16 @@ from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
-    LAID,
     BoundingWeights,
     Regions,
     ceilings_of,
     clear,
-    histograms,
     lay_out,
     lowered_by_rounding,
     reach_tiles,
     shared,
 )
-from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.row_regions import Members, apart
 
 UNITS = 65_535  # the largest sum of units
 ENTRY = 3  # labels that are compared in the time of an entry of a histogram of the tiles that 16 regions want
@@ -58,11 +56,7 @@ def search_tiles(
     Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
     their current similarities.
     """
-    n_rows = members.n_rows[active]
-    large = np.flatnonzero(n_rows > LANES)
-    large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // len(weights)]
-    laid = histograms(regions, active[large], len(weights))
-    small = np.delete(active, large)
+    small, large, laid = apart(active, members, regions, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
     labels = np.empty((index.rows.shape[1], len(places) + LANES), dtype=index.rows.dtype)
     labels[:, : len(places)] = index.rows.take(places, axis=0).T
@@ -71,13 +65,13 @@ def search_tiles(
     bounds, rows_to = tiles_of(ends, len(weights))
     # a large region is a tile of its own
     own_tiles = np.append(bounds, len(small) + 1 + np.arange(len(large)))
-    ceilings = ceilings_of(np.append(small, active[large]), own_tiles, regions, bounding)
+    ceilings = ceilings_of(np.append(small, large), own_tiles, regions, bounding)
     offsets = index.starts - np.arange(len(index.starts))
     most_rows = int(np.diff(rows_to).max(initial=0))
 
     def work(start: int, stop: int) -> int:
         return int(_search(
-            queries[start:stop], small, ends, of_row, bounds, rows_to, ceilings, active[large], laid, labels, sizes,
+            queries[start:stop], small, ends, of_row, bounds, rows_to, ceilings, large, laid, labels, sizes,
             offsets, regions, weights, weights.dtype.kind == "i", *bounding,
             _scratch(ceilings, regions, most_rows, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
@@ -103,7 +97,6 @@ def _scratch(ceilings: np.ndarray, regions: Regions, most_rows: int, n_listed: i
     return (
         np.zeros(n_clusters, dtype=regions.counts.dtype),
         np.empty((1, n_tiles), dtype=ceilings.dtype),
-        np.empty(n_tiles, dtype=bool),
         np.empty((2, n_clusters), dtype=np.int64),
         np.empty(n_clusters, dtype=np.uint16),
         aligned_zeros(-(-most_rows // LANES), LANES, np.uint16),
@@ -117,7 +110,7 @@ def _search(
     queries, small, ends, of_row, bounds, rows_to, ceilings, large, laid, labels, sizes, offsets, regions, weights,
     whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    held, reach, visited, entries, units, sums, floor, ties = scratch
+    held, reach, entries, units, sums, floor, ties = scratch
     clusters, counts, start, length, size, _ = regions
     n_clusterings, n_tiles, n_listed = len(labels), ceilings.shape[1], ids.shape[1]
     dtype = ceilings.dtype.type
@@ -139,15 +132,13 @@ def _search(
         floor[:] = _floor(least * to_score)
         low = dtype(0.75) * reach_tiles(regions, a, bounding, ceilings, reach, 0)
         compared += length[a] * n_tiles
-        for t in range(n_tiles):
-            visited[t] = False
         more = True
         while more:
             limit = max(low, smallest, dtype(least * to_reach))
             for t in range(n_tiles):
-                if reach[0, t] < limit or visited[t]:
+                if reach[0, t] < limit:
                     continue
-                visited[t] = True
+                reach[0, t] = -1.0  # once
                 if t >= n_small:
                     r = large[t - n_small]
                     if r == a:
