@@ -22,25 +22,29 @@ LOOKED_AT = 64  # rows of a part that tell in which direction they differ most
 
 def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
     """Return the rows (G,) of ``codes`` (G, M) with like ones side by side, where ``device`` works."""
-    xp = devices.namespace(device)
-    every = -(-len(codes) // SAMPLED)
-    sampled = codes if every == 1 else xp.ascontiguousarray(codes.T[:, ::every]).T
-    clusters = xp.asarray(np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS)))
-    sizes = xp.maximum(cluster_sums(sampled, offsets, xp.ones(len(sampled), dtype=np.int64), device=device), 1)
+    sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
+    clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)
+    points = devices.to_host(_points(codes, offsets, clusters, device))
+    return devices.namespace(device).asarray(_halved(points.astype(np.float32)))
+
+
+def _points_of_clusters(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return a point of each cluster (N_c, d), on the CPU; (0, …) of those that no row has."""
+    clusters = np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS))
+    sizes = np.maximum(cluster_sums(codes, offsets, np.ones(len(codes), dtype=np.int64)), 1)
     for _ in range(STEPS):
-        points = _points(sampled, offsets, clusters, device)
-        points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
-        sums = [cluster_sums(sampled, offsets, xp.ascontiguousarray(of), device=device) for of in points.T]
-        clusters = xp.stack(sums, axis=1) / sizes[:, None]
-    points = devices.to_host(_points(codes, offsets, clusters, device).astype(np.float32))
-    return xp.asarray(_halved(points))
+        points = _points(codes, offsets, clusters, "cpu")
+        points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-12)
+        sums = [cluster_sums(codes, offsets, np.ascontiguousarray(along)) for along in points.T]
+        clusters = np.stack(sums, axis=1) / sizes[:, None]
+    return clusters
 
 
-def _points(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
-    """Return (G, d) the mean of the points of each row's clusters, 0 of a row without labels."""
+def _points(codes: Any, offsets: np.ndarray, clusters: np.ndarray, device: str) -> Any:
+    """Return (G, d) the mean of the points of each row's clusters, (0, …) of a row without labels."""
     xp = devices.namespace(device)
-    table = xp.concatenate([clusters, xp.ones((len(clusters), 1))], axis=1)
-    sums = row_lookups(codes, offsets, table, device=device)
+    table = np.concatenate([clusters, np.ones((len(clusters), 1))], axis=1)
+    sums = row_lookups(codes, offsets, xp.asarray(table), device=device)
     return sums[:, :-1] / xp.maximum(sums[:, -1:], 1.0)
 
 
