@@ -378,7 +378,9 @@ class _Rounds:
             n_rows = self.members.n_rows[active]
             n_labels = int(n_rows[n_rows <= LANES].sum()) * self.n_clusterings
             given = queries, active, self.members, self.index, self.regions, self.weights
-            if self.screened < LOOSE and tile_regions.worthwhile(n_entries, n_labels, self.n_clusterings):
+            by_tiles = n_labels // self.n_clusterings * int(self.regions.length[queries].mean())
+            laid_out = tile_regions.LAYING * n_labels < n_queries * self.screened * n_entries
+            if self.screened < LOOSE and tile_regions.worthwhile(n_entries, by_tiles * laid_out, self.n_clusterings):
                 assert self.bounding is not None
                 self.compared += tile_regions.search_tiles(*given, self.bounding, self.lists)
                 return

@@ -31,13 +31,17 @@ from gpuens.partition.linkage.row_regions import Members, apart
 
 UNITS = 65_535  # the largest sum of units
 ENTRY = 3  # labels that are compared in the time of an entry of a histogram of the tiles that 16 regions want
+LAYING = 40  # entries that 16 regions are compared with in the time that it takes to lay out a label
 FEWEST = 10**5  # labels that are worth laying out
 MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
 
 
-def worthwhile(n_entries: int, n_labels: int, n_clusterings: int) -> bool:
-    """Return whether comparing rows of ``n_labels`` in all is faster than comparing ``n_entries`` of histograms."""
-    return FEWEST < n_labels < ENTRY * n_entries and n_clusterings <= MOST
+def worthwhile(n_entries: int, n_compared: int, n_clusterings: int) -> bool:
+    """Return whether comparing a query with all rows is faster than with all histograms, but for what bounds exclude.
+
+    The labels of all rows are ``n_compared`` with the query's entries; the histograms have ``n_entries``.
+    """
+    return FEWEST < n_compared < ENTRY * n_entries and n_clusterings <= MOST
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
