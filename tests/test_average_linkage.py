@@ -153,7 +153,6 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
     }[shape]()
     calls, search_tiles = [], tile_regions.search_tiles
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
-    monkeypatch.setattr("gpuens.partition.linkage.average.LOOSE", np.inf)
     monkeypatch.setattr(tile_regions, "TILE", tile)
     monkeypatch.setattr(tile_regions, "search_tiles", lambda *args: calls.append(len(args[0])) or search_tiles(*args))
     for weights in (None, random_weights(labels)):
@@ -171,10 +170,17 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
 
 
 def test_searches_by_tiles_are_for_regions_of_few_rows():
-    assert tile_regions.worthwhile(150_000, 200_000, 20)
-    assert not tile_regions.worthwhile(50_000, 200_000, 20)  # histograms are much shorter than the rows
-    assert not tile_regions.worthwhile(10_000, 20_000, 20)  # too little to be worth laying out
-    assert not tile_regions.worthwhile(150_000, 200_000, 5000)  # 16 bits would say little
+    def worthwhile(n_entries, n_rows, n_clusterings=20, *, n_queries=10**7, screened=0.1):
+        return tile_regions.worthwhile(n_queries, 20, n_entries, n_rows, n_clusterings, screened)
+
+    assert worthwhile(150_000, 10_000)
+    assert not worthwhile(50_000, 10_000)  # histograms are much shorter than the rows
+    assert not worthwhile(10_000, 1_000)  # too little to be worth laying out
+    assert worthwhile(150_000, 10_000, 4096)
+    assert not worthwhile(150_000, 10_000, 5000)  # 16 bits would say little
+    assert worthwhile(150_000, 10_000, n_queries=600)
+    assert not worthwhile(150_000, 10_000, n_queries=500)  # fewer than laying out is worth
+    assert not worthwhile(150_000, 10_000, screened=0.5)  # bounds exclude little
 
 
 def test_like_rows_are_side_by_side():

@@ -70,7 +70,6 @@ from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
-LOOSE = 0.5  # the share of what is looked at in spite of bounds, from which on they are not worth their time
 FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
@@ -209,9 +208,9 @@ def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool,
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
         + n_rows * (4 * entry * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
-        + (0 if general or device != "cpu" else devices.n_threads() * 4 * LANES * n_clusters)  # searches by rows
-        + (0 if general or device != "cpu" else tile_regions.bytes_needed(codes, n_clusters))
     )
+    if device == "cpu" and not general:  # searches by rows, and by tiles
+        needed += devices.n_threads() * 4 * LANES * n_clusters + tile_regions.bytes_needed(codes, n_clusters)
     return needed
 
 
@@ -376,11 +375,12 @@ class _Rounds:
         n_queries, n_entries = len(queries), self.counts.entries
         if len(active) <= self.screened_at < 4 * len(active):
             n_rows = self.members.n_rows[active]
-            n_labels = int(n_rows[n_rows <= LANES].sum()) * self.n_clusterings
+            n_compared = int(n_rows[n_rows <= LANES].sum())
+            n_labels, length = n_compared * self.n_clusterings, int(self.regions.length[queries].mean())
             given = queries, active, self.members, self.index, self.regions, self.weights
-            by_tiles = n_labels // self.n_clusterings * int(self.regions.length[queries].mean())
-            laid_out = tile_regions.LAYING * n_labels < n_queries * self.screened * n_entries
-            if self.screened < LOOSE and tile_regions.worthwhile(n_entries, by_tiles * laid_out, self.n_clusterings):
+            if tile_regions.worthwhile(
+                n_queries, length, n_entries, n_compared, self.n_clusterings, self.screened
+            ):  # fmt: skip
                 assert self.bounding is not None
                 self.compared += tile_regions.search_tiles(*given, self.bounding, self.lists)
                 return

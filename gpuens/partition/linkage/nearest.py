@@ -4,9 +4,8 @@ The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every 
 others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
 
 - Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`likeness`). No row of a
-  tile can exceed the query's bound
-  Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all tiles: one 64th of the full work.
-  Only tiles whose bound reaches the K-th best similarity so far are compared.
+  tile can exceed the query's bound Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all
+  tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
 - On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
   bounds of 64 tiles are sums of M table rows as well, one query after the other.
 - Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights), and only
@@ -70,6 +69,7 @@ class NearestIndex:
 
     def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
         self.codes = codes
+        self.offsets = offsets
         self.sizes = sizes
         self.order = likeness_order(codes, offsets)
         self.place = np.empty_like(self.order)

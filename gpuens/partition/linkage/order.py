@@ -31,6 +31,17 @@ def comes_before(similarity, tie, other_similarity, other_tie):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def emptied(ids, similarities, a):
+    """Empty list ``a``; return the least similarity that was in it, 0 if it was not full."""
+    least = np.inf
+    for s in range(ids.shape[1]):
+        least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
+        ids[a, s] = -1
+        similarities[a, s] = 0.0
+    return least
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def insert(ids, similarities, ties, a, j, listed, new_id, similarity, tie):
     """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length.
 

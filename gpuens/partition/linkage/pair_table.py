@@ -176,7 +176,7 @@ def _units_of(
     places, sizes, ends = members.of_regions(active, index.place, index.sizes)
     most_rows = int(members.n_rows[active].max())
     n_clusterings = index.rows.shape[1]
-    starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
+    starts, offsets = index.starts, index.offsets
     exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
     kind = np.dtype(np.uint8 if exact else np.uint16)  # of what labels are worth
     chunks, tables = chunks_of(starts, kind.itemsize)
@@ -217,8 +217,7 @@ def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, flo
     similarities are then a fourth as far apart as if all were rounded up.
     """
     whole = np.maximum(np.rint(worth), 1.0)
-    offsets = index.starts - np.arange(len(index.starts))
-    errors = np.insert(whole - worth, offsets[1:], 0.0)  # none of a missing label
+    errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # none of a missing label
     found = devices.over_ranges(
         lambda start, stop: _largest_errors(start, stop, index.rows, index.starts, errors), len(index.rows), grain=256
     )

@@ -21,7 +21,7 @@ from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.linkage.nearest import Lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, comes_before, emptied, insert, pair_hash
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
@@ -262,6 +262,17 @@ def plus_shared(total, clusters, counts, begin, end, held, weights):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def shared_by_shorter(regions, weights, a, held, b, laid):
+    """Return Σ_c w_c n_A[c] n_B[c] of regions whose histograms are ``held`` and ``laid``, by the shorter one."""
+    if regions.length[a] < regions.length[b]:
+        shorter, other = a, laid
+    else:
+        shorter, other = b, held
+    begin, end = regions.start[shorter], regions.start[shorter] + regions.length[shorter]
+    return shared(regions.clusters, regions.counts, begin, end, other, weights)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_to(regions, held, weights, n_clusterings, a, b):
     """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
     if weights.ndim == 2:  # known when this is compiled
@@ -419,12 +430,7 @@ def _search(
             compared += length[a] * n_tiles
             lowered[j] = unit * n_clusterings * lowered_by_rounding(length[a])
             low[j] = dtype(0.75) * best
-            least = np.inf
-            for s in range(n_listed):
-                least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
-                ids[a, s] = -1
-                similarities[a, s] = 0.0
-            floor[0, j] = max(smallest, dtype(least * lowered[j]))
+            floor[0, j] = max(smallest, dtype(emptied(ids, similarities, a) * lowered[j]))
             listed[j] = 0
         for j in range(width, FLOAT_LANES):
             floor[0, j] = np.inf

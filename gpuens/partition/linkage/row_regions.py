@@ -16,8 +16,16 @@ from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
-from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
-from gpuens.partition.linkage.regions import LAID, Regions, clear, histograms, lay_out, shared
+from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
+from gpuens.partition.linkage.regions import (
+    LAID,
+    Regions,
+    clear,
+    histograms,
+    lay_out,
+    shared,
+    shared_by_shorter,
+)
 
 NEVER = 2**32 - 1  # a score above all others
 ENTRY = 6  # labels of rows that are compared in the time of an entry of a histogram
@@ -79,7 +87,7 @@ def search_rows(
     """
     small, large, laid = apart(active, members, regions, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
-    starts, offsets = index.starts, index.starts - np.arange(len(index.starts))
+    starts, offsets = index.starts, index.offsets
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
 
     n_listed, widest = lists.ids.shape[1], rows_of_tables(starts, chunks, tables)
@@ -128,8 +136,7 @@ def _search(
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
-    clusters, counts = regions.clusters, regions.counts
-    first_entry, length, size = regions.start, regions.length, regions.size
+    length, size = regions.length, regions.size
     # floor: the score that is worth scoring exactly; best: scores
     (
         to_score, scales, table, held, floor, best, candidates, scores, n_candidates, listed, ties, sums, total, mean,
@@ -143,13 +150,9 @@ def _search(
             a = own[j]
             scales[j] = _scale(a, offsets, chunks, regions, weights)
             to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
-            least = np.inf
             for s in range(n_listed):
-                least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
-                ids[a, s] = -1
-                similarities[a, s] = 0.0
                 best[j, s] = 0
-            floor[0, j] = max(1, int(least * to_score[j]))
+            floor[0, j] = max(1, int(emptied(ids, similarities, a) * to_score[j]))
             listed[j], n_candidates[j] = 0, 0
             if len(large) > 0:
                 lay_out(regions, a, held)
@@ -157,12 +160,8 @@ def _search(
                     r = large[i]
                     if r == a:
                         continue
-                    if length[a] < length[r]:
-                        begin, stop, whole = first_entry[a], first_entry[a] + length[a], laid[i]
-                    else:
-                        begin, stop, whole = first_entry[r], first_entry[r] + length[r], held
-                    compared += stop - begin
-                    similarity = shared(clusters, counts, begin, stop, whole, weights)
+                    compared += min(length[a], length[r])
+                    similarity = shared_by_shorter(regions, weights, a, held, r, laid[i])
                     similarity /= size[a] * size[r] * n_clusterings
                     if similarity > 0.0:
                         listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))

@@ -15,7 +15,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, nothing, plus_where, reaching, store
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
     BoundingWeights,
@@ -26,6 +26,7 @@ from gpuens.partition.linkage.regions import (
     lowered_by_rounding,
     reach_tiles,
     shared,
+    shared_by_shorter,
 )
 from gpuens.partition.linkage.row_regions import Members, apart
 
@@ -33,15 +34,23 @@ UNITS = 65_535  # the largest sum of units
 ENTRY = 3  # labels that are compared in the time of an entry of a histogram of the tiles that 16 regions want
 LAYING = 40  # entries that 16 regions are compared with in the time that it takes to lay out a label
 FEWEST = 10**5  # labels that are worth laying out
+LOOSE = 0.5  # the share of what is looked at in spite of bounds, from which on they are not worth their time
 MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
 
 
-def worthwhile(n_entries: int, n_compared: int, n_clusterings: int) -> bool:
-    """Return whether comparing a query with all rows is faster than with all histograms, but for what bounds exclude.
+def worthwhile(
+    n_queries: int, length: int, n_entries: int, n_rows: int, n_clusterings: int, screened: float
+) -> bool:  # fmt: skip
+    """Return whether searching by tiles of ``n_rows`` is faster than by histograms of ``n_entries`` in all.
 
-    The labels of all rows are ``n_compared`` with the query's entries; the histograms have ``n_entries``.
+    Queries have ``length`` entries each, and ``screened`` is the share of what bounds leave of the histograms.
     """
-    return FEWEST < n_compared < ENTRY * n_entries and n_clusterings <= MOST
+    return (
+        screened < LOOSE
+        and n_clusterings <= MOST
+        and LAYING * n_rows * n_clusterings < n_queries * screened * n_entries
+        and FEWEST < n_rows * length < ENTRY * n_entries
+    )
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
@@ -66,24 +75,23 @@ def search_tiles(
     labels[:, : len(places)] = index.rows.take(places, axis=0).T
     labels[:, len(places) :] = 0  # of nobody: lanes behind the last row
     of_row = np.repeat(np.arange(len(small)), members.n_rows[small])
-    bounds, rows_to = tiles_of(ends, len(weights))
+    bounds, rows_to = _tiles(ends, len(weights))
     # a large region is a tile of its own
     own_tiles = np.append(bounds, len(small) + 1 + np.arange(len(large)))
     ceilings = ceilings_of(np.append(small, large), own_tiles, regions, bounding)
-    offsets = index.starts - np.arange(len(index.starts))
     most_rows = int(np.diff(rows_to).max(initial=0))
 
     def work(start: int, stop: int) -> int:
         return int(_search(
             queries[start:stop], small, ends, of_row, bounds, rows_to, ceilings, large, laid, labels, sizes,
-            offsets, regions, weights, weights.dtype.kind == "i", *bounding,
+            index.offsets, regions, weights, weights.dtype.kind == "i", *bounding,
             _scratch(ceilings, regions, most_rows, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
 
     return sum(devices.over_ranges(work, len(queries), grain=16))
 
 
-def tiles_of(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Return tiles of regions side by side, of some 64 rows: where the regions and the rows of each begin.
 
     Both are (n_tiles + 1,) and end with where those of one more would begin. The rows of region i end at ``ends[i]``.
@@ -115,20 +123,14 @@ def _search(
     whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     held, reach, entries, units, sums, floor, ties = scratch
-    clusters, counts, start, length, size, _ = regions
+    length, size = regions.length, regions.size
     n_clusterings, n_tiles, n_listed = len(labels), ceilings.shape[1], ids.shape[1]
     dtype = ceilings.dtype.type
     smallest = dtype(np.finfo(ceilings.dtype).tiny)
-    n_small, nothing_yet = len(bounds) - 1, weights[0] * 0
+    n_small = len(bounds) - 1
     compared = 0
     for a in queries:
-        least = np.inf
-        for s in range(n_listed):
-            least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
-        for s in range(n_listed):
-            ids[a, s] = -1
-            similarities[a, s] = 0.0
-        listed = 0
+        least, listed = emptied(ids, similarities, a), 0
         lay_out(regions, a, held)
         exact = whole and size[a] * n_clusterings <= UNITS
         scale = _units(a, offsets, regions, weights, exact, entries, units)
@@ -143,44 +145,19 @@ def _search(
                 if reach[0, t] < limit:
                     continue
                 reach[0, t] = -1.0  # once
-                if t >= n_small:
-                    r = large[t - n_small]
-                    if r == a:
-                        continue
-                    if length[a] < length[r]:
-                        begin, stop, other = start[a], start[a] + length[a], laid[t - n_small]
-                    else:
-                        begin, stop, other = start[r], start[r] + length[r], held
-                    compared += stop - begin
-                    of_all = shared(clusters, counts, begin, stop, other, weights)
-                    listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
-                    done, n_here = 0, 0
-                else:
-                    at, n_here, done = rows_to[t], rows_to[t + 1] - rows_to[t], -1
+                if t < n_small:
+                    at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
                     compared += length[a] * n_here
                     _add_units(labels, at, n_here, entries, units, length[a], sums)
-                for first in range(0, n_here, LANES):
-                    hits = reaching(sums, first // LANES, floor)
-                    if n_here - first < LANES:
-                        hits &= (np.uint64(1) << np.uint64(n_here - first)) - np.uint64(1)
-                    while hits:
-                        row = at + first + lowest(hits)
-                        hits &= hits - np.uint64(1)
-                        i = of_row[row]
-                        if i == done:
-                            continue
-                        done, r = i, small[i]
-                        if r == a:
-                            continue
-                        total = _total_units(i, ends, at, sizes, sums)
-                        if total < least * to_score * (1.0 - 1e-9) * size[r]:
-                            continue
-                        of_all = nothing_yet
-                        if exact:
-                            of_all += np.int64(total)
-                        else:
-                            of_all += shared(clusters, counts, start[r], start[r] + length[r], held, weights)
-                        listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
+                    listed = _list_tile(
+                        a, at, n_here, of_row, small, ends, sizes, sums, floor, least * to_score * (1.0 - 1e-9), exact,
+                        held, regions, weights, n_clusterings, ids, similarities, ties, listed,
+                    )  # fmt: skip
+                elif large[t - n_small] != a:
+                    r = large[t - n_small]
+                    compared += min(length[a], length[r])
+                    of_all = shared_by_shorter(regions, weights, a, held, r, laid[t - n_small])
+                    listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
                 if listed == n_listed and similarities[a, n_listed - 1] > least:
                     least = similarities[a, n_listed - 1]
                     floor[:] = _floor(least * to_score)
@@ -196,15 +173,46 @@ def _search(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def _list_tile(
+    a, at, n_rows, of_row, small, ends, sizes, sums, floor, least, exact, held, regions, weights, n_clusterings,
+    ids, similarities, ties, listed,
+):  # fmt: skip
+    """List the regions of a tile that are near region a; return the list's length.
+
+    ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near region reaches the
+    ``floor``, and all of them together reach ``least`` units an object.
+    """
+    clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length
+    done = -1
+    for first in range(0, n_rows, LANES):
+        hits = reaching(sums, first // LANES, floor)
+        if n_rows - first < LANES:
+            hits &= (np.uint64(1) << np.uint64(n_rows - first)) - np.uint64(1)
+        while hits:
+            i = of_row[at + first + lowest(hits)]
+            hits &= hits - np.uint64(1)
+            if i == done or small[i] == a:
+                continue
+            done, r = i, small[i]
+            total = _total_units(i, ends, at, sizes, sums)
+            if total < least * regions.size[r]:
+                continue
+            of_all = weights[0] * 0
+            if exact:
+                of_all += np.int64(total)
+            else:
+                of_all += shared(clusters, counts, start[r], start[r] + length[r], held, weights)
+            listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
+    return listed
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed):
     """List region r for region a, whose pairs of objects sum up to ``of_all``, if it is near; return the length."""
     similarity = of_all / (regions.size[a] * regions.size[r] * n_clusterings)
-    tie, last = pair_hash(a, r), ids.shape[1] - 1
-    if similarity <= 0.0:
-        return listed
-    if listed > last and not comes_before(similarity, tie, similarities[a, last], ties[0, last]):
-        return listed
-    return insert(ids, similarities, ties, a, 0, listed, r, similarity, tie)
+    if similarity > 0.0:
+        listed = insert(ids, similarities, ties, a, 0, listed, r, similarity, pair_hash(a, r))
+    return listed
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
