@@ -18,7 +18,7 @@ from gpuens.encoding import encode_columns
 from gpuens.evidence.pairs import pair_histogram
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import few_rows, row_regions, single, tile_regions
+from gpuens.partition.linkage import few_rows, row_regions, single
 from gpuens.partition.linkage.nearest import Lists, NearestIndex, nearest_lists
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
@@ -30,6 +30,7 @@ from gpuens.partition.linkage.regions import (
     search,
 )
 from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.tile_regions import Tiles
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, measure_nodes
 from gpuens.reduction.core_groups import core_groups
@@ -288,9 +289,14 @@ def searched_by_tiles(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 1)
-    given = active, active, members, index, regions, weights, bounding_weights(weights)
+    bounding, into = bounding_weights(weights), np.arange(len(on))
+
+    def find(lists: Lists) -> int:
+        tiles = Tiles(active, members, index, regions, bounding)
+        return tiles.search(active, into, regions, weights, lists)
+
     return Call(
-        lambda lists: tile_regions.search_tiles(*given, lists),
+        find,
         lambda n: {"weighted labels": float(n)},
         lambda: (Lists.empty(len(on), N_LISTED),),
     )

@@ -12,7 +12,7 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.lanes import FLOAT_LANES
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, row_regions, tile_regions
+from gpuens.partition.linkage import average, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
@@ -121,28 +121,34 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.CHUNK", 2**11)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.WHOLE", 1)
     monkeypatch.setattr("gpuens.partition.linkage.comparisons.TABLE", 2**14 // tables)
-    monkeypatch.setattr(row_regions, "worthwhile", lambda *_: True)
     monkeypatch.setattr(row_regions, "search_rows", lambda *args: calls.append(len(args[0])) or search_rows(*args))
     for weights in (None, random_weights(labels)):
         calls.clear()
+        only_by(monkeypatch, "rows")
         found, _ = dendrogram_of(labels, weights)
         assert len(calls) > 2
         assert sum(calls) > 100
-        monkeypatch.setattr(row_regions, "worthwhile", lambda *_: False)
+        only_by(monkeypatch, "histograms")
         expected, _ = dendrogram_of(labels, weights)
-        monkeypatch.setattr(row_regions, "worthwhile", lambda *_: True)
         assert merges_of(found) == merges_of(expected)
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
+def only_by(monkeypatch, kind):
+    """Let all searches be of one kind: by tiles, rows or histograms."""
+    free = searches.Costs(*(0.0 if field == kind else 1.0 for field in searches.Costs._fields))
+    monkeypatch.setattr(searches, "costs", lambda *_: free)
+
+
+@pytest.mark.parametrize("laid_out", ["once", "anew"])
 @pytest.mark.parametrize("tile", [8, 64])
 @pytest.mark.parametrize(
     "shape", ["noise", "missing", "repeated rows", "large regions", "many labels", "few objects each"]
 )
-def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile):
-    """Where bounds exclude most tiles, the rows of those that are left are compared with one region at a time."""
+def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile, laid_out):
+    """Regions are compared with the tiles of those that they have become of, or of those that there are."""
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
@@ -151,17 +157,26 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
-    calls, search_tiles = [], tile_regions.search_tiles
+    laid, begin = [], tile_regions.Tiles.__init__
+    calls, search_tiles = [], tile_regions.Tiles.search
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
     monkeypatch.setattr(tile_regions, "TILE", tile)
-    monkeypatch.setattr(tile_regions, "search_tiles", lambda *args: calls.append(len(args[0])) or search_tiles(*args))
+    monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
+    monkeypatch.setattr(
+        tile_regions.Tiles, "search", lambda *args: calls.append(len(args[1])) or search_tiles(*args)
+    )  # fmt: skip
+    monkeypatch.setattr(
+        searches.Searches, "_pays", lambda self, *_: self.tiles is None or laid_out == "anew"
+    )  # fmt: skip
     for weights in (None, random_weights(labels)):
         calls.clear()
-        monkeypatch.setattr(tile_regions, "worthwhile", lambda *_: True)
+        laid.clear()
+        only_by(monkeypatch, "tiles")
         found, _ = dendrogram_of(labels, weights)
         assert len(calls) > 2
         assert sum(calls) > 60
-        monkeypatch.setattr(tile_regions, "worthwhile", lambda *_: False)
+        assert len(laid) == (1 if laid_out == "once" else len(calls))
+        only_by(monkeypatch, "histograms")
         expected, _ = dendrogram_of(labels, weights)
         assert merges_of(found) == merges_of(expected)
         greedy = oracles.greedy_average_linkage(labels, weights)
@@ -169,18 +184,50 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
-def test_searches_by_tiles_are_for_regions_of_few_rows():
-    def worthwhile(n_entries, n_rows, n_clusterings=20, *, n_queries=10**7, screened=0.1):
-        return tile_regions.worthwhile(n_queries, 20, n_entries, n_rows, n_clusterings, screened)
+def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None):
+    near = searches.Regarded(n_labels, of_many, n_entries)
+    asked = 20 * n_queries if asked is None else asked
+    rows_in_tiles = n_labels // 20 if rows_in_tiles is None else rows_in_tiles
+    costs = searches.costs(n_queries, asked, near, left, rows_in_tiles)
+    return costs._fields[np.argmin(costs)]
 
-    assert worthwhile(150_000, 10_000)
-    assert not worthwhile(50_000, 10_000)  # histograms are much shorter than the rows
-    assert not worthwhile(10_000, 1_000)  # too little to be worth laying out
-    assert worthwhile(150_000, 10_000, 4096)
-    assert not worthwhile(150_000, 10_000, 5000)  # 16 bits would say little
-    assert worthwhile(150_000, 10_000, n_queries=600)
-    assert not worthwhile(150_000, 10_000, n_queries=500)  # fewer than laying out is worth
-    assert not worthwhile(150_000, 10_000, screened=0.5)  # bounds exclude little
+
+def test_searches_are_of_the_kind_that_costs_least():
+    assert cheapest(64, 200_000, 150_000) == "rows"  # no bounds, and histograms hardly shorter
+    assert cheapest(49, 200_000, 150_000) == "rows"
+    assert cheapest(64, 600_000, 30_000) == "histograms"  # much shorter
+    assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
+    assert cheapest(2, 200_000, 150_000) == "tiles"  # 64 lanes for 2 queries cost what 64 queries do
+    assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most
+    assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
+    assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
+    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries of many labels
+    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # of long ago
+
+
+def test_tiles_are_laid_out_once_others_have_cost_as_much_more(monkeypatch):
+    labels, _ = structured_labels(12_000, 12, 8, noise=0.05, seed=1)
+    monkeypatch.setattr(average, "_room_for_table", lambda *_: 0)
+    laid, begin = [], tile_regions.Tiles.__init__
+    monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
+    found, _ = dendrogram_of(labels, None)
+    assert 1 < len(laid) < 20
+    assert laid == sorted(laid, reverse=True)
+    laid.clear()
+    monkeypatch.setattr(searches, "LAYING", np.inf)
+    expected, _ = dendrogram_of(labels, None)
+    assert not laid
+    assert merges_of(found) == merges_of(expected)
+
+
+def test_searches_by_tiles_are_for_so_many_clusterings_as_16_bits_can_sum(monkeypatch):
+    def refused(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(tile_regions.Tiles, "__init__", refused)
+    only_by(monkeypatch, "tiles")
+    monkeypatch.setattr(searches, "MOST", 11)
+    dendrogram_of(structured_labels(400, 12, 5, noise=0.3, seed=1)[0], None)
 
 
 def test_like_rows_are_side_by_side():
@@ -224,15 +271,6 @@ def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypa
         assert works[0].rounds == works[1].rounds
         greedy = oracles.greedy_average_linkage(labels, weights)
         np.testing.assert_array_equal(found.similarities, greedy.heights)
-
-
-def test_searches_by_rows_are_for_histograms_that_are_hardly_shorter():
-    assert row_regions.worthwhile(64, 150_000, 200_000)
-    assert row_regions.worthwhile(49, 150_000, 200_000)
-    assert row_regions.worthwhile(16, 150_000, 200_000)  # 64 lanes for 16 queries cost what 64 queries do
-    assert not row_regions.worthwhile(16, 100_000, 200_000)
-    assert not row_regions.worthwhile(64, 30_000, 200_000)
-    assert not row_regions.worthwhile(64, 10_000, 20_000)  # too little to be worth the tables
 
 
 def beside_identifiers(objects_each, place):

@@ -34,7 +34,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, row_regions, tile_regions
+from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
@@ -67,6 +67,7 @@ from gpuens.partition.linkage.rounds import (
     update_lists,
 )
 from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.searches import Searches
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
@@ -261,8 +262,6 @@ class _Rounds:
         self.table: PairTable | None = None  # in place of lists
         self.room = room  # for a table, in bytes
         self.members = Members.of_rows(n_rows)  # kept on the CPU
-        self.screened = 0.0  # the share of all entries that a search by histograms has looked at
-        self.screened_at = 0  # active regions then
         self.n_clusterings = n_clusterings
         self.divisor: int | None = n_clusterings  # of a sum over pairs of objects, None for a ratio of sums
         self.work = work
@@ -280,6 +279,10 @@ class _Rounds:
         self.certain = Certain.of_rows(n_rows, self.slack) if device == "cpu" and self.lists_wait else None
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
+        self.searches: Searches | None = None  # on the CPU, by weights
+        if device == "cpu" and index is not None and bounding is not None:
+            left = 0.5 * index.comparisons / max(1, n_rows**2 * n_clusterings)  # of tiles that any of 64 rows wants
+            self.searches = Searches(index, self.members, self.weights, bounding, self.whole, left)
         if lists.ids.shape[1]:
             self._take_first_listed(self.state.active)
         else:
@@ -347,6 +350,7 @@ class _Rounds:
         return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
 
     def _begin_table(self, active: Any) -> None:
+        self.searches = None
         self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
         self.compared += np.uint64(self.table.comparisons)
 
@@ -372,28 +376,14 @@ class _Rounds:
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""
-        n_queries, n_entries = len(queries), self.counts.entries
-        if len(active) <= self.screened_at < 4 * len(active):
-            n_rows = self.members.n_rows[active]
-            n_compared = int(n_rows[n_rows <= LANES].sum())
-            n_labels, length = n_compared * self.n_clusterings, int(self.regions.length[queries].mean())
-            given = queries, active, self.members, self.index, self.regions, self.weights
-            if tile_regions.worthwhile(
-                n_queries, length, n_entries, n_compared, self.n_clusterings, self.screened
-            ):  # fmt: skip
-                assert self.bounding is not None
-                self.compared += tile_regions.search_tiles(*given, self.bounding, self.lists)
-                return
-            if row_regions.worthwhile(n_queries, self.screened * n_entries, n_labels):
-                self.compared += row_regions.search_rows(*given, self.lists)
-                return
+        if self.searches is not None:
+            given = queries, active, self.counts.entries, self.state.into, self.regions, self.lists
+            self.compared += np.uint64(self.searches.search(*given))
+            return
         search(
             queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
             self.compared, device=self.device,
         )  # fmt: skip
-        if self.device == "cpu":
-            self.screened = (int(self.compared[0]) - self.counts.compared) / max(1, n_entries * n_queries)
-            self.screened_at = len(active)
 
     def _make_room(self, active: Any, kept: Any, absorbed: Any) -> None:
         """Make room in the arena for the unions, which have no more entries than all ``active`` regions.

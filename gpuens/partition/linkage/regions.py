@@ -25,6 +25,7 @@ from gpuens.partition.linkage.order import NO_HASH, comes_before, emptied, inser
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
+WHOLE = 255  # of which ceilings are so many parts
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}  # weight in a bound, the largest being from 0.5 to 1
 LAID = 2**20  # counts of whole histograms that are kept to compare others with
 BLOCK = 128  # threads of a GPU that search for one region
@@ -319,7 +320,7 @@ def search(
     """
     entries = len(queries) * int(regions.length[active].sum())  # to look at without ceilings, which are to save work
     tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
-    ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, bounding)
+    ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, len(weights))
     place = np.empty(len(regions.length), dtype=np.int64)
     place[active] = np.arange(len(active))
     queries = queries[np.argsort(place[queries])]  # like ones together
@@ -327,7 +328,7 @@ def search(
     def search_range(start: int, stop: int) -> int:
         return int(_search(
             queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
-            n_clusterings, _scratch(ceilings, regions, lists.ids.shape[1]), *lists,
+            n_clusterings, _scratch(ceilings, bounding.weights.dtype, regions, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
 
     compared += np.uint64(sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES))))
@@ -339,12 +340,12 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
     return tile, -(-n_active // tile)
 
 
-def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, bounding: BoundingWeights) -> np.ndarray:
-    """Return (N_c, n_tiles): the largest share of each cluster in any region of each tile, rounded up.
+def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, n_clusters: int) -> np.ndarray:
+    """Return (N_c, n_tiles): the largest share of each cluster in any region of each tile, rounded up to 1 / WHOLE.
 
     Tile t is regions ``bounds[t]`` … ``bounds[t + 1]`` of ``some``.
     """
-    ceilings = np.zeros((len(bounding.weights), len(bounds) - 1), dtype=bounding.weights.dtype)
+    ceilings = np.zeros((n_clusters, len(bounds) - 1), dtype=np.uint8)
 
     def raise_range(start: int, stop: int) -> None:
         _raise_ceilings(start, stop, some, bounds, regions, ceilings)
@@ -358,27 +359,37 @@ def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
     clusters, counts = regions.clusters, regions.counts
     for t in range(start, stop):
         for r in some[bounds[t] : bounds[t + 1]]:
-            each = (1.0 + 1e-6) / regions.size[r]  # rounded up
+            each = WHOLE / regions.size[r]
             for e in range(np.uint64(regions.start[r]), np.uint64(regions.start[r] + regions.length[r])):
-                share = ceilings.dtype.type(counts[e] * each)
+                share = np.uint8(min(np.ceil(counts[e] * each), WHOLE))
                 ceilings[clusters[e], t] = max(ceilings[clusters[e], t], share)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def reach_tiles(regions, a, bounding, ceilings, reach, j):
     """Write what bounds the score of region a in any region of each tile into ``reach[j]``; return the largest."""
-    dtype = ceilings.dtype.type
+    dtype, own = reach.dtype.type, reach[j]
     clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
+    each = 1.0 / (WHOLE * regions.size[a])
     for t in range(n_tiles):
-        reach[j, t] = 0.0
-    for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-        cluster = clusters[e]
-        share = dtype(bounding[cluster] * (counts[e] / regions.size[a]))
+        own[t] = 0.0
+    e, end = regions.start[a], regions.start[a] + regions.length[a]
+    while e + 4 <= end:  # four at once, so that sums are not written as often
+        b, c, d, f = clusters[e], clusters[e + 1], clusters[e + 2], clusters[e + 3]
+        of_b, of_c = dtype(bounding[b] * (counts[e] * each)), dtype(bounding[c] * (counts[e + 1] * each))
+        of_d, of_f = dtype(bounding[d] * (counts[e + 2] * each)), dtype(bounding[f] * (counts[e + 3] * each))
+        in_b, in_c, in_d, in_f = ceilings[b], ceilings[c], ceilings[d], ceilings[f]
         for t in range(n_tiles):
-            reach[j, t] += share * ceilings[cluster, t]
+            own[t] += of_b * dtype(in_b[t]) + of_c * dtype(in_c[t]) + of_d * dtype(in_d[t]) + of_f * dtype(in_f[t])
+        e += 4
+    while e < end:
+        of_b, in_b = dtype(bounding[clusters[e]] * (counts[e] * each)), ceilings[clusters[e]]
+        for t in range(n_tiles):
+            own[t] += of_b * dtype(in_b[t])
+        e += 1
     best = dtype(0.0)
     for t in range(n_tiles):
-        best = max(best, reach[j, t])
+        best = max(best, own[t])
     return best
 
 
@@ -388,9 +399,9 @@ def lowered_by_rounding(length):
     return 1.0 - 2e-6 - 1.2e-7 * length
 
 
-def _scratch(ceilings: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
+def _scratch(ceilings: np.ndarray, dtype: np.dtype, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
     """Return the working memory of `_search`."""
-    (n_clusters, n_tiles), dtype = ceilings.shape, ceilings.dtype
+    n_clusters, n_tiles = ceilings.shape
     return (
         aligned_zeros(n_clusters, FLOAT_LANES, dtype),
         np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype),
@@ -414,10 +425,9 @@ def _search(
 ):  # fmt: skip
     n_tiles, n_listed = ceilings.shape[1], ids.shape[1]
     clusters, counts, start, length, size, _ = regions
-    dtype = ceilings.dtype.type
     # floor: the score or reach that is worth scoring exactly
     table, held, reach, floor, low, limits, lowered, listed, ties, wanted, visited, sums = scratch
-    smallest = dtype(np.finfo(ceilings.dtype).tiny)
+    dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
     compared = 0
     for first in range(0, len(queries), FLOAT_LANES):
         width = min(FLOAT_LANES, len(queries) - first)

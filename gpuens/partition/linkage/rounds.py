@@ -316,20 +316,20 @@ def _update(
             seen_in[a] = this_round
             changed = 0
             for s in range(n_listed):
-                new = _now(into, ids[a, s]) if ids[a, s] >= 0 else a
+                new = now(into, ids[a, s]) if ids[a, s] >= 0 else a
                 changed += merged_in[new] > since and laid_at[new] < 0
             lay = changed > 2 and len(held) > 0  # else not worth it
             if lay:
                 lay_out(regions, a, held)
             near = held if lay else nobody
             kept = 0
-            while kept < n_listed and ids[a, kept] >= 0 and merged_in[_now(into, ids[a, kept])] <= since:
+            while kept < n_listed and ids[a, kept] >= 0 and merged_in[now(into, ids[a, kept])] <= since:
                 kept += 1  # as it is
             for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
                     break
-                new = _now(into, old)
+                new = now(into, old)
                 if merged_in[new] <= since:
                     ids[a, kept], similarities[a, kept] = old, similarities[a, s]
                     kept += 1
@@ -371,7 +371,7 @@ def _update(
             for s in range(n_listed):
                 if ids[side, s] < 0:
                     break
-                new = _now(into, ids[side, s])
+                new = now(into, ids[side, s])
                 seen = new == a
                 for earlier in range(n_pooled):
                     seen = seen or pooled[earlier] == new
@@ -407,7 +407,7 @@ def _update(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _now(into, r):
+def now(into, r):
     """Return the region that region r is part of now."""
     while into[r] != r:
         r = into[r]

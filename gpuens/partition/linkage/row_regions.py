@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
+from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
@@ -28,15 +28,7 @@ from gpuens.partition.linkage.regions import (
 )
 
 NEVER = 2**32 - 1  # a score above all others
-ENTRY = 6  # labels of rows that are compared in the time of an entry of a histogram
 CANDIDATES = 256  # regions that a query keeps to score exactly
-
-
-def worthwhile(n_queries: int, n_entries: float, n_labels: int) -> bool:
-    """Return whether comparing rows of ``n_labels`` in all is faster than comparing ``n_entries`` of histograms."""
-    by_rows = LANES * -(-n_queries // LANES) * n_labels
-    by_histograms = FLOAT_LANES * -(-n_queries // FLOAT_LANES) * n_entries
-    return n_labels > 10**5 and by_rows < ENTRY * by_histograms
 
 
 class Members(NamedTuple):
@@ -85,7 +77,8 @@ def search_rows(
     Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
     their current similarities.
     """
-    small, large, laid = apart(active, members, regions, len(weights))
+    small, large = apart(active, members, len(weights))
+    laid = histograms(regions, large, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
     starts, offsets = index.starts, index.offsets
     chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
@@ -120,14 +113,12 @@ def search_rows(
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
 
 
-def apart(
-    active: np.ndarray, members: Members, regions: Regions, n_clusters: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the regions whose rows are compared, the largest of more than 64 rows, and whole histograms of these."""
+def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the regions whose rows are compared, and the largest of more than 64 rows, as whole histograms are."""
     n_rows = members.n_rows[active]
     large = np.flatnonzero(n_rows > LANES)
     large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // n_clusters]
-    return np.delete(active, large), active[large], histograms(regions, active[large], n_clusters)
+    return np.delete(active, large), active[large]
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

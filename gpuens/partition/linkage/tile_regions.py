@@ -6,6 +6,9 @@ rows lie side by side for each clustering: each entry of the region's histogram 
 and 16-bit units bound Σ_c w_c (share of c in the region) of each row from above. The similarity to a region is at most
 that to its nearest row, so that most tiles are done with after one look at the largest sum.
 
+Tiles are laid out once for many rounds. The similarity to a union is a mean of those to its parts, so that what bounds
+theirs bounds its own: only what is near is looked up as it is now.
+
 Searching for regions together, as `regions.search` and `row_regions` do, looks at all tiles that any of them wants.
 """
 
@@ -22,73 +25,99 @@ from gpuens.partition.linkage.regions import (
     Regions,
     ceilings_of,
     clear,
+    histograms,
     lay_out,
     lowered_by_rounding,
     reach_tiles,
-    shared,
     shared_by_shorter,
+    similarity_to,
 )
+from gpuens.partition.linkage.rounds import now
 from gpuens.partition.linkage.row_regions import Members, apart
 
 UNITS = 65_535  # the largest sum of units
-ENTRY = 3  # labels that are compared in the time of an entry of a histogram of the tiles that 16 regions want
-LAYING = 40  # entries that 16 regions are compared with in the time that it takes to lay out a label
-FEWEST = 10**5  # labels that are worth laying out
-LOOSE = 0.5  # the share of what is looked at in spite of bounds, from which on they are not worth their time
 MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
 
 
-def worthwhile(
-    n_queries: int, length: int, n_entries: int, n_rows: int, n_clusterings: int, screened: float
-) -> bool:  # fmt: skip
-    """Return whether searching by tiles of ``n_rows`` is faster than by histograms of ``n_entries`` in all.
-
-    Queries have ``length`` entries each, and ``screened`` is the share of what bounds leave of the histograms.
-    """
-    return (
-        screened < LOOSE
-        and n_clusterings <= MOST
-        and LAYING * n_rows * n_clusterings < n_queries * screened * n_entries
-        and FEWEST < n_rows * length < ENTRY * n_entries
-    )
-
-
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
-    """Return what a search takes at most beside its lists, in bytes."""
+    """Return what tiles and a search in them take at most beside its lists, in bytes."""
     n_rows, n_clusterings = map(int, codes.shape)
-    ceilings = 4 * min(CEILINGS, n_rows * n_clusters // TILE + n_clusters)
-    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 32) + ceilings
+    ceilings = min(CEILINGS, n_rows * n_clusters // TILE + n_clusters)
+    seen = 4 * (devices.n_threads() + 1)
+    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen) + ceilings
 
 
-def search_tiles(
-    queries: np.ndarray, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions,
-    weights: np.ndarray, bounding: BoundingWeights, lists: Lists,
-) -> int:  # fmt: skip
-    """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
+class Tiles:
+    """Tiles of the ``n_parts`` regions that were active once, of ``n_rows`` to compare; regions since are unions."""
 
-    Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
-    their current similarities.
-    """
-    small, large, laid = apart(active, members, regions, len(weights))
-    places, sizes, ends = members.of_regions(small, index.place, index.sizes)
-    labels = np.empty((index.rows.shape[1], len(places) + LANES), dtype=index.rows.dtype)
-    labels[:, : len(places)] = index.rows.take(places, axis=0).T
-    labels[:, len(places) :] = 0  # of nobody: lanes behind the last row
-    of_row = np.repeat(np.arange(len(small)), members.n_rows[small])
-    bounds, rows_to = _tiles(ends, len(weights))
-    # a large region is a tile of its own
-    own_tiles = np.append(bounds, len(small) + 1 + np.arange(len(large)))
-    ceilings = ceilings_of(np.append(small, large), own_tiles, regions, bounding)
-    most_rows = int(np.diff(rows_to).max(initial=0))
+    def __init__(
+        self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, bounding: BoundingWeights
+    ) -> None:
+        n_clusters = len(bounding.weights)
+        small, self.large = apart(active, members, n_clusters)
+        places, self.sizes, self.ends = members.of_regions(small, index.place, index.sizes)
+        self.labels = np.empty((index.rows.shape[1], len(places) + LANES), dtype=index.rows.dtype)
+        self.labels[:, : len(places)] = index.rows.take(places, axis=0).T
+        self.labels[:, len(places) :] = 0  # of nobody: lanes behind the last row
+        self.of_row = np.repeat(np.arange(len(small)), members.n_rows[small])
+        self.bounds, self.rows_to = _tiles(self.ends, n_clusters)
+        self.small, self.part_sizes = small, regions.size[small]
+        # a large region is a tile of its own
+        own_tiles = np.append(self.bounds, len(small) + 1 + np.arange(len(self.large)))
+        self.ceilings = ceilings_of(np.append(small, self.large), own_tiles, regions, n_clusters)
+        self.laid_at = np.full(len(regions.length), -1, dtype=np.int32)
+        self.offsets, self.bounding = index.offsets, bounding
+        self.n_parts, self.n_rows = len(active), len(places)
+        self._scratch: list[tuple[np.ndarray, ...]] = []
 
-    def work(start: int, stop: int) -> int:
-        return int(_search(
-            queries[start:stop], small, ends, of_row, bounds, rows_to, ceilings, large, laid, labels, sizes,
-            index.offsets, regions, weights, weights.dtype.kind == "i", *bounding,
-            _scratch(ceilings, regions, most_rows, lists.ids.shape[1]), *lists,
-        ))  # fmt: skip
+    def search(
+        self, queries: np.ndarray, into: np.ndarray, regions: Regions, weights: np.ndarray, lists: Lists
+    ) -> int:  # fmt: skip
+        """List the nearest of all active regions for each of ``queries`` anew; return the number of comparisons.
 
-    return sum(devices.over_ranges(work, len(queries), grain=16))
+        ``into`` leads from each region to that which it is part of now. As in `regions.search`, a full list holds
+        active regions with their current similarities.
+        """
+        large = self.large
+        while not np.array_equal(into[large], large):
+            large = into[large]
+        large = np.unique(large)
+        laid = histograms(regions, large, len(weights))
+        self.laid_at[large] = np.arange(len(large))
+
+        def work(start: int, stop: int) -> int:
+            try:
+                scratch = self._scratch.pop()
+            except IndexError:  # others have it
+                scratch = self._make_scratch(regions, lists.ids.shape[1])
+            try:
+                return int(_search(
+                    queries[start:stop], self.small, self.part_sizes, self.ends, self.of_row, self.bounds, self.rows_to,
+                    self.ceilings, self.large, laid, self.laid_at, into, self.labels, self.sizes, self.offsets, regions,
+                    weights, weights.dtype.kind == "i", *self.bounding, scratch, *lists,
+                ))  # fmt: skip
+            finally:
+                self._scratch.append(scratch)
+
+        compared: int = sum(devices.over_ranges(work, len(queries), grain=16))
+        self.laid_at[large] = -1
+        return compared
+
+    def _make_scratch(self, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
+        """Return the working memory of `_search`."""
+        n_clusters, n_tiles = self.ceilings.shape
+        most_rows = int(np.diff(self.rows_to).max(initial=0))
+        return (
+            np.zeros(n_clusters, dtype=regions.counts.dtype),
+            np.zeros(len(regions.length), dtype=np.int32),
+            np.zeros(1, dtype=np.int32),
+            np.empty((1, n_tiles), dtype=self.bounding.weights.dtype),
+            np.empty((2, n_clusters), dtype=np.int64),
+            np.empty(n_clusters, dtype=np.uint16),
+            aligned_zeros(-(-most_rows // LANES), LANES, np.uint16),
+            np.empty((1, LANES), dtype=np.uint16),
+            np.empty((1, n_listed), dtype=np.uint64),
+        )
 
 
 def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,34 +132,21 @@ def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     return bounds, np.append(0, ends)[bounds]
 
 
-def _scratch(ceilings: np.ndarray, regions: Regions, most_rows: int, n_listed: int) -> tuple[np.ndarray, ...]:
-    """Return the working memory of `_search`."""
-    n_clusters, n_tiles = ceilings.shape
-    return (
-        np.zeros(n_clusters, dtype=regions.counts.dtype),
-        np.empty((1, n_tiles), dtype=ceilings.dtype),
-        np.empty((2, n_clusters), dtype=np.int64),
-        np.empty(n_clusters, dtype=np.uint16),
-        aligned_zeros(-(-most_rows // LANES), LANES, np.uint16),
-        np.empty((1, LANES), dtype=np.uint16),
-        np.empty((1, n_listed), dtype=np.uint64),
-    )
-
-
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, small, ends, of_row, bounds, rows_to, ceilings, large, laid, labels, sizes, offsets, regions, weights,
-    whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
+    queries, small, part_sizes, ends, of_row, bounds, rows_to, ceilings, large, laid, laid_at, into, labels, sizes,
+    offsets, regions, weights, whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    held, reach, entries, units, sums, floor, ties = scratch
+    held, seen, n_searched, reach, entries, units, sums, floor, ties = scratch
     length, size = regions.length, regions.size
     n_clusterings, n_tiles, n_listed = len(labels), ceilings.shape[1], ids.shape[1]
-    dtype = ceilings.dtype.type
-    smallest = dtype(np.finfo(ceilings.dtype).tiny)
+    dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
     n_small = len(bounds) - 1
     compared = 0
     for a in queries:
         least, listed = emptied(ids, similarities, a), 0
+        n_searched[0] += 1
+        seen[a] = this = n_searched[0]
         lay_out(regions, a, held)
         exact = whole and size[a] * n_clusterings <= UNITS
         scale = _units(a, offsets, regions, weights, exact, entries, units)
@@ -150,14 +166,16 @@ def _search(
                     compared += length[a] * n_here
                     _add_units(labels, at, n_here, entries, units, length[a], sums)
                     listed = _list_tile(
-                        a, at, n_here, of_row, small, ends, sizes, sums, floor, least * to_score * (1.0 - 1e-9), exact,
-                        held, regions, weights, n_clusterings, ids, similarities, ties, listed,
+                        a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor,
+                        least * to_score * (1.0 - 1e-9), exact, into, seen, this, held, laid, laid_at, regions, weights,
+                        n_clusterings, ids, similarities, ties, listed,
                     )  # fmt: skip
-                elif large[t - n_small] != a:
-                    r = large[t - n_small]
-                    compared += min(length[a], length[r])
-                    of_all = shared_by_shorter(regions, weights, a, held, r, laid[t - n_small])
-                    listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
+                else:
+                    r = now(into, large[t - n_small])
+                    if seen[r] != this:
+                        seen[r] = this
+                        similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
+                        listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 if listed == n_listed and similarities[a, n_listed - 1] > least:
                     least = similarities[a, n_listed - 1]
                     floor[:] = _floor(least * to_score)
@@ -174,16 +192,14 @@ def _search(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _list_tile(
-    a, at, n_rows, of_row, small, ends, sizes, sums, floor, least, exact, held, regions, weights, n_clusterings,
-    ids, similarities, ties, listed,
+    a, at, n_rows, of_row, small, part_sizes, ends, sizes, sums, floor, least, exact, into, seen, this, held, laid,
+    laid_at, regions, weights, n_clusterings, ids, similarities, ties, listed,
 ):  # fmt: skip
-    """List the regions of a tile that are near region a; return the list's length.
+    """List the regions of which parts in a tile are near region a; return the list's length.
 
-    ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near region reaches the
+    ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
     ``floor``, and all of them together reach ``least`` units an object.
     """
-    clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length
-    done = -1
     for first in range(0, n_rows, LANES):
         hits = reaching(sums, first // LANES, floor)
         if n_rows - first < LANES:
@@ -191,25 +207,33 @@ def _list_tile(
         while hits:
             i = of_row[at + first + lowest(hits)]
             hits &= hits - np.uint64(1)
-            if i == done or small[i] == a:
+            r = now(into, small[i])
+            if seen[r] == this:
                 continue
-            done, r = i, small[i]
             total = _total_units(i, ends, at, sizes, sums)
-            if total < least * regions.size[r]:
+            if total < least * part_sizes[i]:
                 continue
-            of_all = weights[0] * 0
-            if exact:
-                of_all += np.int64(total)
+            seen[r] = this
+            if exact and part_sizes[i] == regions.size[r]:
+                similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
             else:
-                of_all += shared(clusters, counts, start[r], start[r] + length[r], held, weights)
-            listed = _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed)
+                similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
+            listed = _list(a, r, similarity, ids, similarities, ties, listed)
     return listed
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _list(a, r, of_all, regions, n_clusterings, ids, similarities, ties, listed):
-    """List region r for region a, whose pairs of objects sum up to ``of_all``, if it is near; return the length."""
-    similarity = of_all / (regions.size[a] * regions.size[r] * n_clusterings)
+def _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings):
+    """Return the similarity of region a, whose histogram is ``held``, to r, whose histogram may be ``laid`` out."""
+    if laid_at[r] < 0:
+        return similarity_to(regions, held, weights, n_clusterings, a, r)
+    total = shared_by_shorter(regions, weights, a, held, r, laid[laid_at[r]])
+    return total / (regions.size[a] * regions.size[r] * n_clusterings)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _list(a, r, similarity, ids, similarities, ties, listed):
+    """List region r for region a, if they are similar; return the length of the list."""
     if similarity > 0.0:
         listed = insert(ids, similarities, ties, a, 0, listed, r, similarity, pair_hash(a, r))
     return listed

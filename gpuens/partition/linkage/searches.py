@@ -1,0 +1,130 @@
+"""Which search finds the nearest regions for the least, on the CPU: all of them list the same regions.
+
+- Tiles of rows (`tile_regions`), one query after the other: cheapest where bounds exclude most tiles, and for few
+  queries. Tiles are of an earlier round, and laid out anew once that would have saved more than it costs.
+- Rows (`row_regions`), 64 queries at once: cheapest where bounds exclude little and most regions are of few rows.
+- Histograms (`regions`), 16 queries at once: cheapest where bounds exclude little and regions are of many rows.
+
+Costs are predicted from what is counted, never from the clock, so that every run does the same.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuens.lanes import FLOAT_LANES, LANES
+from gpuens.partition.linkage import row_regions
+from gpuens.partition.linkage.nearest import Lists, NearestIndex
+from gpuens.partition.linkage.regions import BoundingWeights, Regions, search
+from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.tile_regions import MOST, Tiles
+
+# costs, in the time that it takes to compare an entry of a query with a label of a tile's row
+LAYING = 40.0  # to lay out a label in tiles
+FEWEST = 10**4  # labels that cost as much as it does to begin
+ROW = 12.0  # to compare a label of a row with 64 queries
+ENTRY = 8.0  # to compare an entry of a histogram with 16 queries
+CEILING = 16.0  # to raise a ceiling by an entry of a histogram
+QUERY = 5e4  # to score what comes near a query by its histogram, and more of these than by rows and tiles
+LARGE = 4.0  # to compare an entry of a region of many rows with a query, where rows are compared
+TOGETHER = 4.0  # times as many tiles are wanted by any of 16 queries as by one of them
+
+
+class Costs(NamedTuple):
+    """What each search would cost."""
+
+    tiles: float
+    rows: float
+    histograms: float
+
+
+class Regarded(NamedTuple):
+    """What active regions consist of: labels of those of few rows, entries of those of many, entries in all."""
+
+    labels: int
+    of_many: int
+    entries: int
+
+
+def costs(n_queries: int, asked: int, near: Regarded, left: float, rows_in_tiles: int) -> Costs:
+    """Return what each search for ``n_queries`` regions of ``asked`` entries in all would cost.
+
+    ``left`` is the share of comparisons that bounds leave of one query's.
+    """
+    of_some = min(1.0, TOGETHER * left)
+    return Costs(
+        left * asked * rows_in_tiles,
+        -(-n_queries // LANES) * ROW * near.labels + n_queries * LARGE * near.of_many,
+        n_queries * QUERY + (CEILING + ENTRY * of_some * -(-n_queries // FLOAT_LANES)) * near.entries,
+    )
+
+
+class Searches:
+    """Searches for the nearest of all active regions, and what is kept from one to the next.
+
+    ``left`` is the share of comparisons that bounds left in the last one. Tiles are laid out once other searches have
+    cost as much more, or searches in ``tiles`` of earlier regions as many more comparisons.
+    """
+
+    def __init__(
+        self, index: NearestIndex, members: Members, weights: np.ndarray, bounding: BoundingWeights, whole: bool,
+        left: float,
+    ) -> None:  # fmt: skip
+        self.index, self.members = index, members
+        self.weights, self.bounding, self.whole = weights, bounding, whole
+        self.n_clusterings: int = index.rows.shape[1]
+        self.left = left
+        self.tiles: Tiles | None = None
+        self.missed = 0.0  # what tiles of the regions as they are now would have saved
+
+    def search(
+        self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions, lists: Lists
+    ) -> int:  # fmt: skip
+        """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
+
+        Active regions have ``n_entries`` in all, and ``into`` leads from each region to that which it is part of now.
+        """
+        asked = int(regions.length[queries].sum())
+        choice = self._costs(len(queries), asked, active, n_entries, regions)
+        if self._pays(choice, active):
+            self.tiles = Tiles(active, self.members, self.index, regions, self.bounding)
+            self.missed = 0.0
+            choice = choice._replace(tiles=0.0)
+        if self.tiles is not None and choice.tiles <= min(choice.rows, choice.histograms):
+            compared = self.tiles.search(queries, into, regions, self.weights, lists)
+            self.left = min(1.0, compared / max(1, asked * self.tiles.n_rows))
+            return compared
+        if choice.rows < choice.histograms:
+            return row_regions.search_rows(queries, active, self.members, self.index, regions, self.weights, lists)
+        total = np.zeros(1, dtype=np.uint64)
+        given = active, regions, self.weights, self.bounding, self.n_clusterings, self.whole
+        search(queries, *given, lists, total, device="cpu")
+        compared = int(total[0])
+        self.left = min(self.left, compared / max(1, len(queries) * n_entries))
+        return compared
+
+    def _pays(self, choice: Costs, active: np.ndarray) -> bool:
+        """Return whether tiles of the regions as they are now would have saved what it costs to lay them out."""
+        anew, without = choice.tiles, min(choice.rows, choice.histograms)
+        if self.tiles is None:
+            n_rows = float(self.members.n_rows[active].sum())
+        else:
+            left = len(active) / self.tiles.n_parts
+            n_rows, anew, without = left * self.tiles.n_rows, left * anew, min(anew, without)
+        self.missed += max(0.0, without - anew)
+        return anew < without and self.missed > LAYING * (n_rows * self.n_clusterings + FEWEST)
+
+    def _costs(
+        self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions
+    ) -> Costs:  # fmt: skip
+        if self.tiles is not None:  # no need to look at all regions if tiles cost less than each has one row
+            least = Regarded(len(active) * self.n_clusterings, 0, n_entries)
+            choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
+            if choice.tiles <= min(choice.rows, choice.histograms):
+                return choice
+        n_rows = self.members.n_rows[active]
+        few = n_rows <= LANES
+        n_few = int(n_rows[few].sum())
+        near = Regarded(n_few * self.n_clusterings, int(regions.length[active[~few]].sum()), n_entries)
+        choice = costs(n_queries, asked, near, self.left, n_few if self.tiles is None else self.tiles.n_rows)
+        return choice if self.n_clusterings <= MOST else choice._replace(tiles=np.inf)
