@@ -12,7 +12,7 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.lanes import FLOAT_LANES
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, row_regions, searches, tile_regions
+from gpuens.partition.linkage import average, followers, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
@@ -250,20 +250,28 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
     np.testing.assert_array_equal(np.sort(gpuens.device.to_host(order)), np.arange(n))
 
 
-def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch):
+@pytest.mark.parametrize("n_nodes", [2, 100])
+def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch, n_nodes):
+    """Followers are told in the very rounds in which looking at all regions would find them unsure."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    waiting, pair_up = [], average.pair_up
+    sure, meet, melted = [], followers.meet, []
 
-    def counted(state, most, **options):
-        waiting.append(np.isnan(state.nearest_similarity[state.active[:most]]).sum())
-        pair_up(state, most, **options)
+    def counted(kept, absorbed, size, heaps, unsure):
+        n_unsure = meet(kept, absorbed, size, heaps, unsure)
+        sure.append(np.count_nonzero(heaps.node >= 0))
+        melted.append(heaps.used[0])
+        return n_unsure
 
-    monkeypatch.setattr(average, "pair_up", counted)
+    of_rows = followers.Heaps.of_rows
+    monkeypatch.setattr(followers, "meet", counted)
+    monkeypatch.setattr(followers.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
     for weights in (None, random_weights(labels)):
-        waiting.clear()
+        sure.clear()
+        melted.clear()
         works = Work(), Work()
         found, _ = dendrogram_of(labels, weights, work=works[0])
-        assert sum(waiting) > 100
+        assert sum(sure) > 1000
+        assert (melted == sorted(melted)) == (n_nodes == 100)  # nodes run out
         with monkeypatch.context() as patched:
             patched.setattr(_Rounds, "lists_wait", False)
             expected, _ = dendrogram_of(labels, weights, work=works[1])
@@ -271,6 +279,39 @@ def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypa
         assert works[0].rounds == works[1].rounds
         greedy = oracles.greedy_average_linkage(labels, weights)
         np.testing.assert_array_equal(found.similarities, greedy.heights)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
+    """Regions follow others, change their mind and merge; a list of all followers says the same."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    heaps, unsure = followers.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
+    into, size, until = np.arange(n), np.ones(n, dtype=np.int64), np.full(n, np.inf)
+    nearest, waits = np.full(n, -1), np.zeros(n, dtype=bool)
+    told = 0
+    while np.count_nonzero(into == np.arange(n)) > 2:
+        active = np.flatnonzero(into == np.arange(n))
+        some = rng.choice(active, size=rng.integers(1, len(active)), replace=False)
+        for a in some:
+            nearest[a] = rng.choice(np.append(active[active != a], -1))
+            until[a] = rng.choice([np.inf, size[nearest[a]] + rng.integers(0, 5)])
+            waits[a] = nearest[a] >= 0 and until[a] < np.inf
+        followers.follow(some, active, nearest, until, into, heaps)
+        pairs = np.sort(rng.permutation(active)[: 2 * rng.integers(1, max(2, len(active) // 8))].reshape(-1, 2), axis=1)
+        kept, absorbed = np.ascontiguousarray(pairs.T)
+        into[absorbed] = kept
+        size[kept] += size[absorbed]
+        waits[pairs] = False
+        found = unsure[: followers.meet(kept, absorbed, size, heaps, unsure)]
+        now = nearest.copy()
+        while (into[now[now >= 0]] != now[now >= 0]).any():
+            now[now >= 0] = into[now[now >= 0]]
+        expected = np.flatnonzero(waits & np.isin(now, kept) & (size[now] > until))
+        assert sorted(found.tolist()) == expected.tolist()
+        waits[found] = False
+        told += len(found)
+    assert told > 20
 
 
 def beside_identifiers(objects_each, place):
@@ -533,18 +574,26 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     assert 0.5 * needed < peak < 1.3 * needed
 
 
-def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
     """Rounding can only make one where similarities differ in the last bit; here it is put in by hand."""
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
     ensemble = Ensemble(labels)
     sizes = np.ones(4, dtype=np.int64)
     weights = np.ones(ensemble.n_clusters)
-    lists = nearest_lists(nearest_index(ensemble.codes, ensemble.offsets, weights, sizes), 3)
-    rounds = _Rounds(lists, regions_of(ensemble.codes, ensemble.offsets, sizes), weights, 3, Work(), "cpu")
+    index = nearest_index(ensemble.codes, ensemble.offsets, weights, sizes)
+    lists = nearest_lists(index, 3)
+    regions = regions_of(ensemble.codes, ensemble.offsets, sizes)
+    given = (bounding_weights(weights), index) if wait else ()
+    rounds = _Rounds(lists, regions, weights, 3, Work(), "cpu", *given)
+    assert (rounds.followed is not None) == wait
 
     def merged(active, nearest, similarities):
         rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
         rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
+        if wait:
+            rounds.followed.due = np.array(active)
+            rounds.followed.certain.seen[:] = rounds.counts.rounds
         for _ in range(2):  # the first finds no pair, which the second hears of
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()

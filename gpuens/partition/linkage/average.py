@@ -11,7 +11,9 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 - if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
 
 Searches compare histograms (`regions`) where regions are large, else rows: those of the few tiles that bounds leave
-(`tile_regions`), or all of them if bounds exclude few (`row_regions`). All of them list the same regions.
+(`tile_regions`), or all of them if bounds exclude few (`row_regions`). `searches` chooses the one that costs least; all
+of them list the same regions. A round looks only at regions that merge, and at followers of these that are no longer
+sure of their nearest (`followers`).
 
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
@@ -34,7 +36,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
+from gpuens.partition.linkage import few_rows, followers, general_regions, observed_regions, pair_table, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
@@ -57,7 +59,6 @@ from gpuens.partition.linkage.rounds import (
     PAIRS,
     UNKNOWN,
     USED,
-    Certain,
     Counts,
     State,
     look_up,
@@ -212,6 +213,7 @@ def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool,
     )
     if device == "cpu" and not general:  # searches by rows, and by tiles
         needed += devices.n_threads() * 4 * LANES * n_clusters + tile_regions.bytes_needed(codes, n_clusters)
+        needed += followers.BYTES * n_rows
     return needed
 
 
@@ -238,7 +240,7 @@ class _Rounds:
 
     nothing = 0.0  # the bound of a list outside of which there is nothing
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
-    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `Certain`
+    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `followers`
 
     def __init__(
         self,
@@ -276,7 +278,9 @@ class _Rounds:
         self.counts = Counts(active=n_rows)  # as far as the host knows them
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.certain = Certain.of_rows(n_rows, self.slack) if device == "cpu" and self.lists_wait else None
+        self.followed: followers.Rounds | None = None  # where lists wait, on the CPU
+        if device == "cpu" and self.lists_wait and index is not None:
+            self.followed = followers.Rounds(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         self.searches: Searches | None = None  # on the CPU, by weights
@@ -300,26 +304,35 @@ class _Rounds:
             return False
         counts = self.counts
         active = state.active[: counts.active]
-        pair_up(state, counts.active, device=self.device)
+        if self.followed is not None:
+            self.followed.pair_up(state, self.regions)
+        else:
+            pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
         n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # there are no more
         made = slice(counts.merges, counts.merges + n_pairs)
         self._make_room(active, state.kept[made], state.absorbed[made])
-        if self.certain is not None:
+        if self.followed is not None:
             self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
-        if self.table is None:
+        if self.followed is not None:
+            self.followed.update_lists(
+                self.state, self.regions, self.weights, self.lists, self.n_clusterings, self.slack
+            )  # fmt: skip
+        elif self.table is None:
             update_lists(
                 self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack,
-                self.margin, self.nothing, self.certain, device=self.device,
+                self.margin, self.nothing, device=self.device,
             )  # fmt: skip
         return True
 
     def _find_nearest(self) -> bool:
         """Find the nearest of all active regions; return whether there are any."""
         state, most = self.state, self.counts.active
-        if self.table is None:
-            look_up(state, self.regions, self.lists, most, self.nothing, self.certain, device=self.device)
+        if self.followed is not None:
+            self.followed.look_up(state, self.regions, self.lists)
+        elif self.table is None:
+            look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
         counts = self._read_counts()
         if not counts.active:
             return False
@@ -350,7 +363,9 @@ class _Rounds:
         return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
 
     def _begin_table(self, active: Any) -> None:
-        self.searches = None
+        if self.followed is not None:
+            self.followed.settle(self.state, active)
+        self.followed = self.searches = None
         self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
         self.compared += np.uint64(self.table.comparisons)
 
@@ -371,8 +386,8 @@ class _Rounds:
 
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
-        if self.certain is not None:
-            self.certain.note(rows, self.state, self.lists, self.regions.size)
+        if self.followed is not None:
+            self.followed.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""
@@ -414,7 +429,8 @@ class _Rounds:
 
     def _choose_best_pair(self, active: Any) -> None:
         """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
-        if self.certain is not None:
+        if self.followed is not None:
+            self.followed.settle(self.state, active)
             similarities = self.state.nearest_similarity[active]
             self._score_grown(active, self.state.nearest[active], similarities)
             self.state.nearest_similarity[active] = similarities
@@ -426,6 +442,8 @@ class _Rounds:
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
             self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
+        if self.followed is not None:
+            self.followed.due = np.array([best, int(nearest[best])])
 
 
 class _GeneralRounds(_Rounds):
@@ -467,7 +485,7 @@ class _GeneralRounds(_Rounds):
 class _ObservedRounds(_Rounds):
     """`_Rounds` over the clusterings that label both regions; weights are (2, N_c + M)."""
 
-    lists_wait = False  # a ratio of sums may fall further than `Certain` says
+    lists_wait = False  # a ratio of sums may fall further than `followers` says
 
     def __init__(
         self, lists: Lists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str

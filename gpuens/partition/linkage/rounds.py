@@ -88,26 +88,21 @@ class State(NamedTuple):
 
 
 class Certain(NamedTuple):
-    """For how long regions are sure of their nearest, in arrays (G,) on the CPU: so long their lists wait.
+    """Up to how many objects of their nearest regions are sure of it, in arrays (G,) on the CPU: see `followers`.
 
-    While a nearest region of similarity s grows from n to n' objects, its similarity stays at least s n / n', and no
-    union is nearer than the nearer of its parts. So a list need not be brought up to date before its owner merges, or
-    its nearest has more than ``until`` objects: up to these it is nearer, by the share ``margin`` that rounding cannot
-    hide, than all that is listed beside it or left out. ``seen`` is the round that a list is of, ``merged`` the one
-    that a region last merged in. The similarity to a nearest that has grown is NaN. Where lists do not ``wait``, all
-    are up to date after each round.
+    Up to ``until`` objects it is nearer, by the share ``margin`` that rounding cannot hide, than all that is listed
+    beside it or left out. ``seen`` is the round that a list is of, ``merged`` the one that a region last merged in.
     """
 
     until: np.ndarray
     seen: np.ndarray
     merged: np.ndarray
     margin: float
-    wait: bool
 
     @classmethod
-    def of_rows(cls, n_rows: int, slack: float, *, wait: bool = True) -> "Certain":
+    def of_rows(cls, n_rows: int, slack: float) -> "Certain":
         seen, merged = np.zeros((2, n_rows), dtype=np.int64)
-        return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack, wait)
+        return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack)
 
     def note(self, rows: np.ndarray, state: State, lists: Lists, size: np.ndarray) -> None:
         """Note how long ``rows``, whose lists have just been made, are sure of their nearest."""
@@ -116,15 +111,17 @@ class Certain(NamedTuple):
 
 @kernels.primitive
 def look_up(
-    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, certain: Certain | None = None
-) -> None:
+    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0
+) -> None:  # fmt: skip
     """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
 
     A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
     the round before, and counts the entries of active regions. At ``most`` so many are active.
     """
-    certain = certain or Certain.of_rows(len(state.nearest), 0.0, wait=False)
-    _look_up(state, regions.length, regions.size, nothing, certain, *lists)
+    active = state.active[: state.counts[ACTIVE]]
+    certain = Certain.of_rows(len(state.nearest), 0.0)
+    state.counts[UNKNOWNS] = look_up_some(active, state, regions.size, nothing, certain, *lists)
+    state.counts[ENTRIES] = regions.length[active].sum()
 
 
 @kernels.primitive
@@ -153,27 +150,34 @@ def pair_up(state: State, most: int) -> None:
 @kernels.primitive
 def update_lists(
     state: State, regions: Regions, weights: np.ndarray, lists: Lists, most: int, n_clusterings: int | None,
-    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, certain: Certain | None = None,
+    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
 ) -> None:  # fmt: skip
     """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
 
     ``n_clusterings`` is None where similarities are ratios of sums, see `observed_regions`. Rounding can hide the share
-    ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing. On the CPU lists may wait for as
-    long as their owners are ``certain`` of their nearest.
+    ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
     """
-    n_active, merges, pairs = (int(state.counts[which]) for which in (ACTIVE, MERGES, PAIRS))
+    active, certain = state.active[: state.counts[ACTIVE]], Certain.of_rows(len(state.nearest), 0.0)
+    update_some(active, state, regions, weights, n_clusterings, slack, margin, nothing, certain, lists)
+    state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0  # the kernel of `look_up` adds to them
+
+
+def update_some(
+    some: np.ndarray, state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None, slack: float,
+    margin: float, nothing: float, certain: Certain, lists: Lists,
+) -> None:  # fmt: skip
+    """Do what `update_lists` does to the lists of ``some`` regions."""
+    merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     laid, laid_at = _lay_out_longest(state, regions, weights, n_clusterings)
-    certain = certain or Certain.of_rows(len(state.nearest), 0.0, wait=False)
     certain.merged[state.kept[merges - pairs : merges]] = state.counts[ROUNDS]
 
     def update_range(start: int, stop: int) -> None:
         _update(
-            state.active[start:stop], state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing,
-            certain, _scratch(stop - start, weights, regions, lists.ids.shape[1]), *lists,
+            some[start:stop], state, regions, laid, laid_at, weights, n_clusterings, slack, margin, nothing, certain,
+            _scratch(stop - start, weights, regions, lists.ids.shape[1]), *lists,
         )  # fmt: skip
 
-    devices.over_ranges(update_range, n_active, grain=256)
-    state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0
+    devices.over_ranges(update_range, len(some), grain=256)
 
 
 def _lay_out_longest(
@@ -222,12 +226,11 @@ def _be_certain(a, state, rival, size, certain):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _look_up(state, length, size, nothing, certain, ids, similarities, bound, bound_hash):
-    nearest, counts = state.nearest, state.counts
-    unknown, entries = 0, 0
-    for a in state.active[: counts[ACTIVE]]:
+def look_up_some(some, state, size, nothing, certain, ids, similarities, bound, bound_hash):
+    """Do what `look_up` does for ``some`` regions; return how many lists cannot tell."""
+    nearest, unknown = state.nearest, 0
+    for a in some:
         state.partner[a] = -1
-        entries += length[a]
         if nearest[a] != UNKNOWN:
             continue
         best = -1
@@ -252,7 +255,7 @@ def _look_up(state, length, size, nothing, certain, ids, similarities, bound, bo
         else:
             state.unknown[unknown] = a
             unknown += 1
-    counts[UNKNOWNS], counts[ENTRIES] = unknown, entries
+    return unknown
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -298,7 +301,7 @@ def _update(
 ):  # fmt: skip
     n_listed = ids.shape[1]
     nearest, partner, into = state.nearest, state.partner, state.into
-    seen_in, merged_in, until, size = certain.seen, certain.merged, certain.until, regions.size
+    seen_in, merged_in = certain.seen, certain.merged
     this_round = state.counts[ROUNDS]
     held, pooled, ties, waiting = scratch
     nobody, n_waiting = held[:0], 0
@@ -306,13 +309,8 @@ def _update(
         since = seen_in[a]
         if partner[a] < 0:
             old = nearest[a]
-            grown = old >= 0 and (partner[old] >= 0 or into[old] != old)
-            if grown and size[into[old]] <= until[a]:
-                nearest[a], state.nearest_similarity[a] = into[old], np.nan
-            elif grown:
+            if old >= 0 and (partner[old] >= 0 or into[old] != old):
                 nearest[a] = UNKNOWN
-            if certain.wait and nearest[a] != UNKNOWN:
-                continue
             seen_in[a] = this_round
             changed = 0
             for s in range(n_listed):
@@ -449,9 +447,7 @@ ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # of kernels that read 
 
 
 @look_up.kernel
-def _(
-    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, certain: None = None, *, device: str
-) -> None:
+def _(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, *, device: str) -> None:
     kernels.launch(
         "look_up", kernels.blocks(most, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
@@ -484,7 +480,7 @@ def _(state: State, most: int, *, device: str) -> None:
 @update_lists.kernel
 def _(
     state: State, regions: Regions, weights: Any, lists: Lists, most: int, n_clusterings: int | None,
-    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, certain: None = None, *, device: str,
+    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(
         "update_lists", kernels.blocks(most, 4), 128,

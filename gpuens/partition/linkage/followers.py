@@ -1,0 +1,235 @@
+"""Who follows whom, on the CPU: a round looks only at regions whose nearest may have changed.
+
+While a nearest region of similarity s grows from n to n' objects, its similarity stays at least s n / n', and no union
+is nearer than the nearer of its parts. So a region is sure of its nearest, whatever that merges with, as long as it has
+at most ``until`` objects: up to these it is nearer, by a share that rounding cannot hide, than all that is listed
+beside it or left out. Its list need not be brought up to date before.
+
+A region of many followers merges in nearly every round, and few of them have to look around each time. So followers
+wait in a heap of the region that they follow, the first to be unsure on top; heaps of regions that merge are melded
+(Sleator and Tarjan's skew heaps: Self-adjusting heaps, SIAM J. Comput. 15, 1986).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuens.compiled import njit
+from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.regions import Regions
+from gpuens.partition.linkage.rounds import (
+    ACTIVE,
+    ENTRIES,
+    MERGES,
+    PAIRS,
+    RETIRED,
+    ROUNDS,
+    UNKNOWN,
+    UNKNOWNS,
+    Certain,
+    State,
+    look_up_some,
+    now,
+    update_some,
+)
+
+NOBODY = -1
+BYTES = 96  # that `Rounds` takes a region
+
+
+class Heaps(NamedTuple):
+    """A heap of followers for each of G regions, in arrays (G,) and of nodes, 2 G at least.
+
+    ``top``: the node on top of each region's heap; ``node``: where each region waits now, as it may have waited
+    elsewhere before. ``until``, ``owner``, ``left`` and ``right`` are those of nodes, the first ``used`` (1,) of them.
+    """
+
+    top: np.ndarray
+    node: np.ndarray
+    until: np.ndarray
+    owner: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    used: np.ndarray
+
+    @classmethod
+    def of_rows(cls, n_rows: int, n_nodes: int) -> "Heaps":
+        top, node = np.full((2, n_rows), NOBODY, dtype=np.int32)
+        owner, left, right = np.empty((3, n_nodes), dtype=np.int32)
+        return cls(top, node, np.empty(n_nodes), owner, left, right, np.zeros(1, dtype=np.int64))
+
+
+class Rounds:
+    """The steps of `rounds` for regions that are ``due``: those whose nearest is not known, or has just been found.
+
+    ``place`` (G,) is the order of active regions.
+    """
+
+    def __init__(self, state: State, regions: Regions, place: np.ndarray, slack: float) -> None:
+        n_rows = len(place)
+        self.place = place
+        self.certain = Certain.of_rows(n_rows, slack)
+        self.heaps = Heaps.of_rows(n_rows, 2 * n_rows)
+        self.due = state.active.copy()
+        self.unsure = np.empty(n_rows, dtype=np.int64)
+        self.gone = np.zeros(n_rows, dtype=bool)
+        state.counts[ENTRIES] = regions.length.sum()
+
+    def look_up(self, state: State, regions: Regions, lists: Lists) -> None:
+        """Find the nearest of regions that are due in their lists; see `rounds.look_up`."""
+        state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
+
+    def note(self, rows: np.ndarray, state: State, lists: Lists, size: np.ndarray) -> None:
+        """Note for how long ``rows``, whose lists have just been made, are sure of their nearest."""
+        self.certain.note(rows, state, lists, size)
+
+    def settle(self, state: State, active: np.ndarray) -> None:
+        """Write the nearest of ``active`` regions as they are now; similarities to those that have grown are NaN."""
+        _settle(active, state, self.certain)
+
+    def pair_up(self, state: State, regions: Regions) -> None:
+        """Pair regions that are each other's nearest; leave out of the survivors those absorbed and those retired.
+
+        One of a pair is due, as its nearest was another one before, or did not follow it.
+        """
+        counts, due, n_active = state.counts, self.due, state.counts[ACTIVE]
+        follow(due, state.active[:n_active], state.nearest, self.certain.until, state.into, self.heaps)
+        kept = np.empty(len(due), dtype=np.int64)
+        kept = kept[: _pair_up(due, state, kept)]
+        kept = kept[np.argsort(self.place[kept])]
+        absorbed = state.partner[kept]
+        _settle(kept, state, self.certain)
+        merged = slice(counts[MERGES], counts[MERGES] + len(kept))
+        state.kept[merged], state.absorbed[merged] = kept, absorbed
+        state.merged_at[merged] = state.nearest_similarity[kept]
+        state.into[absorbed] = kept
+        retired = due[state.nearest[due] == RETIRED]
+        for some in (absorbed, retired):
+            self.gone[some] = True
+            counts[ENTRIES] -= regions.length[some].sum()
+        counts[ENTRIES] -= regions.length[kept].sum()  # until they have that of their union
+        counts[ACTIVE] = _survivors(state.active[:n_active], self.gone, state.survivors)
+        counts[PAIRS] = len(kept)
+        counts[MERGES] += len(kept)
+        counts[ROUNDS] += len(kept) > 0
+
+    def update_lists(
+        self, state: State, regions: Regions, weights: np.ndarray, lists: Lists, n_clusterings: int, slack: float
+    ) -> None:  # fmt: skip
+        """Bring the lists of those who are due up to date: unions, and followers who are no longer sure."""
+        merges, pairs = state.counts[MERGES], state.counts[PAIRS]
+        made = slice(merges - pairs, merges)
+        kept, absorbed = state.kept[made], state.absorbed[made]
+        unsure = self.unsure[: meet(kept, absorbed, regions.size, self.heaps, self.unsure)]
+        state.nearest[unsure] = UNKNOWN
+        due = np.concatenate([kept, unsure])
+        self.due = due[np.argsort(self.place[due])]
+        update_some(self.due, state, regions, weights, n_clusterings, slack, 0.0, 0.0, self.certain, lists)
+        state.counts[ENTRIES] += regions.length[kept].sum()
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _settle(some, state, certain):
+    nearest, similarity = state.nearest, state.nearest_similarity
+    for a in some:
+        if nearest[a] >= 0:
+            nearest[a] = now(state.into, nearest[a])
+            if certain.merged[nearest[a]] > certain.seen[a]:
+                similarity[a] = np.nan
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _pair_up(due, state, kept):
+    nearest, partner, into, n = state.nearest, state.partner, state.into, 0
+    for a in due:
+        if nearest[a] < 0:
+            continue
+        b = now(into, nearest[a])
+        if nearest[b] < 0 or now(into, nearest[b]) != a:
+            continue
+        if partner[min(a, b)] < 0:  # not by the other one as yet
+            partner[min(a, b)] = max(a, b)
+            kept[n] = min(a, b)
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _survivors(active, gone, survivors):
+    n = 0
+    for a in active:
+        survivors[n] = a
+        n += not gone[a]
+    return n
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def follow(some, active, nearest, until, into, heaps):
+    """Let each of ``some`` regions wait with its nearest, those of ``active`` that wait already if nodes run out."""
+    if heaps.used[0] + len(some) > len(heaps.owner):
+        heaps.used[0] = 0
+        for a in active:
+            heaps.top[a] = NOBODY
+        for a in active:
+            if heaps.node[a] != NOBODY:
+                _wait(a, nearest, until, into, heaps)
+    for a in some:
+        _wait(a, nearest, until, into, heaps)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _wait(a, nearest, until, into, heaps):
+    heaps.node[a] = NOBODY
+    if nearest[a] < 0 or until[a] == np.inf:
+        return
+    n = np.int32(heaps.used[0])
+    heaps.used[0] += 1
+    heaps.node[a], heaps.owner[n], heaps.until[n] = n, a, until[a]
+    heaps.left[n] = heaps.right[n] = NOBODY
+    with_whom = now(into, nearest[a])
+    heaps.top[with_whom] = _melded(heaps.top[with_whom], n, heaps)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def meet(kept, absorbed, size, heaps, unsure):
+    """Meld the heaps of regions that have merged, and write those of their followers who are no longer sure.
+
+    Return how many ``unsure`` there are; these wait no more, nor do regions that have merged.
+    """
+    left, right, until = heaps.left, heaps.right, heaps.until
+    n_unsure = 0
+    for p in range(len(kept)):
+        heaps.node[kept[p]] = heaps.node[absorbed[p]] = NOBODY
+    for p in range(len(kept)):
+        a, b = kept[p], absorbed[p]
+        top = _melded(heaps.top[a], heaps.top[b], heaps)
+        while top != NOBODY and until[top] < size[a]:
+            owner = heaps.owner[top]
+            if heaps.node[owner] == top:
+                heaps.node[owner] = NOBODY
+                unsure[n_unsure] = owner
+                n_unsure += 1
+            top = _melded(left[top], right[top], heaps)
+        heaps.top[a], heaps.top[b] = top, NOBODY
+    return n_unsure
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _melded(one, other, heaps):
+    """Return the top of two heaps together."""
+    left, right, until = heaps.left, heaps.right, heaps.until
+    if one == NOBODY:
+        return other
+    if other == NOBODY:
+        return one
+    if until[other] < until[one]:
+        one, other = other, one
+    top = one
+    while right[one] != NOBODY:
+        below = right[one]
+        if until[other] < until[below]:
+            below, other = other, below
+        right[one], left[one] = left[one], below
+        one = below
+    right[one], left[one] = left[one], other
+    return top
