@@ -20,7 +20,7 @@ from gpuens.compiled import njit
 from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, Lists
 from gpuens.generate.points import Points
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
-from gpuens.partition.lloyd import descend
+from gpuens.partition.lloyd import descend, sums_by_label
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
@@ -216,12 +216,8 @@ def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 
 @center_sums.kernel
 def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
-    xp = devices.namespace(device)
-    sums, names, at_once = xp.zeros((k, points.shape[1])), xp.arange(k), max(1, devices.scratch(device) // (16 * k))
-    for start in range(0, len(points), at_once):
-        some = slice(start, start + at_once)
-        sums += (labels[some] == names[:, None]).astype(np.float64) @ points[some].astype(np.float64)
-    return sums
+    at_once = max(1, devices.scratch(device) // (16 * k))
+    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64), at_once)[0]
 
 
 @njit(cache=True, nogil=True)
