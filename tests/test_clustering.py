@@ -242,6 +242,24 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     assert capsys.readouterr().out.startswith(f"X{suffix}: 200 objects, 2 features\nlandmark: 6 clusterings with ")
 
 
+def test_columns_of_tables_in_chunks_are_numbers_as_in_one_piece(in_chunks, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("dask.dataframe")
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        d=X[:, 0] > 0, e=pd.array(np.arange(200) % 3, dtype="Int64")
+    )
+    frame.to_parquet("X.parquet", row_group_size=70)
+    frame.assign(name="n").to_parquet("names.parquet")
+    command = "cluster {} -k 4 --n-clusterings 3 -o {}.npy"
+    for name, more in (("whole", []), ("chunks", ["--scheduler", "threads"])):
+        assert cli.main([*command.format("X.parquet", name).split(), *more]) == 0
+        capsys.readouterr()
+        assert cli.main([*command.format("names.parquet", "none").split(), *more]) == 3
+        assert "X must be real numbers, not of type" in (said := capsys.readouterr().err)
+        assert "in column 'name': leave out or encode the rest." in said
+    assert ge.metrics.nmi(np.load("chunks.npy"), np.load("whole.npy")) > 0.99
+
+
 def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypatch):
     """No piece of the file is larger than a chunk, and each has its part in the labels."""
     from gpuens.distributed import files

@@ -14,6 +14,7 @@ from gpuens import checks, io, progress
 from gpuens import device as devices
 from gpuens.checks import reading
 from gpuens.distributed import clients, failures, graph, waiting
+from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy
 from gpuens.io.atomic import replacing, replacing_folder
@@ -65,8 +66,16 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
     """
     opened = _opened(path, chunk_rows, checks.check_feature_shape)
     features = opened.chosen(choose_columns(opened.names, columns, exclude)[0])
-    found: da.Array = features.to_dask_array(lengths=True) if hasattr(features, "columns") else features
+    found: da.Array = _array_of(features) if hasattr(features, "columns") else features
     return found
+
+
+def _array_of(frame: Any) -> Any:
+    for column, dtype in frame.dtypes.items():
+        check_numbers(dtype, "X", column)
+    if np.asarray(frame._meta).dtype == object:  # truth values among numbers, and pandas' own numbers
+        frame = frame.astype(np.float64)
+    return frame.to_dask_array(lengths=True)
 
 
 class _Opened(NamedTuple):
