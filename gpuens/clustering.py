@@ -124,20 +124,33 @@ def cluster(
     return estimator
 
 
-def check(n_clusters: int | None, *, method: str, kind: str, n_clusterings: int | None, resume: Any) -> None:
-    """Refuse, before any work, parameters of `cluster` that no features could make right."""
+def check(
+    n_clusters: int | None,
+    *,
+    method: str,
+    kind: str,
+    n_clusterings: int | None,
+    resume: Any,
+    scheduler: str | None = None,
+) -> None:
+    """Refuse, before any work, parameters of `cluster` that no features, read in chunks for a scheduler, make right."""
     from gpuens.comparison import made
 
     generate.of_kind(kind)
     if resume is not None and kind != "landmark":
         raise ValueError(f"resume={os.fspath(resume)!r} is for kind='landmark'; leave it out.")
+    if scheduler is not None and kind != "landmark":
+        raise ValueError(
+            f"scheduler={scheduler} is for work in chunks, of which kind={kind!r} makes no clusterings here: take "
+            "kind='landmark', or a file that is read in one piece."
+        )
     if n_clusterings is not None and kind == "leiden":
         raise ValueError(
             f"n_clusterings={checks.shown(n_clusterings)} is not for kind='leiden', whose clusterings are its "
             "resolutions × seeds; leave it out."
         )
     estimator = made(method, n_clusters, 0, "auto")
-    runs.check(estimator, method, features=estimator.needs_features or None)
+    runs.check(estimator, method, features=estimator.needs_features or None, scheduler=scheduler)
 
 
 def _n_objects(X: Any) -> float:

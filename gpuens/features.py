@@ -32,7 +32,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
                 "device='cpu'."
             )
         checks.check_feature_shape(tuple(X.shape), name)
-        _check_numbers(X.dtype, name)
+        check_numbers(X.dtype, name)
         X = X.tocsr().astype(float_for(X.dtype, X.data), copy=False)
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
@@ -42,7 +42,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         X = X.to_pandas()
     if hasattr(X, "iloc") and X.ndim == 2:
         for column, dtype in X.dtypes.items():
-            _check_numbers(dtype, name, column)
+            check_numbers(dtype, name, column)
         values = np.asarray(X)
         if values.dtype == object:  # pandas' own numbers with pandas.NA
             values = X.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -55,7 +55,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
                 "length."
             ) from None
     checks.check_feature_shape(values.shape, name)
-    _check_numbers(values.dtype, name)
+    check_numbers(values.dtype, name)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if mapped and isinstance(values, np.memmap):
@@ -66,7 +66,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
     return namespace(device).asarray(values)
 
 
-def _check_numbers(dtype: Any, name: str, column: object = None) -> None:
+def check_numbers(dtype: Any, name: str, column: object = None) -> None:
     """Refuse features that are not real numbers; ``column`` is their column of a DataFrame."""
     if getattr(dtype, "kind", "O") not in "iufb":
         where = "" if column is None else f" in column {column!r}"

@@ -1,19 +1,33 @@
 """One run: base clusterings are read from a file, a consensus is fitted, and its labels are written."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gpuens.record import Clock
 
+CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
+
 
 class Chunks(NamedTuple):
-    """How to work on labels that are read in chunks."""
+    """How to work on labels or features that are read in chunks."""
 
     scheduler: str  # "threads" of this process, "local", "cuda" or an address
     workers: int | None = None
-    rows: int = 1_000_000  # objects per chunk
+    rows: int = CHUNK_ROWS
+
+    def connected(self) -> AbstractContextManager[Any]:
+        """Connect to the scheduler, or start it; the context is the client, None for threads."""
+        from gpuens.distributed import connected
+
+        return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
+
+    def placed(self, chunks: Any) -> Any:
+        """Return a Dask array whose chunks move to the GPUs of scheduler "cuda"; a DataFrame and others as they are."""
+        from gpuens.distributed import on_gpus
+
+        return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
@@ -36,7 +50,7 @@ def check(
         )
     if estimator.needs_features and scheduler is not None:
         raise ValueError(
-            f"{spelled('scheduler')}={scheduler} is for labels in chunks, but method {method!r} compares each "
+            f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."
         )
     if estimator.n_clusters is None and not estimator.chooses_n_clusters:
@@ -111,24 +125,21 @@ class Run:
                 annotated.write_copy(self.output, self.labels, added)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        return Done(read.ensemble, _sizes(self.estimator.labels_), n_unlabelled, found.evidence, ids)
+        return Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, found.evidence, ids)
 
     def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
-        from gpuens.distributed import connected, fit, on_gpus, plan, read_labels, write_labels
+        from gpuens.distributed import fit, plan, read_labels, write_labels
 
-        scheduler = None if chunks.scheduler == "threads" else chunks.scheduler
         reading = {name: self.reading[name] for name in ("columns", "exclude", "missing") if name in self.reading}
-        with connected(scheduler, chunks.workers) as client:
+        with chunks.connected() as client:
             with clock.phase("plan"):
-                labels = read_labels(self.labels, chunk_rows=chunks.rows, **reading)
-                if scheduler == "cuda" and not hasattr(labels, "columns"):
-                    labels = on_gpus(labels)
+                labels = chunks.placed(read_labels(self.labels, chunk_rows=chunks.rows, **reading))
                 announce(f"plan: {plan(labels, self.estimator, client=client)}")
             with clock.phase("fit"):
                 fit(self.estimator, labels, client=client)
             with clock.phase("write"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)
-        return Done(self.estimator.reduction_.ensemble, [int(size) for size in counts])
+        return Done(self.estimator.reduction_.ensemble, counts.tolist())
 
     def facts(self, done: Done) -> dict[str, Any]:
         """Return what a record says of a run beside where it ran and what it took."""
@@ -219,7 +230,8 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
 
 
-def _sizes(labels: Any) -> list[int]:
+def sizes_of(labels: Any) -> list[int]:
+    """Return the number of objects with each label."""
     import numpy as np
 
     from gpuens.device import to_host

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import peak_of, refused
 from scipy.sparse import coo_array, csc_array, csr_array, eye_array, save_npz
@@ -136,6 +137,25 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
         ("", "n_clusters is needed: method 'hbgf' has no rule to choose it; say how many."),
         ("-k 0", "n_clusters must be at least 1, but is 0."),
         ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
+        ("-k 3 --scheduler threads", "path 'nothing' has no known ending; it must end in .npy, .zarr, .parquet."),
+        ("-k 3 --chunk-rows 5", "--chunk-rows=5 is for work in chunks: add --scheduler, or leave it out."),
+        ("-k 3 --workers 2", "--workers=2 is for a cluster of this machine: add --scheduler local (or cuda)"),
+        ("-k 3 --scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
+        *[
+            (
+                f"-k 3 --scheduler threads {option} {value}",
+                f"{option} is for files that are read in one piece; leave it",
+            )
+            for option, value in (
+                ("--key", "X"),
+                ("--id-column", "id"),
+                ("--sep", ";"),
+                ("--header", ""),
+                ("--no-header", ""),
+                ("--missing", "?"),
+                ("--evidence", ""),
+            )
+        ],
     ],
 )
 def test_the_command_line_refuses_before_it_reads(words, said, tmp_path, capsys):
@@ -199,6 +219,101 @@ def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, cap
         assert peak_of(work) < 15e6
     for labels in found:
         np.testing.assert_array_equal(labels, found[0])
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr", ".parquet"])
+def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if suffix == ".npy":
+        np.save("X.npy", X)
+    elif suffix == ".zarr":  # which is in chunks already, so that no option has to say so
+        pytest.importorskip("zarr").save_array("X.zarr", X)
+    else:
+        pytest.importorskip("dask.dataframe")
+        pd.DataFrame(X, columns=["a", "b", "c"]).to_parquet("X.parquet", row_group_size=70)
+    chunks = "" if suffix == ".zarr" else "--scheduler threads"
+    words = f"cluster X{suffix} -k 4 --n-clusterings 6 --exclude 1 --chunk-rows 70 {chunks} -o out.npy".split()
+    assert cli.main(words) == 0
+    expected = ge.cluster(X[:, [0, 2]], 4, n_clusterings=6).labels_
+    assert ge.metrics.nmi(np.load("out.npy"), expected) > 0.99
+    record = json.loads(Path("out.npy.json").read_text())
+    assert (record["n_objects"], record["n_features"], record["n_clusterings"]) == (200, 2, 6)
+    assert record["cluster_sizes"] == np.bincount(np.load("out.npy")).tolist()
+    assert capsys.readouterr().out.startswith(f"X{suffix}: 200 objects, 2 features\nlandmark: 6 clusterings with ")
+
+
+def test_columns_of_tables_in_chunks_are_numbers_as_in_one_piece(in_chunks, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("dask.dataframe")
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        d=X[:, 0] > 0, e=pd.array(np.arange(200) % 3, dtype="Int64")
+    )
+    frame.to_parquet("X.parquet", row_group_size=70)
+    frame.assign(name="n").to_parquet("names.parquet")
+    command = "cluster {} -k 4 --n-clusterings 3 -o {}.npy"
+    for name, more in (("whole", []), ("chunks", ["--scheduler", "threads"])):
+        assert cli.main([*command.format("X.parquet", name).split(), *more]) == 0
+        capsys.readouterr()
+        assert cli.main([*command.format("names.parquet", "none").split(), *more]) == 3
+        assert "X must be real numbers, not of type" in (said := capsys.readouterr().err)
+        assert "in column 'name': leave out or encode the rest." in said
+    assert ge.metrics.nmi(np.load("chunks.npy"), np.load("whole.npy")) > 0.99
+
+
+def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypatch):
+    """No piece of the file is larger than a chunk, and each has its part in the labels."""
+    from gpuens.distributed import files
+
+    read = []
+
+    def recorded(path, kind, start, stop, whole=files._rows_of_file):
+        read.append((start, stop))
+        return whole(path, kind, start, stop)
+
+    monkeypatch.setattr(files, "_rows_of_file", recorded)
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", X)
+    words = "cluster X.npy -k 4 --n-clusterings 2 --scheduler threads --chunk-rows 70 -o out.npy --quiet"
+    assert cli.main(words.split()) == 0
+    assert set(read) == {(0, 70), (70, 140), (140, 200)}
+
+
+@pytest.mark.parametrize("method", ["auto", "lwea", "voting"])
+def test_a_page_of_files_in_chunks(method, in_chunks, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", X)
+    words = f"cluster X.npy -k 4 --method {method} --n-clusterings 4 --scheduler threads --report page.html -o out.csv"
+    assert cli.main(words.split()) == 0
+    sizes = json.loads(Path("out.csv.json").read_text())["cluster_sizes"]
+    assert sum(sizes) == 200
+    assert f">{sizes[0]}<" in Path("page.html").read_text()
+
+
+def test_what_chunks_cannot_be_is_refused_before_work(in_chunks, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", X)
+    np.save("flat.npy", X[:, 0])
+    np.save("wrong.npy", np.where(np.arange(600).reshape(200, 3) == 451, np.nan, X))
+    np.save("words.npy", X.astype(str))
+    for words, said in (
+        ("X.npy --kind kmeans", "scheduler=threads is for work in chunks, of which kind='kmeans' makes no clusterings"),
+        ("X.npy --kind leiden", "scheduler=threads is for work in chunks, of which kind='leiden' makes no clusterings"),
+        ("X.npy --method ecrmc", "scheduler=threads is for work in chunks, but method 'ecrmc' compares each object"),
+        ("X.npy --chunk-rows 0", "chunk_rows must be at least 1, but is 0."),
+        ("X.npy --columns 3", "columns: there is no column '3'; there are 0 … 2."),
+        ("nothing.npy", "path 'nothing.npy' does not exist; check the name."),
+        ("flat.npy", "X must be 2-D, (n_objects, n_features), not of shape (200,)"),
+        ("wrong.npy", "X must be finite, but 1 value(s) are NaN or infinite"),
+        ("words.npy", "X must be real numbers, not of type <U"),
+        ("X.npy -k 201", "n_clusters=201 is more than the 200 object(s) of X; ask for fewer."),
+    ):
+        assert cli.main(f"cluster -k 4 -o out.npy --scheduler threads {words}".split()) in (2, 3)
+        line = capsys.readouterr().err
+        assert said in line
+        assert line.count("\n") == 1
+        assert not Path("out.npy").exists()
 
 
 # --- Leiden -----------------------------------------------------------------------------------------------------------

@@ -754,7 +754,7 @@ def test_without_dask_its_extra_is_named(tmp_path, monkeypatch, capsys, labels):
         line = f"run {tmp_path}/labels.npy -k 4 --scheduler {where}"
         assert main(line.split()) == 2
         assert capsys.readouterr().err == (
-            "gpuens: labels in chunks need Dask, which is not installed: pip install 'gpuens[dask]'.\n"
+            "gpuens: work in chunks needs Dask, which is not installed: pip install 'gpuens[dask]'.\n"
         )
 
 
@@ -782,6 +782,18 @@ def test_the_command_line(tmp_path, monkeypatch, labels, where, cluster, capsys)
     assert capsys.readouterr().out.startswith("plan: 1,000 objects in 4 chunks; ")
 
 
+@pytest.mark.parametrize("where", ["local --workers 1", "ADDRESS"])
+def test_the_command_line_clusters_features_on_workers(tmp_path, monkeypatch, where, cluster):
+    monkeypatch.chdir(tmp_path)
+    features = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]
+    np.save("X.npy", features)
+    command = "cluster X.npy -k 3 --n-clusterings 3 --chunk-rows 150 --quiet"
+    scheduler = where.replace("ADDRESS", cluster.scheduler_address)
+    assert main(f"{command} -o out.npy --scheduler {scheduler}".split()) == 0
+    found = ge.cluster(da.from_array(features, chunks=(150, 8)), 3, n_clusterings=3).labels_
+    np.testing.assert_array_equal(np.load("out.npy"), found.compute(scheduler="threads"))
+
+
 def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, labels, capsys):
     zarr = pytest.importorskip("zarr")
     monkeypatch.chdir(tmp_path)
@@ -800,6 +812,8 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
         ("--workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
         ("--scheduler threads --chunk-rows 0", "chunk_rows must be at least 1"),
+        ("--chunk-rows 5", "--chunk-rows=5 is for work in chunks: add --scheduler, or leave it out."),
+        ("--scheduler threads --no-header", "--no-header is for files that are read in one piece"),
         ("--scheduler cuda", "needs dask-cuda"),
         ("--scheduler tcp://127.0.0.1:9", "no Dask scheduler answered at 'tcp://127.0.0.1:9'"),
         ("--scheduler nowhere:x", "scheduler 'nowhere:x' is none of local"),

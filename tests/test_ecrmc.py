@@ -139,7 +139,7 @@ def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
     for command, said, code in [
         (run, "--features is needed", 2),
         (f"{run} --features nothing.npy", "nothing.npy", 3),
-        (f"{run} --features x.npy --scheduler threads", "--scheduler=threads is for labels in chunks", 2),
+        (f"{run} --features x.npy --scheduler threads", "--scheduler=threads is for work in chunks", 2),
         (f"{run} --features x.npy -o x.npy", "is the input itself", 2),
         ("run labels.npy --method lwea --features x.npy", "--features is no option of method 'lwea'", 2),
     ]:

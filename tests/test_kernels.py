@@ -18,7 +18,8 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
 from gpuens.generate.landmark_cut import landmark_products
-from gpuens.generate.landmark_graph import Lists, nearest_landmarks
+from gpuens.generate.landmark_graph import nearest_landmarks
+from gpuens.generate.landmark_lists import Lists
 from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids

@@ -18,7 +18,9 @@ from gpuens.features import as_features
 from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, shares
 from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
-from gpuens.generate.points import Points
+from gpuens.generate.landmark_lists import Lists
+from gpuens.generate.points import Points, Stored
+from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
 from gpuens.io import atomic
 
 
@@ -299,6 +301,70 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, monkeypatch):
             np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
             np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
     assert not turned.has_sorted_indices  # what is given stays as it is
+
+
+def sparse_features(n=300, d=160, seed=0):
+    """Groups with features of their own; an object of nothing, a full and an empty feature, disorder, doubles."""
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(2, 1, size=(n, d)) * (rng.random((n, d)) < 0.02)
+    for group in range(6):
+        dense[group::6, 8 * group : 8 * group + 8] += rng.normal(5, 1, size=(len(dense[group::6]), 8))
+        dense[group::6, 8 * group : 8 * group + 8] *= rng.random((len(dense[group::6]), 8)) < 0.5
+    dense[3], dense[:, 0], dense[:, 1], dense[7] = 0, 5, 0, dense[13]
+    X = csr_array(dense.astype(np.float32))
+    ends = np.append(X.indptr[:-1], X.nnz + 1)
+    X = csr_array(
+        (np.append(X.data[:-1], [X.data[-1] / 2] * 2), np.append(X.indices, X.indices[-1]), ends), shape=X.shape
+    )
+    X.data[:9], X.indices[:9] = X.data[:9][::-1].copy(), X.indices[:9][::-1].copy()
+    return X
+
+
+@pytest.mark.parametrize(("p", "n_neighbors"), [(40, 3), (90, 5), (7, 7), (1, 1)])
+@pytest.mark.parametrize("block_bytes", [2**26, 2**10])
+def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, block_bytes, monkeypatch):
+    """Without points of all features."""
+    X = sparse_features()
+    own, points = landmarks_of(X.toarray(), p, n_neighbors), Points.of(as_features(X))
+    x = points.at(np.arange(300)).astype(float)
+    monkeypatch.setattr(feature_points, "BLOCK_BYTES", block_bytes)
+    assert points.few_stored
+    monkeypatch.setattr(Points, "_moved", None)
+    found = graph_of(points, own, n_neighbors)
+    groups = np.split(own.groups.ids, own.groups.begins[1:-1])
+    ids, distances, sigma = oracles.landmark_graph(
+        x, own.points.astype(float), own.centers.astype(float), groups, n_neighbors
+    )
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(np.sqrt(found.squares), distances, rtol=1e-6, atol=1e-7)
+    assert found.sigma == pytest.approx(sigma, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_landmarks_as_near_as_each_other_are_the_same_for_few_stored_features(n):
+    """On a grid, where no distance is rounded, so that many tie."""
+    rng = np.random.default_rng(n)
+    X = csr_array(rng.integers(1, 3, size=(90, 40)) * (rng.random((90, 40)) < 0.05), dtype=np.float32)
+    base = rng.integers(-1, 2, size=40).astype(np.float32)
+    landmarks = rng.integers(-1, 2, size=(12, 40)).astype(np.float32).repeat(2, axis=0)
+    lists = Lists.of([np.arange(24), np.arange(4), np.sort(rng.permutation(24)[:9])])
+    of = rng.integers(3, size=90)
+    points = np.where(X.toarray() == 0, base, X.toarray())
+    stored = Stored(X.indptr, X.indices, X.data, base)
+    found = nearest_of_stored(stored, lists, of, Turned.of(landmarks, base), n)
+    for own, expected in zip(found, landmark_graph.nearest_landmarks(points, lists, of, landmarks, n), strict=True):
+        np.testing.assert_array_equal(own, expected)
+
+
+def test_labels_do_not_depend_on_how_stored_features_are_compared(monkeypatch):
+    X = sparse_features(700, 400)
+    given = {"n_clusterings": 3, "n_clusters": 6, "n_landmarks": 40}
+    labels = landmark_ensemble(X, **given).to_array()
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        np.testing.assert_array_equal(landmark_ensemble(X, **given).to_array(), labels)
+    monkeypatch.setattr(feature_points, "FEW_OF", 10**9)
+    assert np.mean(landmark_ensemble(X, **given).to_array() == labels) > 0.99
 
 
 def test_an_offset_that_float32_cannot_hold_does_not_matter():

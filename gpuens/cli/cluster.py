@@ -3,10 +3,15 @@
 import argparse
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection, read_source
+from gpuens.cli.arguments import Source, add_reading, add_selection, read_source
+from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
 from gpuens.record import Clock
+from gpuens.runs import Chunks, Done
+
+NOT_IN_CHUNKS = ("missing", "evidence")  # options, beside those of reading that no command has for chunks
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -19,7 +24,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "the run.",
         later=_add_kind,
     )
-    parser.add_argument("X", help="as for `gpuens generate`: a file or the name of a data set")
+    parser.add_argument(
+        "X", help="as for `gpuens generate`: a file or the name of a data set; with --scheduler npy, zarr or parquet"
+    )
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters")
     parser.add_argument("--method", default="hbgf", help="a method, see `gpuens methods` (hbgf)")
@@ -30,6 +37,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--resume", metavar="FOLDER", help="keep base clusterings there, and go on where it was stopped"
     )
+    add_chunks(parser)
     add_reading(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
     parser.add_argument("--evidence", action="store_true", help="write confidence and margin beside the labels")
@@ -44,30 +52,32 @@ def _add_kind(parser: argparse.ArgumentParser) -> None:
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import clustering, io, runs
+    from gpuens import clustering, io
     from gpuens.io import atomic
 
+    chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
-    if args.X.lower().endswith(io.INPUTS):
-        check_inputs(args.X, kinds=io.INPUTS)
+    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
+    if chunks is not None or args.X.lower().endswith(kinds):  # else the name of a data set
+        check_inputs(args.X, kinds=kinds)
     clustering.check(
-        args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume
-    )
-    with clock.phase("read"):
-        source = read_source(args)
-    with clock.phase("cluster"):
-        estimator = clustering.cluster(
-            source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
-            random_state=args.seed, resume=args.resume,
-        )  # fmt: skip
-    ensemble = estimator.ensemble_
-    with atomic.recorded(args.output) as record:
-        with clock.phase("evidence") if args.evidence else nullcontext():
-            found = runs.found_by(estimator, None, args.evidence, membership=False)
-        with clock.phase("write"):
-            io.write_labels(args.output, found.labels, ids=source.ids, beside=found.beside)
+        args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume,
+        scheduler=args.scheduler,
+    )  # fmt: skip
+    with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
+        with clock.phase("read"):
+            source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
+        with clock.phase("cluster"):
+            estimator = clustering.cluster(
+                source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
+                random_state=args.seed, resume=args.resume, client=client,
+            )  # fmt: skip
+        if chunks is None:
+            done = _write(args, clock, estimator, source.ids)
+        else:
+            done = _write_in_chunks(args, clock, estimator, client)
         record |= facts(
             args,
             clock,
@@ -77,10 +87,11 @@ def cluster(args: argparse.Namespace) -> None:
             input=args.X,
             output=args.output,
             **source.size,
-            n_clusterings=ensemble.n_clusterings,
-            n_base_clusters=ensemble.n_clusters,
+            n_clusterings=done.ensemble.n_clusterings,
+            n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
-            **({"evidence": found.evidence} if found.evidence else {}),
+            cluster_sizes=done.sizes,
+            **({"evidence": done.evidence} if done.evidence else {}),
         )
         if args.report is not None:
             from gpuens.report import of_fit
@@ -88,6 +99,32 @@ def cluster(args: argparse.Namespace) -> None:
             write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
         print(f"{args.X}: {source}")
+        ensemble = done.ensemble
         print(f"{args.kind}: {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} clusters")
         print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters")
         print_written(clock, args.output)
+
+
+def _source_in_chunks(args: argparse.Namespace, chunks: Chunks) -> Source:
+    from gpuens.distributed import read_features
+
+    X = chunks.placed(read_features(args.X, chunk_rows=chunks.rows, columns=args.columns, exclude=args.exclude))
+    return Source(X, None, {"n_objects": X.shape[0], "n_features": X.shape[1]})
+
+
+def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any) -> Done:
+    from gpuens import io, runs
+
+    with clock.phase("evidence") if args.evidence else nullcontext():
+        found = runs.found_by(estimator, None, args.evidence, membership=False)
+    with clock.phase("write"):
+        io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
+    return Done(estimator.ensemble_, runs.sizes_of(found.labels), evidence=found.evidence, ids=ids)
+
+
+def _write_in_chunks(args: argparse.Namespace, clock: Clock, estimator: Any, client: Any) -> Done:
+    from gpuens.distributed import write_labels
+
+    with clock.phase("write"):
+        sizes = write_labels(args.output, estimator.labels_, client=client)
+    return Done(estimator.reduction_.ensemble, sizes.tolist())

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
 from gpuens.cli.options import flags
 from gpuens.record import Clock
-from gpuens.runs import IN_ONE_PIECE, Chunks, Done, Run, check
+from gpuens.runs import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that write numbers beside the labels
 
@@ -75,14 +76,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="features of the objects, which ecrmc and tome need: a file or data set as for `generate`",
     )
-    parser.add_argument(
-        "--scheduler",
-        metavar="WHERE",
-        help="work in chunks, for npy, zarr or parquet: on a Dask cluster (its address), local (--workers processes), "
-        "cuda (all GPUs of this machine) or threads (of this process)",
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
-    parser.add_argument("--chunk-rows", type=int, default=1_000_000, metavar="N", help="objects per chunk (1,000,000)")
+    add_chunks(parser)
     parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
     parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
     parser.add_argument("--device", help="where to work: auto, cpu or cuda (auto)")
@@ -92,9 +86,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import device as devices
+    from gpuens import io
     from gpuens.io import atomic
 
-    kinds = _kinds_of_input(args)
+    chunks = chunks_of(args, args.labels, *BESIDE)
+    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, kinds=kinds)
     by_default = args.method is None
     estimator = _estimator(args)
@@ -103,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
     key_added = _key_added(args, output)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
-            _check_beside(f"--{name}", args.scheduler, output)
+            _check_beside(f"--{name}", output)
     if args.membership and not estimator.gives_membership:
         raise ValueError(
             f"--membership is of methods with shares in clusters, but {args.method!r} has none; leave it out."
@@ -120,7 +116,7 @@ def run(args: argparse.Namespace) -> None:
         output,
         chosen,
         args.features,
-        _chunks(args),
+        chunks,
         args.evidence,
         args.membership,
         key_added,
@@ -140,30 +136,6 @@ def run(args: argparse.Namespace) -> None:
         if args.report:
             print(f"report: {_page_of(output)}")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
-
-
-def _kinds_of_input(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the kinds of files that can be read, in one piece or in chunks; refuse options of the other way."""
-    from gpuens import io
-
-    if args.scheduler is None and args.labels.lower().endswith(".zarr"):
-        args.scheduler = "threads"  # a zarr array is in chunks already
-    if args.workers is not None and args.scheduler not in ("local", "cuda"):
-        raise ValueError(
-            f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "
-            "out."
-        )
-    if args.scheduler is None:
-        return io.INPUTS
-    for name in IN_ONE_PIECE:
-        if getattr(args, name) not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
-    return io.IN_CHUNKS
-
-
-def _chunks(args: argparse.Namespace) -> Chunks | None:
-    return None if args.scheduler is None else Chunks(args.scheduler, args.workers, args.chunk_rows)
 
 
 def _print_summary(one: Run, done: Done) -> None:
@@ -260,12 +232,10 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
     return None
 
 
-def _check_beside(option: str, scheduler: str | None, output: str) -> None:
-    """Refuse numbers beside the labels that cannot be found or written, before the work."""
+def _check_beside(option: str, output: str) -> None:
+    """Refuse numbers beside the labels that cannot be written, before the work."""
     from gpuens.io.kinds import WITH_NUMBERS
 
-    if scheduler is not None:
-        raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
     if not output.lower().endswith(WITH_NUMBERS):
         raise ValueError(
             f"{option} is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "

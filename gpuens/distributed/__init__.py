@@ -15,7 +15,7 @@ The client is ``client=`` or the active one; without any, the threads of this pr
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.clients import connected
 from gpuens.distributed.features import by_chunks, features_in_chunks, on_workers
-from gpuens.distributed.files import on_gpus, read_labels, write_labels
+from gpuens.distributed.files import on_gpus, read_features, read_labels, write_labels
 from gpuens.distributed.fitting import fit, intersections
 from gpuens.distributed.graph import as_declared
 from gpuens.distributed.planning import Plan, plan
@@ -35,6 +35,7 @@ __all__ = [
     "on_gpus",
     "on_workers",
     "plan",
+    "read_features",
     "read_labels",
     "results",
     "write_labels",

@@ -34,7 +34,7 @@ def needs_dask() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ImportError("labels in chunks need Dask, which is not installed: pip install 'gpuens[dask]'.") from error
+        raise ImportError("work in chunks needs Dask, which is not installed: pip install 'gpuens[dask]'.") from error
 
 
 @contextmanager

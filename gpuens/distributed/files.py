@@ -1,11 +1,12 @@
-"""Label files read and written in chunks of rows."""
+"""Label and feature files read, and labels written, in chunks of rows."""
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gpuens import checks, io, progress
 from gpuens import device as devices
 from gpuens.checks import reading
 from gpuens.distributed import clients, failures, graph, waiting
+from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy
 from gpuens.io.atomic import replacing, replacing_folder
@@ -39,6 +41,60 @@ def read_labels(
     columns, exclude, missing
         As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids.
     """
+    opened = _opened(path, chunk_rows, partial(io.check_label_file, path))
+    wanted, _ = choose_columns(opened.names, columns, exclude)
+    if columns is None and len(wanted) > 1:
+        first = opened.head(wanted)
+        wanted = [wanted[m] for m in omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")]
+    labels = opened.chosen(wanted)
+    if not missing:
+        return labels
+    if hasattr(labels, "columns"):
+        return labels.map_partitions(mask_missing, missing)
+    return labels.map_blocks(mask_missing, missing, dtype=mask_missing(labels._meta, missing).dtype)
+
+
+def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None) -> "da.Array":
+    """Return the features (n_objects, n_features) of a file as a lazy Dask array in chunks of rows.
+
+    Parameters
+    ----------
+    path, chunk_rows
+        As in `read_labels`. The workers read a parquet file once more, to count the rows of its chunks.
+    columns, exclude
+        As in `gpuens.io.read_features`.
+    """
+    opened = _opened(path, chunk_rows, checks.check_feature_shape)
+    features = opened.chosen(choose_columns(opened.names, columns, exclude)[0])
+    found: da.Array = _array_of(features) if hasattr(features, "columns") else features
+    return found
+
+
+def _array_of(frame: Any) -> Any:
+    for column, dtype in frame.dtypes.items():
+        check_numbers(dtype, "X", column)
+    if np.asarray(frame._meta).dtype == object:  # truth values among numbers, and pandas' own numbers
+        frame = frame.astype(np.float64)
+    return frame.to_dask_array(lengths=True)
+
+
+class _Opened(NamedTuple):
+    """A file whose chunks are read when they are computed."""
+
+    path: str
+    chunks: Any  # a Dask array of all columns, or a Dask DataFrame
+    names: list[Any]
+    head: Callable[[list[int]], Any]  # some columns → their first rows
+
+    def chosen(self, wanted: list[int]) -> Any:
+        """Return the chunks of some columns."""
+        if hasattr(self.chunks, "columns"):
+            return self.chunks[[self.names[m] for m in wanted]]
+        return self.chunks if wanted == list(range(len(self.names))) else self.chunks[:, wanted]
+
+
+def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
+    """Open a file in chunks; ``check`` refuses shapes of arrays."""
     with clients.needs_dask():
         import dask.array  # noqa: F401
 
@@ -46,49 +102,37 @@ def read_labels(
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
     checks.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # workers may have been started elsewhere
-    labels, names, head = _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows)
-    wanted, _ = choose_columns(names, columns, exclude)
-    if columns is None and len(wanted) > 1:
-        first = head(wanted)
-        wanted = [wanted[m] for m in omit_ids(first, [names[m] for m in wanted], f"path {path!r}")]
-    if hasattr(labels, "columns"):
-        labels = labels[[names[m] for m in wanted]]
-        return labels.map_partitions(mask_missing, missing) if missing else labels
-    if wanted != list(range(len(names))):
-        labels = labels[:, wanted]
-    return (
-        labels.map_blocks(mask_missing, missing, dtype=mask_missing(labels._meta, missing).dtype) if missing else labels
-    )
+    return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
 
 
-def _array_file(path: str, kind: str, chunk_rows: int) -> tuple[Any, list[Any], Callable[[list[int]], Any]]:
-    """Return the labels of an npy or zarr file in chunks, their names, and a function columns → their first rows."""
+def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
     import dask
 
-    whole = _opened(path, kind)
-    io.check_label_file(path, whole.shape)
+    whole = _array(path, kind)
+    check(whole.shape)
     bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
-    labels = graph.lazy_array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
-    return labels, list(range(whole.shape[1])), lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns]
+    array = graph.lazy_array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
+    names = list(range(whole.shape[1]))
+    return _Opened(path, array, names, lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns])
 
 
-def _parquet(path: str) -> tuple[Any, list[Any], Callable[[list[int]], Any]]:
+def _parquet(path: str) -> _Opened:
     with io.needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
         import dask.dataframe as dd
 
-        labels = dd.read_parquet(path)
-    names = list(labels.columns)
+        frame = dd.read_parquet(path)
+    names = list(frame.columns)
 
     def head(columns: list[int]) -> Any:
         with reading(path):
-            return labels[[names[m] for m in columns]].head(HEAD)
+            return frame[[names[m] for m in columns]].head(HEAD)
 
-    return labels, names, head
+    return _Opened(path, frame, names, head)
 
 
-def _opened(path: str, kind: str) -> Any:
+def _array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file; only the header is read."""
     if kind == ".npy":
         with reading(path):
@@ -100,7 +144,7 @@ def _opened(path: str, kind: str) -> Any:
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
-    whole = _opened(path, kind)
+    whole = _array(path, kind)
     with reading(path):  # a chunk of a zarr file may be damaged
         return np.array(whole[start:stop])
 

@@ -9,6 +9,7 @@ sorted by the list of landmarks that they are compared with, and one instruction
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,31 +17,17 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, Lists
 from gpuens.generate.points import Points
-from gpuens.partition.lloyd import descend
+from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
+from gpuens.partition.lloyd import descend, sums_by_label
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
 PRODUCTS = 256  # points multiplied with all centers at once: 1,000 products in float64 of each stay in the cache
 FEW_FEATURES = 64
-POINTS_OF_A_LIST = 1024
 LANES = 16  # landmarks that an object is compared with at once
-
-
-class Lists(NamedTuple):
-    """Lists of landmarks, one after the other: those of list b are ``ids[begins[b] : begins[b + 1]]``."""
-
-    ids: Any
-    begins: Any
-
-    @classmethod
-    def of(cls, lists: list[np.ndarray]) -> "Lists":
-        return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
-
-    def on(self, device: str) -> "Lists":
-        xp = devices.namespace(device)
-        return Lists(xp.asarray(self.ids), xp.asarray(self.begins))
 
 
 @dataclass(frozen=True)
@@ -54,8 +41,8 @@ class Landmarks:
 
     points: Any
     centers: Any
-    groups: "Lists"
-    neighborhoods: "Lists"
+    groups: Lists
+    neighborhoods: Lists
 
     @classmethod
     def of_sample(
@@ -73,8 +60,8 @@ class Landmarks:
         used, of = np.unique(of, return_inverse=True)
         groups = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])
         near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
-        ids, _ = _nearest_of_all(points, points, near)
         own = np.arange(len(points))
+        ids, _ = nearest_landmarks(points, Lists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near)
         lost = ~(ids == own[:, None]).any(axis=1)  # among more than ``near`` equal ones
         ids[lost, -1] = own[lost]
         return cls(points, centers[used], Lists.of(groups), Lists.of(list(np.sort(ids, axis=1))))
@@ -105,20 +92,21 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     xp = devices.namespace(device)
     n_neighbors = min(n_neighbors, int(np.diff(landmarks.neighborhoods.begins).min()))
     landmarks = landmarks.on(device)
+    search = _Search.of(points, landmarks)
+    read, blocks, nearest = search.read, search.blocks, search.nearest
+    all_groups = Lists.of_all(len(landmarks.centers), blocks[0].stop).on(device)  # no block is longer
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
-    blocks = points.blocks
 
     def work(start: int, stop: int) -> list[float]:
         """Tie blocks of objects; return the sums of their distances."""
         sums = []
         for rows in blocks[start:stop]:
-            some = points.between(rows)
-            group, _ = _nearest_of_all(some, landmarks.centers, 1, device)
-            first, _ = nearest_landmarks(some, landmarks.groups, group[:, 0], landmarks.points, 1, device=device)
-            found = nearest_landmarks(
-                some, landmarks.neighborhoods, first[:, 0], landmarks.points, n_neighbors, device=device
-            )
+            some = read(rows)
+            of = xp.arange(rows.stop - rows.start) // POINTS_OF_A_LIST
+            group, _ = nearest(some, all_groups, of, search.centers, 1)
+            first, _ = nearest(some, landmarks.groups, group[:, 0], search.landmarks, 1)
+            found = nearest(some, landmarks.neighborhoods, first[:, 0], search.landmarks, n_neighbors)
             ids[rows], squares[rows] = found
             sums.append(float(np.sqrt(found[1], dtype=np.float64).sum()))
         return sums
@@ -127,6 +115,25 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     sums = devices.over_ranges(work, len(blocks)) if device == "cpu" else [work(0, len(blocks))]
     total = sum(of_block for of_range in sums for of_block in of_range)
     return Graph(ids, squares, total / ids.size, p, device)
+
+
+class _Search(NamedTuple):
+    """How objects find their landmarks: by all features of theirs, or by the stored ones."""
+
+    read: Callable[[slice], Any]
+    blocks: list[slice]  # of objects that are read at once
+    nearest: Callable[..., tuple[Any, Any]]  # `nearest_landmarks` of what was read
+    centers: Any  # as that function takes landmarks
+    landmarks: Any
+
+    @classmethod
+    def of(cls, points: Points, landmarks: Landmarks) -> "_Search":
+        if not points.few_stored:
+            nearest = partial(nearest_landmarks, device=points.device)
+            return cls(points.between, points.blocks, nearest, landmarks.centers, landmarks.points)
+        base = points.stored(slice(0, 0)).base
+        turned = Turned.of(landmarks.centers, base), Turned.of(landmarks.points, base)
+        return cls(points.stored, points.stored_blocks, nearest_of_stored, *turned)
 
 
 def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
@@ -209,12 +216,8 @@ def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 
 @center_sums.kernel
 def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
-    xp = devices.namespace(device)
-    sums, names, at_once = xp.zeros((k, points.shape[1])), xp.arange(k), max(1, devices.scratch(device) // (16 * k))
-    for start in range(0, len(points), at_once):
-        some = slice(start, start + at_once)
-        sums += (labels[some] == names[:, None]).astype(np.float64) @ points[some].astype(np.float64)
-    return sums
+    at_once = max(1, devices.scratch(device) // (16 * k))
+    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64), at_once)[0]
 
 
 @njit(cache=True, nogil=True)
@@ -226,14 +229,6 @@ def _add(points, labels, sums):
 
 
 # --- nearest landmarks ------------------------------------------------------------------------------------------------
-
-
-def _nearest_of_all(points: Any, landmarks: np.ndarray, n: int, device: str = "cpu") -> tuple[Any, Any]:
-    """Return `nearest_landmarks` of all, in one list for so many points as a thread takes."""
-    of = devices.namespace(device).arange(len(points)) // POINTS_OF_A_LIST
-    lists = Lists.of([np.arange(len(landmarks))] * -(-len(points) // POINTS_OF_A_LIST)).on(device)
-    found: tuple[Any, Any] = nearest_landmarks(points, lists, of, landmarks, n, device=device)
-    return found
 
 
 @kernels.primitive

@@ -22,7 +22,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.generate.points import MOST, power
 from gpuens.partition.compiled_lloyd import plus_plus
-from gpuens.partition.lloyd import descend
+from gpuens.partition.lloyd import descend, sums_by_label
 
 FIRST = 2**12  # objects in the first sample
 LAST = 2**16  # and in the last one
@@ -335,14 +335,7 @@ def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, An
 
 @sums_within.kernel
 def _(points: Any, labels: Any, frame: Frame, k: int, *, device: str) -> tuple[Any, Any]:
-    xp = devices.namespace(device)
-    sums, sizes, names = xp.zeros((k, points.shape[1])), xp.zeros(k), xp.arange(k)
-    for start in range(0, len(points), kmeans.CHUNK):
-        some = slice(start, start + kmeans.CHUNK)
-        hot = (labels[some] == names[:, None]).astype(np.float64)
-        sums += hot @ frame.around_mean(points[some], np.float64).T
-        sizes += hot.sum(axis=1)
-    return sums, sizes[:, None]
+    return sums_by_label(labels, k, lambda some: frame.around_mean(points[some], np.float64).T, kmeans.CHUNK)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

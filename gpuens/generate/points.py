@@ -14,6 +14,8 @@ from gpuens.features import float_for
 
 BLOCK_BYTES = 2**26  # of points that are read at once
 BLOCK_ROWS = 2**16
+FEW_OF = 16  # features, of which one at most is stored in the mean, where little is stored
+ENTRY_FLOATS = 4  # float32 that an entry of a sparse matrix takes while it is read
 MOST = 1000  # power of 2 that features are multiplied by
 
 
@@ -41,6 +43,18 @@ class Coordinates(NamedTuple):
     def scaled(self, values: Any, wide: Any) -> Any:
         """Return features times the scale, of type ``wide``."""
         return np.multiply(values.astype(self.real, copy=False), wide.type(self.scale), dtype=wide)
+
+
+class Stored(NamedTuple):
+    """Points (n, d), float32, that are at ``base`` (d,) wherever their features store nothing.
+
+    Point i has ``values`` at ``features`` from ``begins[i]`` to ``begins[i + 1]``, each feature once.
+    """
+
+    begins: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    base: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -74,33 +88,57 @@ class Points:
         return found
 
     @property
+    def few_stored(self) -> bool:
+        """Whether so few features are stored that work by `stored` pays."""
+        n, d = self.shape
+        return self.device == "cpu" and hasattr(self.X, "tocsr") and self.X.nnz * FEW_OF <= n * d
+
+    @property
     def blocks(self) -> list[slice]:
-        """The rows that are read at once."""
-        n, step = self.shape[0], rows_at_once(*self.shape)
-        return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+        """The rows that are read at once by `between`."""
+        return _blocks(*self.shape)
+
+    @property
+    def stored_blocks(self) -> list[slice]:
+        """The rows that are read at once by `stored`, as many as there is memory for in the mean."""
+        n = self.shape[0]
+        return _blocks(n, ENTRY_FLOATS * max(1, -(-self.X.nnz // n)))
 
     def between(self, rows: slice, dtype: Any = np.float32) -> Any:
         """Return the points of some rows in a row."""
         return self._moved(self.X[rows], dtype)
 
+    def stored(self, rows: slice) -> Stored:
+        """Return the points of some rows of a sparse matrix in a row."""
+        return self._as_stored(self.X[rows], np.float32)
+
+    def _as_stored(self, X: Any, dtype: Any) -> Stored:
+        X, wide = _each_once(X), np.result_type(self.coordinates.real, dtype)
+        mean = self.coordinates.mean.astype(wide)
+        values = self.coordinates.scaled(X.data, wide) - mean[X.indices]
+        return Stored(X.indptr, X.indices, values.astype(dtype, copy=False), (0 - mean).astype(dtype, copy=False))
+
     def _moved(self, X: Any, dtype: Any) -> Any:
-        wide, own = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
-        mean = own.asarray(self.coordinates.mean.astype(wide))
         if hasattr(X, "tocsr"):
-            X = _each_once(X)
+            some = self._as_stored(X, dtype)
             found = np.empty(X.shape, dtype=dtype)
-            found[:] = 0 - mean
-            rows = np.repeat(np.arange(len(found)), np.diff(X.indptr))
-            found[rows, X.indices] = self.coordinates.scaled(X.data, wide) - mean[X.indices]
+            found[:] = some.base
+            found[np.repeat(np.arange(len(found)), np.diff(some.begins)), some.features] = some.values
         else:
+            wide, own = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
             found = self.coordinates.scaled(X, wide)
-            found -= mean
+            found -= own.asarray(self.coordinates.mean.astype(wide))
         return devices.namespace(self.device).asarray(found.astype(dtype, order="C", copy=False))
 
 
 def rows_at_once(n_objects: int, n_features: int) -> int:
     """Return the number of rows in a block."""
     return min(n_objects, max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * n_features))))
+
+
+def _blocks(n_objects: int, n_features: int) -> list[slice]:
+    step = rows_at_once(n_objects, n_features)
+    return [slice(start, min(n_objects, start + step)) for start in range(0, n_objects, step)]
 
 
 def power(value: float) -> float:
@@ -148,9 +186,10 @@ def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray
     n_features = points.shape[1]
     for rows in points.blocks:
         X = _each_once(points.X[rows])
-        columns, of = np.arange(n_features), X.indices
         if X.nnz < n_features:
             columns, of = np.unique(X.indices, return_inverse=True)
+        else:
+            columns, of = np.arange(n_features), X.indices
         yield columns, of, points.coordinates.scaled(X.data, np.dtype(np.float64))
 
 

@@ -136,17 +136,35 @@ def _(points: Any, *, device: str) -> float:
 @nearest_centers.kernel
 def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
     """Products of matrices."""
-    xp = devices.namespace(device)
     counts, centers = counts.astype(np.float32), centers.astype(np.float32)
-    half_square, names = (centers * centers).sum(axis=1) / 2, xp.arange(len(centers))
-    total, weight, changed = xp.zeros_like(centers), xp.zeros(len(centers), dtype=np.float32), xp.zeros((), dtype=int)
+    half_square, changed = (centers * centers).sum(axis=1) / 2, devices.namespace(device).zeros((), dtype=int)
     at_once = max(1, devices.scratch(device) // (12 * len(centers)))
     for start in range(0, len(points), at_once):
         some = slice(start, start + at_once)
         found = (points[some] @ centers.T - half_square).argmax(axis=1)
         changed += (found != labels[some]).sum()
         labels[some] = found
-        counts_for = (found[:, None] == names) * counts[some, None]
-        total += counts_for.T @ points[some]
-        weight += counts_for.sum(axis=0)
-    return total, weight[:, None], int(changed)
+    sums = sums_by_label(labels, len(centers), points.__getitem__, at_once, counts)
+    return *(found.astype(np.float32, copy=False) for found in sums), int(changed)
+
+
+def sums_by_label(
+    labels: Any, k: int, points_of: Callable[[slice], Any], at_once: int, weights: Any = None
+) -> tuple[Any, Any]:
+    """Return the sums of each label's points (k, d), and its weight (k, 1), by products of matrices.
+
+    ``points_of(rows)`` are the points (n, d) of ``at_once`` rows, in whose type they are added; ``weights`` (N,) are 1
+    if not given.
+    """
+    names = devices.namespace(devices.kind_of(labels)).arange(k)[:, None]
+    total: Any = 0.0
+    weight: Any = 0.0
+    for start in range(0, len(labels), at_once):
+        some = slice(start, start + at_once)
+        points = points_of(some)
+        hot = (labels[some] == names).astype(points.dtype)
+        if weights is not None:
+            hot *= weights[some]
+        total = total + hot @ points
+        weight = weight + hot.sum(axis=1)
+    return total, weight[:, None]

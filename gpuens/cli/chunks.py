@@ -1,0 +1,47 @@
+"""The options of work in chunks, which commands have that can leave it to Dask."""
+
+import argparse
+from collections.abc import Sequence
+
+from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, Chunks
+
+
+def add_chunks(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where chunks are worked on, and how many objects each has."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="work in chunks, for npy, zarr or parquet: on a Dask cluster (its address), local (--workers processes), "
+        "cuda (all GPUs of this machine) or threads (of this process)",
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
+    parser.add_argument("--chunk-rows", type=int, metavar="N", help=f"objects per chunk ({CHUNK_ROWS:,})")
+
+
+def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
+    """Return how to work on a file in chunks, None to read it in one piece; refuse options of the other way.
+
+    ``more`` names options of the command that need the file in one piece, beside those of reading.
+    """
+    if args.scheduler is None and path.lower().endswith(".zarr"):
+        args.scheduler = "threads"  # a zarr array is in chunks already
+    if args.workers is not None and args.scheduler not in ("local", "cuda"):
+        raise ValueError(
+            f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "
+            "out."
+        )
+    if args.scheduler is None:
+        if args.chunk_rows is not None:
+            raise ValueError(f"--chunk-rows={args.chunk_rows} is for work in chunks: add --scheduler, or leave it out.")
+        return None
+    _refuse_in_one_piece(args, (*IN_ONE_PIECE, *more))
+    return Chunks(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)
+
+
+def _refuse_in_one_piece(args: argparse.Namespace, names: Sequence[str]) -> None:
+    for name in names:
+        value = getattr(args, name, None)
+        if value is None or (value is False and name != "header"):
+            continue
+        option = "--no-header" if value is False else f"--{name.replace('_', '-')}"
+        raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")

@@ -1,0 +1,29 @@
+"""Lists of landmarks, joined once for all objects that are compared with them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+
+POINTS_OF_A_LIST = 1024
+
+
+class Lists(NamedTuple):
+    """Lists of landmarks, one after the other: those of list b are ``ids[begins[b] : begins[b + 1]]``."""
+
+    ids: Any
+    begins: Any
+
+    @classmethod
+    def of(cls, lists: list[np.ndarray]) -> "Lists":
+        return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
+
+    @classmethod
+    def of_all(cls, n_landmarks: int, n_points: int) -> "Lists":
+        """Return lists of all landmarks, one for each `POINTS_OF_A_LIST` points, as many as a thread takes."""
+        return cls.of([np.arange(n_landmarks)] * -(-n_points // POINTS_OF_A_LIST))
+
+    def on(self, device: str) -> "Lists":
+        xp = devices.namespace(device)
+        return Lists(xp.asarray(self.ids), xp.asarray(self.begins))

@@ -1,0 +1,79 @@
+"""The nearest landmarks of objects with few stored features, N × d is never made.
+
+Such an object lies where one without any stored feature would, at b, except along its stored features:
+
+    |x - l|² = |b - l|² + Σ (x_j - l_j)² - (b_j - l_j)²   over its stored features j
+
+The first term is summed once for each landmark. All of it is in float64, so that the difference of the others loses
+nothing that float32 holds, and is rounded once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.generate.landmark_lists import Lists
+from gpuens.generate.points import Stored
+
+LINE = 16  # float32 of a line of the cache
+
+
+class Turned(NamedTuple):
+    """Landmarks as columns (d, p), float32, and their squared distances from the base of points (p,), float64."""
+
+    columns: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, landmarks: np.ndarray, base: np.ndarray) -> "Turned":
+        """Return landmarks (p, d), turned; ``base`` (d,) is that of `Stored` points."""
+        found = cls(np.empty(landmarks.shape[::-1], dtype=np.float32), np.zeros(len(landmarks)))
+        _turn(landmarks, base, *found)
+        return found
+
+
+def nearest_of_stored(
+    points: Stored, lists: Lists, of: np.ndarray, landmarks: Turned, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `landmark_graph.nearest_landmarks` returns, up to rounding."""
+    ids, squares = np.empty((len(of), n), dtype=np.int64), np.empty((len(of), n), dtype=np.float32)
+
+    def work(start: int, stop: int) -> None:
+        _compare(start, stop, *points, lists.ids, lists.begins, of, *landmarks, ids, squares)
+
+    devices.over_ranges(work, len(of))
+    return ids, squares
+
+
+@njit(cache=True, nogil=True)
+def _turn(landmarks, base, columns, squares):
+    for first in range(0, len(base), LINE):  # a line of a landmark is read once
+        for c in range(len(landmarks)):
+            for j in range(first, min(first + LINE, len(base))):
+                apart = np.float64(landmarks[c, j]) - base[j]
+                columns[j, c] = landmarks[c, j]
+                squares[c] += apart * apart
+
+
+@njit(cache=True, nogil=True)
+def _compare(start, stop, begins, features, values, base, listed, list_begins, of, columns, from_base, ids, squares):
+    """Compare objects ``start`` … ``stop`` with the landmarks of their lists."""
+    longest = (list_begins[1:] - list_begins[:-1]).max()
+    exact, apart = np.empty(longest), np.empty(longest, dtype=np.float32)
+    for i in range(start, stop):
+        own = listed[list_begins[of[i]] : list_begins[of[i] + 1]]
+        for c in range(len(own)):
+            exact[c] = from_base[own[c]]
+        for s in range(begins[i], begins[i + 1]):
+            j = features[s]
+            x, b, landmarks = np.float64(values[s]), np.float64(base[j]), columns[j]
+            for c in range(len(own)):
+                exact[c] += (x - b) * (x + b - 2.0 * landmarks[own[c]])
+        for c in range(len(own)):
+            apart[c] = max(exact[c], 0.0)  # below 0 there is only rounding
+        for s in range(ids.shape[1]):
+            least = apart[: len(own)].argmin()
+            ids[i, s], squares[i, s] = own[least], apart[least]
+            apart[least] = np.inf
