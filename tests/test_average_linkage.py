@@ -142,12 +142,11 @@ def only_by(monkeypatch, kind):
     monkeypatch.setattr(searches, "costs", lambda *_: free)
 
 
-@pytest.mark.parametrize("laid_out", ["once", "anew"])
 @pytest.mark.parametrize("tile", [8, 64])
 @pytest.mark.parametrize(
     "shape", ["noise", "missing", "repeated rows", "large regions", "many labels", "few objects each"]
 )
-def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile, laid_out):
+def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile):
     """Regions are compared with the tiles of those that they have become of, or of those that there are."""
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
@@ -165,27 +164,27 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
     monkeypatch.setattr(
         tile_regions.Tiles, "search", lambda *args: calls.append(len(args[1])) or search_tiles(*args)
     )  # fmt: skip
-    monkeypatch.setattr(
-        searches.Searches, "_pays", lambda self, *_: self.tiles is None or laid_out == "anew"
-    )  # fmt: skip
     for weights in (None, random_weights(labels)):
-        calls.clear()
-        laid.clear()
-        only_by(monkeypatch, "tiles")
-        found, _ = dendrogram_of(labels, weights)
-        assert len(calls) > 2
-        assert sum(calls) > 60
-        assert len(laid) == (1 if laid_out == "once" else len(calls))
         only_by(monkeypatch, "histograms")
         expected, _ = dendrogram_of(labels, weights)
-        assert merges_of(found) == merges_of(expected)
         greedy = oracles.greedy_average_linkage(labels, weights)
-        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
-        np.testing.assert_array_equal(found.similarities, greedy.heights)
+        assert [merge[:2] for merge in merges_of(expected)] == [merge[:2] for merge in greedy.merges]
+        np.testing.assert_array_equal(expected.similarities, greedy.heights)
+        only_by(monkeypatch, "tiles")
+        for anew in (False, True):
+            calls.clear()
+            laid.clear()
+            pays = lambda self, *_, anew=anew: self.tiles is None or anew  # noqa: E731
+            monkeypatch.setattr(searches.Searches, "_pays", pays)
+            found, _ = dendrogram_of(labels, weights)
+            assert len(calls) > 2
+            assert sum(calls) > 60
+            assert len(laid) == (len(calls) if anew else 1)
+            assert merges_of(found) == merges_of(expected)
 
 
 def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None):
-    near = searches.Regarded(n_labels, of_many, n_entries)
+    near = searches.Extent(n_labels, of_many, n_entries)
     asked = 20 * n_queries if asked is None else asked
     rows_in_tiles = n_labels // 20 if rows_in_tiles is None else rows_in_tiles
     costs = searches.costs(n_queries, asked, near, left, rows_in_tiles)
@@ -254,12 +253,12 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
 def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch, n_nodes):
     """Followers are told in the very rounds in which looking at all regions would find them unsure."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sure, meet, melted = [], followers.meet, []
+    sure, meet, used = [], followers.meet, []
 
     def counted(kept, absorbed, size, heaps, unsure):
         n_unsure = meet(kept, absorbed, size, heaps, unsure)
         sure.append(np.count_nonzero(heaps.node >= 0))
-        melted.append(heaps.used[0])
+        used.append(heaps.used[0])
         return n_unsure
 
     of_rows = followers.Heaps.of_rows
@@ -267,11 +266,11 @@ def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypa
     monkeypatch.setattr(followers.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
     for weights in (None, random_weights(labels)):
         sure.clear()
-        melted.clear()
+        used.clear()
         works = Work(), Work()
         found, _ = dendrogram_of(labels, weights, work=works[0])
         assert sum(sure) > 1000
-        assert (melted == sorted(melted)) == (n_nodes == 100)  # nodes run out
+        assert (used == sorted(used)) == (n_nodes == 100)  # nodes run out
         with monkeypatch.context() as patched:
             patched.setattr(_Rounds, "lists_wait", False)
             expected, _ = dendrogram_of(labels, weights, work=works[1])
@@ -586,14 +585,14 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
     regions = regions_of(ensemble.codes, ensemble.offsets, sizes)
     given = (bounding_weights(weights), index) if wait else ()
     rounds = _Rounds(lists, regions, weights, 3, Work(), "cpu", *given)
-    assert (rounds.followed is not None) == wait
+    assert (rounds.followers is not None) == wait
 
     def merged(active, nearest, similarities):
         rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
         rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
         if wait:
-            rounds.followed.due = np.array(active)
-            rounds.followed.certain.seen[:] = rounds.counts.rounds
+            rounds.followers.due = np.array(active)
+            rounds.followers.certain.seen[:], rounds.followers.gone[:] = rounds.counts.rounds, False
         for _ in range(2):  # the first finds no pair, which the second hears of
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()

@@ -36,8 +36,10 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.lanes import LANES
-from gpuens.partition.linkage import few_rows, followers, general_regions, observed_regions, pair_table, tile_regions
+from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
+from gpuens.partition.linkage.followers import Followers
 from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.observed_regions import search_observed
@@ -213,7 +215,7 @@ def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool,
     )
     if device == "cpu" and not general:  # searches by rows, and by tiles
         needed += devices.n_threads() * 4 * LANES * n_clusters + tile_regions.bytes_needed(codes, n_clusters)
-        needed += followers.BYTES * n_rows
+        needed += FOLLOWER_BYTES * n_rows
     return needed
 
 
@@ -278,9 +280,9 @@ class _Rounds:
         self.counts = Counts(active=n_rows)  # as far as the host knows them
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followed: followers.Rounds | None = None  # where lists wait, on the CPU
+        self.followers: Followers | None = None  # where lists wait, on the CPU
         if device == "cpu" and self.lists_wait and index is not None:
-            self.followed = followers.Rounds(self.state, regions, index.place, self.slack)
+            self.followers = Followers(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         self.searches: Searches | None = None  # on the CPU, by weights
@@ -304,19 +306,19 @@ class _Rounds:
             return False
         counts = self.counts
         active = state.active[: counts.active]
-        if self.followed is not None:
-            self.followed.pair_up(state, self.regions)
+        if self.followers is not None:
+            self.followers.pair_up(state, self.regions)
         else:
             pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
         n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # there are no more
         made = slice(counts.merges, counts.merges + n_pairs)
         self._make_room(active, state.kept[made], state.absorbed[made])
-        if self.followed is not None:
+        if self.followers is not None:
             self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
-        if self.followed is not None:
-            self.followed.update_lists(
+        if self.followers is not None:
+            self.followers.update_lists(
                 self.state, self.regions, self.weights, self.lists, self.n_clusterings, self.slack
             )  # fmt: skip
         elif self.table is None:
@@ -329,8 +331,8 @@ class _Rounds:
     def _find_nearest(self) -> bool:
         """Find the nearest of all active regions; return whether there are any."""
         state, most = self.state, self.counts.active
-        if self.followed is not None:
-            self.followed.look_up(state, self.regions, self.lists)
+        if self.followers is not None:
+            self.followers.look_up(state, self.regions, self.lists)
         elif self.table is None:
             look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
         counts = self._read_counts()
@@ -363,9 +365,9 @@ class _Rounds:
         return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
 
     def _begin_table(self, active: Any) -> None:
-        if self.followed is not None:
-            self.followed.settle(self.state, active)
-        self.followed = self.searches = None
+        if self.followers is not None:
+            self.followers.settle(self.state, active)
+        self.followers = self.searches = None
         self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
         self.compared += np.uint64(self.table.comparisons)
 
@@ -386,8 +388,8 @@ class _Rounds:
 
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
-        if self.followed is not None:
-            self.followed.note(rows, self.state, self.lists, self.regions.size)
+        if self.followers is not None:
+            self.followers.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""
@@ -429,8 +431,8 @@ class _Rounds:
 
     def _choose_best_pair(self, active: Any) -> None:
         """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
-        if self.followed is not None:
-            self.followed.settle(self.state, active)
+        if self.followers is not None:
+            self.followers.settle(self.state, active)
             similarities = self.state.nearest_similarity[active]
             self._score_grown(active, self.state.nearest[active], similarities)
             self.state.nearest_similarity[active] = similarities
@@ -442,8 +444,8 @@ class _Rounds:
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
             self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
-        if self.followed is not None:
-            self.followed.due = np.array([best, int(nearest[best])])
+        if self.followers is not None:
+            self.followers.due = np.array([best, int(nearest[best])])
 
 
 class _GeneralRounds(_Rounds):

@@ -34,7 +34,7 @@ from gpuens.partition.linkage.rounds import (
 )
 
 NOBODY = -1
-BYTES = 96  # that `Rounds` takes a region
+BYTES = 96  # that `Followers` take a region
 
 
 class Heaps(NamedTuple):
@@ -59,7 +59,7 @@ class Heaps(NamedTuple):
         return cls(top, node, np.empty(n_nodes), owner, left, right, np.zeros(1, dtype=np.int64))
 
 
-class Rounds:
+class Followers:
     """The steps of `rounds` for regions that are ``due``: those whose nearest is not known, or has just been found.
 
     ``place`` (G,) is the order of active regions.

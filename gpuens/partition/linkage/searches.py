@@ -38,7 +38,7 @@ class Costs(NamedTuple):
     histograms: float
 
 
-class Regarded(NamedTuple):
+class Extent(NamedTuple):
     """What active regions consist of: labels of those of few rows, entries of those of many, entries in all."""
 
     labels: int
@@ -46,7 +46,7 @@ class Regarded(NamedTuple):
     entries: int
 
 
-def costs(n_queries: int, asked: int, near: Regarded, left: float, rows_in_tiles: int) -> Costs:
+def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles: int) -> Costs:
     """Return what each search for ``n_queries`` regions of ``asked`` entries in all would cost.
 
     ``left`` is the share of comparisons that bounds leave of one query's.
@@ -54,8 +54,8 @@ def costs(n_queries: int, asked: int, near: Regarded, left: float, rows_in_tiles
     of_some = min(1.0, TOGETHER * left)
     return Costs(
         left * asked * rows_in_tiles,
-        -(-n_queries // LANES) * ROW * near.labels + n_queries * LARGE * near.of_many,
-        n_queries * QUERY + (CEILING + ENTRY * of_some * -(-n_queries // FLOAT_LANES)) * near.entries,
+        -(-n_queries // LANES) * ROW * extent.labels + n_queries * LARGE * extent.of_many,
+        n_queries * QUERY + (CEILING + ENTRY * of_some * -(-n_queries // FLOAT_LANES)) * extent.entries,
     )
 
 
@@ -118,13 +118,13 @@ class Searches:
         self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions
     ) -> Costs:  # fmt: skip
         if self.tiles is not None:  # no need to look at all regions if tiles cost less than each has one row
-            least = Regarded(len(active) * self.n_clusterings, 0, n_entries)
+            least = Extent(len(active) * self.n_clusterings, 0, n_entries)
             choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
             if choice.tiles <= min(choice.rows, choice.histograms):
                 return choice
         n_rows = self.members.n_rows[active]
         few = n_rows <= LANES
         n_few = int(n_rows[few].sum())
-        near = Regarded(n_few * self.n_clusterings, int(regions.length[active[~few]].sum()), n_entries)
-        choice = costs(n_queries, asked, near, self.left, n_few if self.tiles is None else self.tiles.n_rows)
+        extent = Extent(n_few * self.n_clusterings, int(regions.length[active[~few]].sum()), n_entries)
+        choice = costs(n_queries, asked, extent, self.left, n_few if self.tiles is None else self.tiles.n_rows)
         return choice if self.n_clusterings <= MOST else choice._replace(tiles=np.inf)
