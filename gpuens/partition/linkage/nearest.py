@@ -28,6 +28,7 @@ from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
 BATCH = 16  # tiles that are compared together where a table has several chunks
+BAND = 16  # bounds of a band are within a part of the best one
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
@@ -317,7 +318,7 @@ def _search(
                 similarities[q, s] = 0.0
             listed[j] = 0
             floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
-            low[j] = best - best // 4
+            low[j] = best - best // BAND
         for t in range(n_tiles):
             visited[t] = False
         if n_tables == 1:
@@ -392,7 +393,7 @@ def _search(
             for j in range(width):
                 if low[j] > floor[0, j]:
                     more = True
-                    low[j] = min(low[j] - 1, low[j] - low[j] // 4)
+                    low[j] = min(low[j] - 1, low[j] - low[j] // BAND)
 
         if n_tables == 1:
             _fill(table, mine, width, starts, 0, n_clusterings, units, False)
