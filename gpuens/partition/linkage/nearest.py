@@ -28,7 +28,7 @@ from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
 BATCH = 16  # tiles that are compared together where a table has several chunks
-BAND = 16  # bounds of a band are within a part of the best one
+BAND = 16  # the part of its best bound that a band is wide
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
