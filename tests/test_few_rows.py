@@ -1,6 +1,5 @@
 """Average linkage of few rows by a matrix of all their pairs: what lists and rounds give, to the bit."""
 
-import ctypes
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ from gpuens.ensemble import Ensemble
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.regions import regions_of
-from gpuens.record import forget_peak_memory, peak_memory, resident_memory
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
@@ -93,20 +91,27 @@ def test_what_few_rows_are(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
-    """Here the matrix takes 8 MB, the histograms ten times as much."""
-    labels = np.asfortranarray(np.random.default_rng(0).integers(10, size=(1000, 1400)).astype(np.uint8))
-    ones, few = np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
-    average_linkage(labels[:5], np.arange(1401) * 10, ones, few[:5])  # compiles
-    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)  # what earlier tests have freed would be taken again, and held unseen
+    """Here the matrix takes 8 MB, the histograms ten times as much; a new process holds nothing of earlier tests."""
+    code = """if True:
+    import numpy as np
+    from gpuens.partition import average_linkage
+    from gpuens.record import forget_peak_memory, peak_memory, resident_memory
+    rows = np.random.default_rng(0).integers(10, size=(1000, 1400)).astype(np.uint8)
+    offsets, ones, few = np.arange(1401) * 10, np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
+    labels, first = np.asfortranarray(rows), np.asfortranarray(rows[:5])
+    average_linkage(first, offsets, ones, few[:5])  # compiles
     before = resident_memory()
     forget_peak_memory()
-    average_linkage(labels, np.arange(1401) * 10, ones, few)
-    held = peak_memory() - before
-    assert held > 32e6
-    assert few_rows.suits(labels, ones, few)
-    monkeypatch.setenv("GPUENS_MEMORY", str(held))
-    assert not few_rows.suits(labels, ones, few)
+    average_linkage(labels, offsets, ones, few)
+    print(peak_memory() - before)
+    """
+    held = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    assert int(held) > 32e6
+    codes = np.zeros((1000, 1400), dtype=np.uint8)
+    ones, few = np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
+    assert few_rows.suits(codes, ones, few)
+    monkeypatch.setenv("GPUENS_MEMORY", held)
+    assert not few_rows.suits(codes, ones, few)
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair():

@@ -17,7 +17,7 @@ from gpuens import checks
 from gpuens.batch import places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.device import DEVICES
-from gpuens.runs import IN_ONE_PIECE
+from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
@@ -303,7 +303,7 @@ def _job(entry: dict[str, Any]) -> Job:
         parameters,
         {name: entry[name] for name in READING if name in entry},
         entry.get("features"),
-        None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", 1_000_000))),
+        None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))),
         entry.get("format", "npy"),
         entry["report"],
     )

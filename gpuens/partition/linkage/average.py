@@ -318,9 +318,8 @@ class _Rounds:
             self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
         if self.followers is not None:
-            self.followers.update_lists(
-                self.state, self.regions, self.weights, self.lists, self.n_clusterings, self.slack
-            )  # fmt: skip
+            given = self.state, self.regions, self.weights, self.lists, self.n_clusterings, self.slack
+            self.followers.update_lists(*given)
         elif self.table is None:
             update_lists(
                 self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack,
@@ -389,7 +388,7 @@ class _Rounds:
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
         if self.followers is not None:
-            self.followers.note(rows, self.state, self.lists, self.regions.size)
+            self.followers.certain.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
         """List anew the nearest of all ``active`` regions for each of ``queries``."""

@@ -79,10 +79,6 @@ class Followers:
         """Find the nearest of regions that are due in their lists; see `rounds.look_up`."""
         state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
 
-    def note(self, rows: np.ndarray, state: State, lists: Lists, size: np.ndarray) -> None:
-        """Note for how long ``rows``, whose lists have just been made, are sure of their nearest."""
-        self.certain.note(rows, state, lists, size)
-
     def settle(self, state: State, active: np.ndarray) -> None:
         """Write the nearest of ``active`` regions as they are now; similarities to those that have grown are NaN."""
         _settle(active, state, self.certain)

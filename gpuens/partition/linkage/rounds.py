@@ -110,9 +110,7 @@ class Certain(NamedTuple):
 
 
 @kernels.primitive
-def look_up(
-    state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0
-) -> None:  # fmt: skip
+def look_up(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0) -> None:
     """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
 
     A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of

@@ -104,7 +104,10 @@ class Searches:
         return compared
 
     def _pays(self, choice: Costs, active: np.ndarray) -> bool:
-        """Return whether tiles of the regions as they are now would have saved what it costs to lay them out."""
+        """Add up what tiles of the regions as they are now would save; return whether it is what they cost to lay out.
+
+        That is since tiles were laid out last.
+        """
         anew, without = choice.tiles, min(choice.rows, choice.histograms)
         if self.tiles is None:
             n_rows = float(self.members.n_rows[active].sum())
@@ -114,9 +117,7 @@ class Searches:
         self.missed += max(0.0, without - anew)
         return anew < without and self.missed > LAYING * (n_rows * self.n_clusterings + FEWEST)
 
-    def _costs(
-        self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions
-    ) -> Costs:  # fmt: skip
+    def _costs(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
         if self.tiles is not None:  # no need to look at all regions if tiles cost less than each has one row
             least = Extent(len(active) * self.n_clusterings, 0, n_entries)
             choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
