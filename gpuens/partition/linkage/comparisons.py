@@ -118,3 +118,13 @@ def mark_wanted(wanted, reach, width, limits, begin, end):
         limit = limits[j]
         for t in range(begin, end):
             wanted[t] |= reach[j, t] >= limit
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def take_score(best, j, score):
+    """Take a score among the ``best`` (lanes, K) of lane j, highest first; return the lowest of them."""
+    last = best.shape[1] - 1
+    for s in range(last, 0, -1):
+        best[j, s] = max(best[j, s], min(best[j, s - 1], score))
+    best[j, 0] = max(best[j, 0], score)
+    return np.int64(best[j, last])

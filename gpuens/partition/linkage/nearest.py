@@ -22,7 +22,14 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import SEGMENT, chunks_of, label_scores, mark_wanted, rows_of_tables
+from gpuens.partition.linkage.comparisons import (
+    SEGMENT,
+    chunks_of,
+    label_scores,
+    mark_wanted,
+    rows_of_tables,
+    take_score,
+)
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
@@ -30,6 +37,7 @@ TILE = 64
 BATCH = 16  # tiles that are compared together where a table has several chunks
 BAND = 16  # the part of its best bound that a band is wide
 AT_ONCE = 4  # rows that are scored exactly at once
+CANDIDATES = 256  # rows that a query keeps to score exactly
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
@@ -131,8 +139,11 @@ class NearestIndex:
             np.empty(n_tiles, dtype=bool),
             np.empty(n_batch, dtype=np.int64),
             np.empty((n_batch * TILE, LANES), dtype=np.uint16),
-            np.empty((LANES, AT_ONCE), dtype=np.int64),
-            np.zeros(LANES, dtype=np.int64),
+            np.empty((LANES, n_listed), dtype=np.uint16),
+            np.empty((LANES, CANDIDATES), dtype=np.int32),
+            np.empty((LANES, CANDIDATES), dtype=np.uint16),
+            np.empty(LANES, dtype=np.int64),
+            np.empty(AT_ONCE, dtype=np.int64),
             np.empty(AT_ONCE, dtype=self.weights.dtype),
         )
 
@@ -285,15 +296,17 @@ def _search(
     places, least, component, of_tile, order, everything, rows, starts, chunks, tables, present, units, weights, exact,
     scale, sizes, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    # floor: the score that is worth scoring exactly
+    # floor: the score that is worth scoring exactly; best: scores
     (
-        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, waiting, n_waiting, scored,
+        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, best, candidates, scores,
+        n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
     n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
     n_rows, n_clusterings = rows.shape
     n_listed = ids.shape[1]
     # rounding must not lift a floor above a score that ties with it
     to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
+    rounding = 0 if exact else n_clusterings + 1  # by how much scores are too high at most
     compared = 0
     for first in range(0, len(places), LANES):
         width = min(LANES, len(places) - first)
@@ -307,18 +320,19 @@ def _search(
         compared += width * n_clusterings * n_tiles
         for j in range(width):
             q = order[own[j]]
-            best = 0
+            highest = 0
             for s in range(n_segments):
                 for t in range(min(SEGMENT, n_tiles - s * SEGMENT)):
                     if of_tile[s * SEGMENT + t] == component[own[j]]:
                         reach[s, j, t] = 0
-                    best = max(best, reach[s, j, t])
+                    highest = max(highest, reach[s, j, t])
             for s in range(n_listed):
                 ids[q, s] = -1
                 similarities[q, s] = 0.0
-            listed[j] = 0
+                best[j, s] = 0
+            listed[j], n_candidates[j] = 0, 0
             floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
-            low[j] = best - best // BAND
+            low[j] = highest - highest // BAND
         for t in range(n_tiles):
             visited[t] = False
         if n_tables == 1:
@@ -368,28 +382,22 @@ def _search(
                             p = own[j]
                             if component[at + i] == component[p]:
                                 continue
-                            n = n_waiting[j] + 1
-                            waiting[j, n - 1] = at + i
-                            if exact:
-                                q, r, score = order[p], order[at + i], sums[b * TILE + i, j]
-                                at_last = listed[j] == n_listed and score == floor[0, j]
-                                if at_last and pair_hash(q, r) >= ties[j, n_listed - 1]:
-                                    continue
-                                scored[0] = sizes[q] * sizes[r] * score
-                            elif n == AT_ONCE:
-                                _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored)
-                            else:
-                                n_waiting[j] = n
-                                continue
-                            listed[j] = _list(
-                                j, p, waiting, n, scored, n_clusterings, order, sizes, least[first + j],
-                                ids, similarities, ties, listed[j],
-                            )  # fmt: skip
-                            n_waiting[j] = 0
-                            if listed[j] == n_listed:
-                                last = similarities[order[p], n_listed - 1]
-                                floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
+                            score, n = sums[b * TILE + i, j], n_candidates[j]
+                            candidates[j, n], scores[j, n] = at + i, score
+                            n_candidates[j] = n + 1
+                            if score > best[j, n_listed - 1]:
+                                floor[0, j] = max(floor[0, j], take_score(best, j, score) - rounding)
                                 limits[j] = max(low[j], floor[0, j])
+                            if n + 1 == CANDIDATES:
+                                listed[j] = _list(
+                                    j, p, candidates, scores, n + 1, floor[0, j], mine, rows, starts, weights, exact,
+                                    order, sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
+                                )  # fmt: skip
+                                n_candidates[j] = 0
+                                if listed[j] == n_listed:
+                                    last = similarities[order[p], n_listed - 1]
+                                    floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
+                                    limits[j] = max(low[j], floor[0, j])
             for j in range(width):
                 if low[j] > floor[0, j]:
                     more = True
@@ -398,17 +406,12 @@ def _search(
         if n_tables == 1:
             _fill(table, mine, width, starts, 0, n_clusterings, units, False)
         for j in range(width):
-            p, n = own[j], n_waiting[j]
+            p = own[j]
             q = order[p]
-            if n > 0:
-                for i in range(n, AT_ONCE):
-                    waiting[j, i] = waiting[j, 0]
-                _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored)
-                listed[j] = _list(
-                    j, p, waiting, n, scored, n_clusterings, order, sizes, least[first + j],
-                    ids, similarities, ties, listed[j],
-                )  # fmt: skip
-                n_waiting[j] = 0
+            listed[j] = _list(
+                j, p, candidates, scores, n_candidates[j], floor[0, j], mine, rows, starts, weights, exact, order,
+                sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
+            )  # fmt: skip
             full = listed[j] == n_listed
             bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
             bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
@@ -416,13 +419,42 @@ def _search(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored):
-    """Write the numerators of the similarities of lane j's row p to four that wait, summed in order."""
-    own, places = mine[j], waiting[j]
-    a, b, c, d = rows[places[0]], rows[places[1]], rows[places[2]], rows[places[3]]
-    size = sizes[order[p]]
-    of_a, of_b = size * sizes[order[places[0]]], size * sizes[order[places[1]]]
-    of_c, of_d = size * sizes[order[places[2]]], size * sizes[order[places[3]]]
+def _list(
+    j, p, candidates, scores, n, floor, mine, rows, starts, weights, exact, order, sizes, least, waiting, scored,
+    ids, similarities, ties, listed,
+):  # fmt: skip
+    """List those of lane j's candidates that reach the floor by their similarity to its row p; return the list's length.
+
+    Real weights are added up exactly, for four rows at once; scores by unit weights are exact.
+    """
+    q, n_clusterings, n_waiting = order[p], mine.shape[1], 0
+    for i in range(n):
+        if scores[j, i] >= floor:
+            waiting[n_waiting] = candidates[j, i]
+            scored[n_waiting] = scores[j, i]
+            n_waiting += 1
+        if n_waiting < AT_ONCE and not (i == n - 1 and n_waiting > 0):
+            continue
+        if not exact:
+            for k in range(n_waiting, AT_ONCE):
+                waiting[k] = waiting[0]
+            _score(mine[j], waiting, rows, starts, weights, sizes[q], sizes, order, scored)
+        for k in range(n_waiting):
+            r = order[waiting[k]]
+            pairs = sizes[q] * sizes[r]
+            similarity = (pairs * scored[k] if exact else scored[k]) / (pairs * n_clusterings)
+            if similarity >= least:
+                listed = insert(ids, similarities, ties, q, j, listed, r, similarity, pair_hash(q, r))
+        n_waiting = 0
+    return listed
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _score(own, waiting, rows, starts, weights, size, sizes, order, scored):
+    """Write the numerators of the similarities of a row of ``size`` objects to four that wait, summed in order."""
+    a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
+    of_a, of_b = size * sizes[order[waiting[0]]], size * sizes[order[waiting[1]]]
+    of_c, of_d = size * sizes[order[waiting[2]]], size * sizes[order[waiting[3]]]
     nothing = weights[0] * 0
     to_a, to_b, to_c, to_d = nothing, nothing, nothing, nothing
     for m in range(np.uint64(len(own))):
@@ -433,18 +465,6 @@ def _score(j, p, mine, waiting, rows, starts, weights, order, sizes, scored):
         to_c += weight * of_c if c[m] == label else nothing
         to_d += weight * of_d if d[m] == label else nothing
     scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _list(j, p, waiting, n, scored, n_clusterings, order, sizes, least, ids, similarities, ties, listed):
-    """List the n rows that wait for lane j, as similar to its row p as ``scored`` says; return the list's length."""
-    q = order[p]
-    for s in range(n):
-        r = order[waiting[j, s]]
-        similarity = scored[s] / (sizes[q] * sizes[r] * n_clusterings)
-        if similarity >= least:
-            listed = insert(ids, similarities, ties, q, j, listed, r, similarity, pair_hash(q, r))
-    return listed
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -14,8 +14,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables
-from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
+from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables, take_score
+from gpuens.partition.linkage.nearest import CANDIDATES, TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,
@@ -28,7 +28,6 @@ from gpuens.partition.linkage.regions import (
 )
 
 NEVER = 2**32 - 1  # a score above all others
-CANDIDATES = 256  # regions that a query keeps to score exactly
 
 
 class Members(NamedTuple):
@@ -99,9 +98,8 @@ def search_rows(
             np.empty(LANES, dtype=np.int64),
             np.empty(LANES, dtype=np.int64),
             np.empty((LANES, n_listed), dtype=np.uint64),
-            aligned_zeros(n_batch, LANES, np.uint32),
+            aligned_zeros(n_batch + 1, LANES, np.uint32),
             np.zeros(LANES, dtype=np.float32),
-            np.zeros((1, LANES), dtype=np.uint32),
         )
 
     def work(start: int, stop: int) -> int:
@@ -128,11 +126,11 @@ def _search(
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
     length, size = regions.length, regions.size
-    # floor: the score that is worth scoring exactly; best: scores
+    # floor: the score that is worth scoring exactly; best: scores; behind the sums of rows are a region's
     (
-        to_score, scales, table, held, floor, best, candidates, scores, n_candidates, listed, ties, sums, total, mean,
+        to_score, scales, table, held, floor, best, candidates, scores, n_candidates, listed, ties, sums, total,
     ) = scratch  # fmt: skip
-    n_batch = len(sums)
+    n_batch = len(sums) - 1
     compared = 0
     for first in range(0, len(queries), LANES):
         width = min(LANES, len(queries) - first)
@@ -173,10 +171,9 @@ def _search(
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
                 n_rows = at + i + 1 - begin_region
-                alone = last and n_rows == 1
-                if alone:
-                    hits = reaching(sums, i, floor)
-                else:
+                row = i
+                if not last or n_rows > 1:
+                    row = n_batch
                     weight = np.float32(sizes[at + i])
                     for j in range(LANES):
                         total[j] += weight * np.float32(sums[i, j])
@@ -185,30 +182,25 @@ def _search(
                     # rounded up, by more than the sums can be off by
                     per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[small[at_region]])
                     for j in range(LANES):
-                        mean[0, j] = np.uint32(total[j] * per_object + np.float32(1.0))
+                        sums[row, j] = np.uint32(total[j] * per_object + np.float32(1.0))
                         total[j] = 0.0
-                    hits = reaching(mean, 0, floor)
                 r = small[at_region]
                 at_region += 1
                 begin_region = at + i + 1
+                hits = reaching(sums, row, floor)
                 while hits:
                     j = lowest(hits)
                     hits &= hits - np.uint64(1)
                     a = own[j]
                     if r == a:
                         continue
-                    score = sums[i, j] if alone else mean[0, j]
+                    score = sums[row, j]
                     n = n_candidates[j]
                     candidates[j, n], scores[j, n] = r, score
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
-                        s = n_listed - 1
-                        while s > 0 and score > best[j, s - 1]:
-                            best[j, s] = best[j, s - 1]
-                            s -= 1
-                        best[j, s] = score
                         # rounding up has added less than 1 a label, and a share of all that sums can be off by
-                        sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
+                        sure = take_score(best, j, score) * (1.0 - 4e-5) - n_clusterings - 2.0
                         floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
                     if n_candidates[j] == CANDIDATES:
                         listed[j] = _score(

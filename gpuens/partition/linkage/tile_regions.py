@@ -17,7 +17,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, nothing, plus_where, reaching, store
-from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
+from gpuens.partition.linkage.comparisons import take_score
+from gpuens.partition.linkage.nearest import CANDIDATES, TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
@@ -117,6 +118,9 @@ class Tiles:
             aligned_zeros(-(-most_rows // LANES), LANES, np.uint16),
             np.empty((1, LANES), dtype=np.uint16),
             np.empty((1, n_listed), dtype=np.uint64),
+            np.empty((1, n_listed), dtype=np.uint32),
+            np.empty(CANDIDATES, dtype=np.int64),
+            np.empty(CANDIDATES, dtype=np.uint32),
         )
 
 
@@ -137,14 +141,17 @@ def _search(
     queries, small, part_sizes, ends, of_row, bounds, rows_to, ceilings, large, laid, laid_at, into, labels, sizes,
     offsets, regions, weights, whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    held, seen, n_searched, reach, entries, units, sums, floor, ties = scratch
+    # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
+    held, seen, n_searched, reach, entries, units, sums, floor, ties, best, candidates, scores = scratch
     length, size = regions.length, regions.size
     n_clusterings, n_tiles, n_listed = len(labels), ceilings.shape[1], ids.shape[1]
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
-    n_small = len(bounds) - 1
+    n_small, rounding = len(bounds) - 1, n_clusterings + 2  # by how much scores are too high at most
     compared = 0
     for a in queries:
-        least, listed = emptied(ids, similarities, a), 0
+        least, listed, n_candidates = emptied(ids, similarities, a), 0, 0
+        for s in range(n_listed):
+            best[0, s] = 0
         n_searched[0] += 1
         seen[a] = this = n_searched[0]
         lay_out(regions, a, held)
@@ -165,24 +172,33 @@ def _search(
                     at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
                     compared += length[a] * n_here
                     _add_units(labels, at, n_here, entries, units, length[a], sums)
-                    listed = _list_tile(
-                        a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor,
-                        least * to_score * (1.0 - 1e-9), exact, into, seen, this, held, laid, laid_at, regions, weights,
-                        n_clusterings, ids, similarities, ties, listed,
+                    listed, n_candidates = _look_into_tile(
+                        a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact,
+                        into, seen, this, held, laid, laid_at, regions, weights, n_clusterings, best, candidates,
+                        scores, n_candidates, ids, similarities, ties, listed,
                     )  # fmt: skip
                 else:
                     r = now(into, large[t - n_small])
                     if seen[r] != this:
                         seen[r] = this
                         similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
+                        take_score(best, 0, np.uint32(similarity * to_score))
                         listed = _list(a, r, similarity, ids, similarities, ties, listed)
-                if listed == n_listed and similarities[a, n_listed - 1] > least:
-                    least = similarities[a, n_listed - 1]
+                # a similarity that so many have at least
+                proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
+                if listed == n_listed:
+                    proven = max(proven, similarities[a, n_listed - 1])
+                if proven > least:
+                    least = proven
                     floor[:] = _floor(least * to_score)
                     limit = max(low, smallest, dtype(least * to_reach))
             more = low > max(smallest, dtype(least * to_reach))
             low *= dtype(0.75)
 
+        listed = _list_candidates(
+            a, candidates, scores, n_candidates, least * to_score, held, laid, laid_at, regions, weights,
+            n_clusterings, ids, similarities, ties, listed,
+        )  # fmt: skip
         clear(regions, a, held)
         full = listed == n_listed
         bound[a] = similarities[a, n_listed - 1] if full else 0.0
@@ -191,15 +207,17 @@ def _search(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _list_tile(
-    a, at, n_rows, of_row, small, part_sizes, ends, sizes, sums, floor, least, exact, into, seen, this, held, laid,
-    laid_at, regions, weights, n_clusterings, ids, similarities, ties, listed,
+def _look_into_tile(
+    a, at, n_rows, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact, into, seen, this, held,
+    laid, laid_at, regions, weights, n_clusterings, best, candidates, scores, n_candidates, ids, similarities, ties,
+    listed,
 ):  # fmt: skip
-    """List the regions of which parts in a tile are near region a; return the list's length.
+    """Find the regions of which parts in a tile are near region a; return how many are listed, and candidates.
 
     ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
-    ``floor``, and all of them together reach ``least`` units an object.
+    ``floor``, and all of them together reach ``least``. Regions that have grown are scored by their histograms at once.
     """
+    enough, last = least * to_score * (1.0 - 1e-9), best.shape[1] - 1
     for first in range(0, n_rows, LANES):
         hits = reaching(sums, first // LANES, floor)
         if n_rows - first < LANES:
@@ -211,13 +229,42 @@ def _list_tile(
             if seen[r] == this:
                 continue
             total = _total_units(i, ends, at, sizes, sums)
-            if total < least * part_sizes[i]:
+            if total < enough * part_sizes[i]:
                 continue
             seen[r] = this
-            if exact and part_sizes[i] == regions.size[r]:
-                similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
-            else:
+            grown = part_sizes[i] != regions.size[r]
+            if grown:
                 similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
+            elif exact:
+                similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
+            if grown or exact:
+                take_score(best, 0, np.uint32(similarity * to_score))
+                listed = _list(a, r, similarity, ids, similarities, ties, listed)
+                continue
+            score = np.uint32(total / part_sizes[i] + 1.0)
+            candidates[n_candidates], scores[n_candidates] = r, score
+            n_candidates += 1
+            if score > best[0, last]:
+                take_score(best, 0, score)
+            if n_candidates == CANDIDATES:
+                listed = _list_candidates(
+                    a, candidates, scores, n_candidates, enough, held, laid, laid_at, regions, weights, n_clusterings,
+                    ids, similarities, ties, listed,
+                )  # fmt: skip
+                n_candidates = 0
+    return listed, n_candidates
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _list_candidates(
+    a, candidates, scores, n, enough, held, laid, laid_at, regions, weights, n_clusterings, ids, similarities, ties,
+    listed,
+):  # fmt: skip
+    """List the candidates with ``enough`` units by their similarity to region a; return the list's length."""
+    for i in range(n):
+        if scores[i] >= enough:
+            r = candidates[i]
+            similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
             listed = _list(a, r, similarity, ids, similarities, ties, listed)
     return listed
 
