@@ -1,5 +1,7 @@
 """Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
 
+import itertools
+
 import numpy as np
 import oracles
 import pytest
@@ -142,24 +144,22 @@ def only_by(monkeypatch, kind):
     monkeypatch.setattr(searches, "costs", lambda *_: free)
 
 
-@pytest.mark.parametrize("tile", [8, 64])
 @pytest.mark.parametrize(
     "shape", ["noise", "missing", "repeated rows", "large regions", "many labels", "few objects each"]
 )
-def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, tile):
+def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
     """Regions are compared with the tiles of those that they have become of, or of those that there are."""
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
         "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
         "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
-        "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
+        "many labels": lambda: random_labels(400, 5, (160, 220), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
     laid, begin = [], tile_regions.Tiles.__init__
     calls, search_tiles = [], tile_regions.Tiles.search
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
-    monkeypatch.setattr(tile_regions, "TILE", tile)
     monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
     monkeypatch.setattr(
         tile_regions.Tiles, "search", lambda *args: calls.append(len(args[1])) or search_tiles(*args)
@@ -171,9 +171,10 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape, 
         assert [merge[:2] for merge in merges_of(expected)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(expected.similarities, greedy.heights)
         only_by(monkeypatch, "tiles")
-        for anew in (False, True):
+        for tile, anew in itertools.product((8, 64), (False, True)):
             calls.clear()
             laid.clear()
+            monkeypatch.setattr(tile_regions, "TILE", tile)
             pays = lambda self, *_, anew=anew: self.tiles is None or anew  # noqa: E731
             monkeypatch.setattr(searches.Searches, "_pays", pays)
             found, _ = dendrogram_of(labels, weights)

@@ -8,8 +8,9 @@ others, best first, in the total order of `order`. That takes G² M label compar
   tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
 - On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
   bounds of 64 tiles are sums of M table rows as well, one query after the other.
-- Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights), and only
-  rows that pass are scored in float64, four at once.
+- Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights). On the CPU
+  rows that pass wait until the K best sums so far exclude no more of them, and the others are scored in float64, four
+  at once.
 
 Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
@@ -423,7 +424,7 @@ def _list(
     j, p, candidates, scores, n, floor, mine, rows, starts, weights, exact, order, sizes, least, waiting, scored,
     ids, similarities, ties, listed,
 ):  # fmt: skip
-    """List those of lane j's candidates that reach the floor by their similarity to its row p; return the list's length.
+    """List the candidates of lane j that reach the floor by their similarity to row p; return the list's length.
 
     Real weights are added up exactly, for four rows at once; scores by unit weights are exact.
     """
