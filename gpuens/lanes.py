@@ -91,21 +91,33 @@ def plus_times(typing: Any, vector: Any, table: Any, index: Any, factor: Any) ->
 
 
 @intrinsic
-def plus_where(typing: Any, vector: Any, labels: Any, m: Any, at: Any, label: Any, unit: Any) -> Any:
-    """Return a vector plus ``unit`` in each lane i with ``labels[m, at + i] == label``, by rows side by side."""
+def plus_where(typing: Any, vector: Any, labels: Any, index: Any, label: Any, unit: Any) -> Any:
+    """Return a vector plus ``unit`` in each lane where a row of ``labels``, an array (n, lanes), is ``label``."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(labels)(context, builder, args[1])
+        own = _loaded(context, builder, labels, args[1], args[2], Vector(labels.dtype))
+        equal = builder.icmp_unsigned("==", own, _all_lanes(builder, args[3], own.type))
+        none = ir.Constant(args[0].type, None)
+        return builder.add(args[0], builder.select(equal, _all_lanes(builder, args[4], args[0].type), none))
+
+    return vector(vector, labels, types.intp, labels.dtype, vector.dtype), generate
+
+
+@intrinsic
+def plus_bytes(typing: Any, vector: Any, numbers: Any, m: Any, at: Any, factor: Any) -> Any:
+    """Return a vector of real numbers plus ``factor`` times ``numbers[m, at + i]``, whole ones, in each lane i."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(numbers)(context, builder, args[1])
         width = builder.extract_value(array.shape, 1)
         first = builder.gep(array.data, [builder.add(builder.mul(args[2], width), args[3])])
-        kind = ir.VectorType(first.type.pointee, vector.lanes)
-        own = builder.load(builder.bitcast(first, kind.as_pointer()))
+        own = builder.load(builder.bitcast(first, ir.VectorType(first.type.pointee, vector.lanes).as_pointer()))
         own.align = 1
-        equal = builder.icmp_unsigned("==", own, _all_lanes(builder, args[4], kind))
-        none = ir.Constant(args[0].type, None)
-        return builder.add(args[0], builder.select(equal, _all_lanes(builder, args[5], args[0].type), none))
+        real = builder.uitofp(own, args[0].type)
+        product = builder.fmul(_all_lanes(builder, args[4], real.type), real, flags=["contract"])
+        return builder.fadd(product, args[0], flags=["contract"])
 
-    return vector(vector, labels, types.intp, types.intp, labels.dtype, vector.dtype), generate
+    return vector(vector, numbers, types.intp, types.intp, vector.dtype), generate
 
 
 @intrinsic

@@ -171,10 +171,11 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
         assert [merge[:2] for merge in merges_of(expected)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(expected.similarities, greedy.heights)
         only_by(monkeypatch, "tiles")
-        for tile, anew in itertools.product((8, 64), (False, True)):
+        for (tile, ceilings), anew in itertools.product(((8, 2**26), (64, 2**26), (64, 2**10)), (False, True)):
             calls.clear()
             laid.clear()
             monkeypatch.setattr(tile_regions, "TILE", tile)
+            monkeypatch.setattr(tile_regions, "CEILINGS", ceilings)  # where there is little room, tiles are larger
             pays = lambda self, *_, anew=anew: self.tiles is None or anew  # noqa: E731
             monkeypatch.setattr(searches.Searches, "_pays", pays)
             found, _ = dendrogram_of(labels, weights)

@@ -16,12 +16,24 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, lowest, nothing, plus_where, reaching, store
+from gpuens.lanes import (
+    FLOAT_LANES,
+    LANES,
+    aligned_zeros,
+    lowest,
+    nothing,
+    plus_bytes,
+    plus_where,
+    reaching,
+    scaled_sum,
+    store,
+)
 from gpuens.partition.linkage.comparisons import take_score
 from gpuens.partition.linkage.nearest import CANDIDATES, TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
+    WHOLE,
     BoundingWeights,
     Regions,
     ceilings_of,
@@ -43,7 +55,8 @@ MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candid
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
     """Return what tiles and a search in them take at most beside its lists, in bytes."""
     n_rows, n_clusterings = map(int, codes.shape)
-    ceilings = min(CEILINGS, n_rows * n_clusters // TILE + n_clusters)
+    tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // FLOAT_LANES + n_clusters
+    ceilings = (FLOAT_LANES + 1) * tiles
     seen = 4 * (devices.n_threads() + 1)
     return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen) + ceilings
 
@@ -57,15 +70,19 @@ class Tiles:
         n_clusters = len(bounding.weights)
         small, self.large = apart(active, members, n_clusters)
         places, self.sizes, self.ends = members.of_regions(small, index.place, index.sizes)
-        self.labels = np.empty((index.rows.shape[1], len(places) + LANES), dtype=index.rows.dtype)
-        self.labels[:, : len(places)] = index.rows.take(places, axis=0).T
-        self.labels[:, len(places) :] = 0  # of nobody: lanes behind the last row
         self.of_row = np.repeat(np.arange(len(small)), members.n_rows[small])
-        self.bounds, self.rows_to = _tiles(self.ends, n_clusters)
+        self.bounds, self.rows_to, self.blocks = _tiles(self.ends, n_clusters)
+        self.n_clusterings: int = index.rows.shape[1]
+        self.labels = aligned_zeros(int(self.blocks[-1]) * self.n_clusterings, LANES, index.rows.dtype)
+        given = self.rows_to, self.blocks, places, index.rows, self.labels
+        devices.over_ranges(lambda a, b: _lay_out_labels(a, b, *given), len(self.bounds) - 1, grain=32)
         self.small, self.part_sizes = small, regions.size[small]
-        # a large region is a tile of its own
+        # a large region is a tile of its own; groups of tiles have ceilings as well, and those of the last are empty
         own_tiles = np.append(self.bounds, len(small) + 1 + np.arange(len(self.large)))
+        own_tiles = np.pad(own_tiles, (0, (1 - len(own_tiles)) % FLOAT_LANES), mode="edge")
         self.ceilings = ceilings_of(np.append(small, self.large), own_tiles, regions, n_clusters)
+        self.over_groups = np.empty((n_clusters, self.ceilings.shape[1] // FLOAT_LANES), dtype=np.uint8)
+        devices.over_ranges(lambda a, b: _raise_over_groups(a, b, self.ceilings, self.over_groups), n_clusters)
         self.laid_at = np.full(len(regions.length), -1, dtype=np.int32)
         self.offsets, self.bounding = index.offsets, bounding
         self.n_parts, self.n_rows = len(active), len(places)
@@ -93,9 +110,10 @@ class Tiles:
                 scratch = self._make_scratch(regions, lists.ids.shape[1])
             try:
                 return int(_search(
-                    queries[start:stop], self.small, self.part_sizes, self.ends, self.of_row, self.bounds, self.rows_to,
-                    self.ceilings, self.large, laid, self.laid_at, into, self.labels, self.sizes, self.offsets, regions,
-                    weights, weights.dtype.kind == "i", *self.bounding, scratch, *lists,
+                    queries[start:stop], self.small, self.part_sizes, self.ends, self.of_row, self.rows_to, self.blocks,
+                    self.ceilings, self.over_groups, self.large, laid, self.laid_at, into, self.labels, self.sizes,
+                    self.n_clusterings, self.offsets, regions, weights, weights.dtype.kind == "i", *self.bounding,
+                    scratch, *lists,
                 ))  # fmt: skip
             finally:
                 self._scratch.append(scratch)
@@ -106,16 +124,19 @@ class Tiles:
 
     def _make_scratch(self, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
         """Return the working memory of `_search`."""
-        n_clusters, n_tiles = self.ceilings.shape
-        most_rows = int(np.diff(self.rows_to).max(initial=0))
+        (n_clusters, n_groups), dtype = self.over_groups.shape, self.bounding.weights.dtype
+        most_blocks = int(np.diff(self.blocks).max(initial=0))
         return (
             np.zeros(n_clusters, dtype=regions.counts.dtype),
             np.zeros(len(regions.length), dtype=np.int32),
             np.zeros(1, dtype=np.int32),
-            np.empty((1, n_tiles), dtype=self.bounding.weights.dtype),
+            np.empty((1, n_groups), dtype=dtype),
+            aligned_zeros(n_groups, FLOAT_LANES, dtype),
+            np.empty(n_groups * FLOAT_LANES, dtype=np.int32),
+            np.empty(n_clusters, dtype=dtype),
             np.empty((2, n_clusters), dtype=np.int64),
             np.empty(n_clusters, dtype=np.uint16),
-            aligned_zeros(-(-most_rows // LANES), LANES, np.uint16),
+            aligned_zeros(most_blocks, LANES, np.uint16),
             np.empty((1, LANES), dtype=np.uint16),
             np.empty((1, n_listed), dtype=np.uint64),
             np.empty((1, n_listed), dtype=np.uint32),
@@ -124,29 +145,61 @@ class Tiles:
         )
 
 
-def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return tiles of regions side by side, of some 64 rows: where the regions and the rows of each begin.
+def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return tiles of regions side by side: where the regions, the rows and the blocks of 64 rows of each begin.
 
-    Both are (n_tiles + 1,) and end with where those of one more would begin. The rows of region i end at ``ends[i]``.
+    All are (n_tiles + 1,) and end with where those of one more would begin. The rows of region i end at ``ends[i]``. A
+    tile has 64 rows at most, or a multiple of it where there are many.
     """
-    if not len(ends):
-        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    tile = max(TILE, -(-int(ends[-1]) * n_clusters // CEILINGS))
-    bounds = np.append(np.flatnonzero(np.diff((ends - 1) // tile, prepend=-1)), len(ends))
-    return bounds, np.append(0, ends)[bounds]
+    tile = TILE * max(1, -(-(int(ends[-1]) if len(ends) else 0) * n_clusters // (TILE // 2 * CEILINGS)))
+    bounds = np.empty(len(ends) + 1, dtype=np.int64)
+    bounds = bounds[: _fill_tiles(ends, tile, bounds) + 1]
+    rows_to = np.append(0, ends)[bounds]
+    return bounds, rows_to, np.append(0, np.cumsum(-(-np.diff(rows_to) // LANES)))
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _fill_tiles(ends, tile, bounds):
+    """Write where the regions of tiles of at most so many rows begin, and end; return the number of tiles."""
+    n_tiles = begin = 0
+    bounds[0] = 0
+    for i in range(len(ends)):
+        if ends[i] - begin > tile and i > bounds[n_tiles]:
+            n_tiles += 1
+            bounds[n_tiles], begin = i, ends[i - 1]
+    if len(ends) > 0:
+        n_tiles += 1
+        bounds[n_tiles] = len(ends)
+    return n_tiles
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _lay_out_labels(start, stop, rows_to, blocks, places, rows, labels):
+    """Write the labels of the tiles ``start`` … ``stop``, those of a block of rows side by side for each clustering."""
+    n_clusterings = rows.shape[1]
+    for t in range(start, stop):
+        for p in range(rows_to[t], rows_to[t + 1]):
+            i, row = p - rows_to[t], rows[places[p]]
+            first = (blocks[t] + i // LANES) * n_clusterings
+            for m in range(n_clusterings):
+                labels[first + m, i % LANES] = row[m]
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, small, part_sizes, ends, of_row, bounds, rows_to, ceilings, large, laid, laid_at, into, labels, sizes,
-    offsets, regions, weights, whole, bounding, unit, scratch, ids, similarities, bound, bound_hash,
+    queries, small, part_sizes, ends, of_row, rows_to, blocks, ceilings, over_groups, large, laid, laid_at, into,
+    labels, sizes, n_clusterings, offsets, regions, weights, whole, bounding, unit, scratch,
+    ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
-    held, seen, n_searched, reach, entries, units, sums, floor, ties, best, candidates, scores = scratch
+    (
+        held, seen, n_searched, of_groups, reach, left, worth, entries, units, sums, floor, ties, best, candidates,
+        scores,
+    ) = scratch  # fmt: skip
     length, size = regions.length, regions.size
-    n_clusterings, n_tiles, n_listed = len(labels), ceilings.shape[1], ids.shape[1]
+    n_groups, n_listed = len(reach), ids.shape[1]
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
-    n_small, rounding = len(bounds) - 1, n_clusterings + 2  # by how much scores are too high at most
+    n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # by how much scores are too high at most
     compared = 0
     for a in queries:
         least, listed, n_candidates = emptied(ids, similarities, a), 0, 0
@@ -159,19 +212,33 @@ def _search(
         scale = _units(a, offsets, regions, weights, exact, entries, units)
         to_score, to_reach = n_clusterings * scale * (1.0 - 1e-9), n_clusterings * unit * lowered_by_rounding(length[a])
         floor[:] = _floor(least * to_score)
-        low = dtype(0.75) * reach_tiles(regions, a, bounding, ceilings, reach, 0)
-        compared += length[a] * n_tiles
-        more = True
+        low = dtype(0.75) * reach_tiles(regions, a, bounding, over_groups, of_groups, 0)
+        _be_worth(regions, a, bounding, worth)
+        compared += length[a] * n_groups
+        more, n_left = True, 0
         while more:
-            limit = max(low, smallest, dtype(least * to_reach))
-            for t in range(n_tiles):
-                if reach[0, t] < limit:
+            enough = max(smallest, dtype(least * to_reach))
+            for g in range(n_groups):
+                if of_groups[0, g] < max(low, enough):
                     continue
-                reach[0, t] = -1.0  # once
+                of_groups[0, g] = -1.0  # once
+                compared += length[a] * FLOAT_LANES
+                _reach_group(regions, a, worth, ceilings, reach, g)
+                for t in range(FLOAT_LANES):
+                    left[n_left] = g * FLOAT_LANES + t
+                    n_left += reach[g, t] >= enough
+            n_before, n_left = n_left, 0
+            for i in range(n_before):
+                t = left[i]
+                bounded = reach[t // FLOAT_LANES, t % FLOAT_LANES]
+                if bounded < max(low, enough):
+                    left[n_left] = t
+                    n_left += bounded >= enough
+                    continue
                 if t < n_small:
                     at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
                     compared += length[a] * n_here
-                    _add_units(labels, at, n_here, entries, units, length[a], sums)
+                    _add_units(labels, blocks[t], blocks[t + 1], n_clusterings, entries, units, length[a], sums)
                     listed, n_candidates = _look_into_tile(
                         a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact,
                         into, seen, this, held, laid, laid_at, regions, weights, n_clusterings, best, candidates,
@@ -191,8 +258,8 @@ def _search(
                 if proven > least:
                     least = proven
                     floor[:] = _floor(least * to_score)
-                    limit = max(low, smallest, dtype(least * to_reach))
-            more = low > max(smallest, dtype(least * to_reach))
+                    enough = max(smallest, dtype(least * to_reach))
+            more = low > enough
             low *= dtype(0.75)
 
         listed = _list_candidates(
@@ -204,6 +271,39 @@ def _search(
         bound[a] = similarities[a, n_listed - 1] if full else 0.0
         bound_hash[a] = ties[0, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _raise_over_groups(start, stop, ceilings, over_groups):
+    for c in range(start, stop):
+        for g in range(over_groups.shape[1]):
+            highest = np.uint8(0)
+            for t in range(g * FLOAT_LANES, (g + 1) * FLOAT_LANES):
+                highest = max(highest, ceilings[c, t])
+            over_groups[c, g] = highest
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _be_worth(regions, a, bounding, worth):
+    """Write what a part of a ceiling of each entry of region a is worth to it."""
+    each = 1.0 / (WHOLE * regions.size[a])
+    for i in range(regions.length[a]):
+        e = regions.start[a] + i
+        worth[i] = worth.dtype.type(bounding[regions.clusters[e]] * (regions.counts[e] * each))
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _reach_group(regions, a, worth, ceilings, reach, g):
+    """Write what `regions.reach_tiles` does of the tiles of group g, side by side, into ``reach[g]``."""
+    even, odd = nothing(reach), nothing(reach)  # two sums, so that consecutive additions are independent
+    begin, length, i, one = np.uint64(regions.start[a]), np.uint64(regions.length[a]), np.uint64(0), np.uint64(1)
+    while i + one < length:
+        even = plus_bytes(even, ceilings, regions.clusters[begin + i], g * FLOAT_LANES, worth[i])
+        odd = plus_bytes(odd, ceilings, regions.clusters[begin + i + one], g * FLOAT_LANES, worth[i + one])
+        i += one + one
+    if i < length:
+        even = plus_bytes(even, ceilings, regions.clusters[begin + i], g * FLOAT_LANES, worth[i])
+    store(scaled_sum(even, odd, reach.dtype.type(1.0)), reach, g)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -320,15 +420,15 @@ def _floor(units):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _add_units(labels, at, n_rows, entries, units, n_entries, sums):
-    """Write the units of ``n_rows`` rows from ``at`` on into ``sums`` (n, LANES), side by side."""
+def _add_units(labels, begin, end, n_clusterings, entries, units, n_entries, sums):
+    """Write the units of the rows of blocks ``begin`` … ``end`` into ``sums`` (n, LANES), side by side."""
     one, n = np.uint64(1), np.uint64(n_entries)
-    for block in range((n_rows + LANES - 1) // LANES):
-        total, first, e = nothing(sums), at + block * LANES, np.uint64(0)
+    for block in range(begin, end):
+        total, first, e = nothing(sums), block * n_clusterings, np.uint64(0)
         while e < n:
-            total = plus_where(total, labels, entries[0, e], first, labels.dtype.type(entries[1, e]), units[e])
+            total = plus_where(total, labels, first + entries[0, e], labels.dtype.type(entries[1, e]), units[e])
             e += one
-        store(total, sums, block)
+        store(total, sums, block - begin)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
