@@ -20,6 +20,7 @@ WHOLE = 4  # chunks that are rather one, as the next cache has room for them
 LABELS = 16  # of a row at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
+CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:

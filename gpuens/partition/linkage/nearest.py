@@ -24,6 +24,7 @@ from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import (
+    CANDIDATES,
     SEGMENT,
     chunks_of,
     label_scores,
@@ -38,7 +39,6 @@ TILE = 64
 BATCH = 16  # tiles that are compared together where a table has several chunks
 BAND = 16  # the part of its best bound that a band is wide
 AT_ONCE = 4  # rows that are scored exactly at once
-CANDIDATES = 256  # rows that a query keeps to score exactly
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights

@@ -14,8 +14,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import chunks_of, label_scores, rows_of_tables, take_score
-from gpuens.partition.linkage.nearest import CANDIDATES, TILE, Lists, NearestIndex
+from gpuens.partition.linkage.comparisons import CANDIDATES, chunks_of, label_scores, rows_of_tables, take_score
+from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,

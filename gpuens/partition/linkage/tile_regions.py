@@ -1,10 +1,13 @@
 """Searches over tiles of label rows, one region at a time, for ensembles most of whose tiles bounds exclude.
 
 Regions side by side are like ones (`likeness`), so a region is near those of a few tiles and far from all others: no
-region of a tile is nearer than `regions.ceilings_of` allow. Of a tile that has to be looked at, the labels of some 64
-rows lie side by side for each clustering: each entry of the region's histogram is compared with all of them at once,
-and 16-bit units bound Σ_c w_c (share of c in the region) of each row from above. The similarity to a region is at most
-that to its nearest row, so that most tiles are done with after one look at the largest sum.
+region of a tile is nearer than `regions.ceilings_of` allow. Groups of 16 tiles have ceilings as well, and those of a
+group's tiles are asked only where the group's allow it.
+
+Of a tile that has to be looked at, the labels of 64 rows lie side by side for each clustering: each entry of the
+region's histogram is compared with all of them at once, and 16-bit units bound Σ_c w_c (share of c in the region) of
+each row from above. The similarity to a region is at most that to its nearest row, so that most tiles are done with
+after one look at the largest sum. What comes near is scored exactly in the end, if the K best sums do not exclude it.
 
 Tiles are laid out once for many rounds. The similarity to a union is a mean of those to its parts, so that what bounds
 theirs bounds its own: only what is near is looked up as it is now.
@@ -28,8 +31,8 @@ from gpuens.lanes import (
     scaled_sum,
     store,
 )
-from gpuens.partition.linkage.comparisons import take_score
-from gpuens.partition.linkage.nearest import CANDIDATES, TILE, Lists, NearestIndex
+from gpuens.partition.linkage.comparisons import CANDIDATES, take_score
+from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
