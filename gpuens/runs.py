@@ -31,6 +31,12 @@ class Chunks(NamedTuple):
 
 
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
+STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
+
+
+def scheduler_of(path: str, named: str | None) -> str | None:
+    """Return where a file is worked on in chunks, None for a file in one piece; a zarr array is in chunks already."""
+    return "threads" if named is None and path.lower().rstrip("/").endswith(".zarr") else named
 
 
 def check(

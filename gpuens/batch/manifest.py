@@ -17,7 +17,7 @@ from gpuens import checks
 from gpuens.batch import places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.device import DEVICES
-from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE
+from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
@@ -291,9 +291,7 @@ def _job(entry: dict[str, Any]) -> Job:
             parameters.setdefault(parameter, entry[name])
     if "seed" in entry:
         checks.make_generator(entry["seed"])
-    scheduler = entry.get("scheduler")
-    if scheduler is None and entry["input"].lower().rstrip("/").endswith(".zarr"):
-        scheduler = "threads"  # a zarr array is in chunks already
+    scheduler = scheduler_of(entry["input"], entry.get("scheduler"))
     _refuse_options_of_chunks(entry, scheduler)
     job = Job(
         "",
@@ -318,9 +316,9 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
         if name in entry:
             how, what = ("in chunks", "it") if scheduler is None else ("in one piece", "it or scheduler")
             raise ValueError(f"{name} is for files that are read {how}; leave {what} out.")
-    if "workers" in entry and scheduler not in ("local", "cuda"):
+    if "workers" in entry and scheduler not in STARTED:
         raise ValueError("workers is for a cluster of this machine: add scheduler: local (or cuda), or leave it out.")
-    if scheduler not in (None, "threads", "local", "cuda") and ":" not in str(scheduler):
+    if scheduler not in (None, "threads", *STARTED) and ":" not in str(scheduler):
         raise ValueError(f"scheduler must be threads, local, cuda or an address, not {checks.shown(scheduler)}.")
 
 

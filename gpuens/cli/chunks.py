@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, Chunks
+from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, Chunks, scheduler_of
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +23,8 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
 
     ``more`` names options of the command that need the file in one piece, beside those of reading.
     """
-    if args.scheduler is None and path.lower().endswith(".zarr"):
-        args.scheduler = "threads"  # a zarr array is in chunks already
-    if args.workers is not None and args.scheduler not in ("local", "cuda"):
+    args.scheduler = scheduler_of(path, args.scheduler)
+    if args.workers is not None and args.scheduler not in STARTED:
         raise ValueError(
             f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "
             "out."
