@@ -145,6 +145,7 @@ class Tiles:
             np.empty((1, n_listed), dtype=np.uint32),
             np.empty(CANDIDATES, dtype=np.int64),
             np.empty(CANDIDATES, dtype=np.uint32),
+            np.empty(1, dtype=np.int64),
         )
 
 
@@ -197,7 +198,7 @@ def _search(
     # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
     (
         held, seen, n_searched, of_groups, reach, left, worth, entries, units, sums, floor, ties, best, candidates,
-        scores,
+        scores, n_candidates,
     ) = scratch  # fmt: skip
     length, size = regions.length, regions.size
     n_groups, n_listed = len(reach), ids.shape[1]
@@ -205,7 +206,7 @@ def _search(
     n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # by how much scores are too high at most
     compared = 0
     for a in queries:
-        least, listed, n_candidates = emptied(ids, similarities, a), 0, 0
+        least, listed, n_candidates[0] = emptied(ids, similarities, a), 0, 0
         for s in range(n_listed):
             best[0, s] = 0
         n_searched[0] += 1
@@ -242,7 +243,7 @@ def _search(
                     at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
                     compared += length[a] * n_here
                     _add_units(labels, blocks[t], blocks[t + 1], n_clusterings, entries, units, length[a], sums)
-                    listed, n_candidates = _look_into_tile(
+                    listed = _look_into_tile(
                         a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact,
                         into, seen, this, held, laid, laid_at, regions, weights, n_clusterings, best, candidates,
                         scores, n_candidates, ids, similarities, ties, listed,
@@ -266,7 +267,7 @@ def _search(
             low *= dtype(0.75)
 
         listed = _list_candidates(
-            a, candidates, scores, n_candidates, least * to_score, held, laid, laid_at, regions, weights,
+            a, candidates, scores, n_candidates[0], least * to_score, held, laid, laid_at, regions, weights,
             n_clusterings, ids, similarities, ties, listed,
         )  # fmt: skip
         clear(regions, a, held)
@@ -315,7 +316,7 @@ def _look_into_tile(
     laid, laid_at, regions, weights, n_clusterings, best, candidates, scores, n_candidates, ids, similarities, ties,
     listed,
 ):  # fmt: skip
-    """Find the regions of which parts in a tile are near region a; return how many are listed, and candidates.
+    """Find the regions of which parts in a tile are near region a; return the list's length.
 
     ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
     ``floor``, and all of them together reach ``least``. Regions that have grown are scored by their histograms at once.
@@ -345,17 +346,18 @@ def _look_into_tile(
                 listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 continue
             score = np.uint32(total / part_sizes[i] + 1.0)
-            candidates[n_candidates], scores[n_candidates] = r, score
-            n_candidates += 1
+            n = n_candidates[0]
+            candidates[n], scores[n] = r, score
+            n_candidates[0] = n + 1
             if score > best[0, last]:
                 take_score(best, 0, score)
-            if n_candidates == CANDIDATES:
+            if n + 1 == CANDIDATES:
                 listed = _list_candidates(
-                    a, candidates, scores, n_candidates, enough, held, laid, laid_at, regions, weights, n_clusterings,
+                    a, candidates, scores, n + 1, enough, held, laid, laid_at, regions, weights, n_clusterings,
                     ids, similarities, ties, listed,
                 )  # fmt: skip
-                n_candidates = 0
-    return listed, n_candidates
+                n_candidates[0] = 0
+    return listed
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
