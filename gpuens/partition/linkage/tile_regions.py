@@ -342,7 +342,8 @@ def _look_into_tile(
             elif exact:
                 similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
             if grown or exact:
-                take_score(best, 0, np.uint32(similarity * to_score))
+                if not exact:  # else all are listed at once, and the last of the list says more
+                    take_score(best, 0, np.uint32(similarity * to_score))
                 listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 continue
             score = np.uint32(total / part_sizes[i] + 1.0)
