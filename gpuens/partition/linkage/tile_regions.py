@@ -135,7 +135,8 @@ class Tiles:
             np.zeros(1, dtype=np.int32),
             np.empty((1, n_groups), dtype=dtype),
             aligned_zeros(n_groups, FLOAT_LANES, dtype),
-            np.empty(n_groups * FLOAT_LANES, dtype=np.int32),
+            np.empty(n_groups, dtype=bool),
+            np.empty((1, FLOAT_LANES), dtype=dtype),
             np.empty(n_clusters, dtype=dtype),
             np.empty((2, n_clusters), dtype=np.int64),
             np.empty(n_clusters, dtype=np.uint16),
@@ -197,8 +198,8 @@ def _search(
 ):  # fmt: skip
     # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
     (
-        held, seen, n_searched, of_groups, reach, left, worth, entries, units, sums, floor, ties, best, candidates,
-        scores, n_candidates,
+        held, seen, n_searched, of_groups, reach, reached, limits, worth, entries, units, sums, floor, ties, best,
+        candidates, scores, n_candidates,
     ) = scratch  # fmt: skip
     length, size = regions.length, regions.size
     n_groups, n_listed = len(reach), ids.shape[1]
@@ -219,51 +220,51 @@ def _search(
         low = dtype(0.75) * reach_tiles(regions, a, bounding, over_groups, of_groups, 0)
         _be_worth(regions, a, bounding, worth)
         compared += length[a] * n_groups
-        more, n_left = True, 0
+        for g in range(n_groups):
+            reached[g] = False
+        more = True
         while more:
-            enough = max(smallest, dtype(least * to_reach))
+            limits[:] = limit = max(low, smallest, dtype(least * to_reach))
             for g in range(n_groups):
-                if of_groups[0, g] < max(low, enough):
+                if of_groups[0, g] < limit:
                     continue
-                of_groups[0, g] = -1.0  # once
-                compared += length[a] * FLOAT_LANES
-                _reach_group(regions, a, worth, ceilings, reach, g)
-                for t in range(FLOAT_LANES):
-                    left[n_left] = g * FLOAT_LANES + t
-                    n_left += reach[g, t] >= enough
-            n_before, n_left = n_left, 0
-            for i in range(n_before):
-                t = left[i]
-                bounded = reach[t // FLOAT_LANES, t % FLOAT_LANES]
-                if bounded < max(low, enough):
-                    left[n_left] = t
-                    n_left += bounded >= enough
-                    continue
-                if t < n_small:
-                    at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
-                    compared += length[a] * n_here
-                    _add_units(labels, blocks[t], blocks[t + 1], n_clusterings, entries, units, length[a], sums)
-                    listed = _look_into_tile(
-                        a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact,
-                        into, seen, this, held, laid, laid_at, regions, weights, n_clusterings, best, candidates,
-                        scores, n_candidates, ids, similarities, ties, listed,
-                    )  # fmt: skip
-                else:
-                    r = now(into, large[t - n_small])
-                    if seen[r] != this:
-                        seen[r] = this
-                        similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
-                        take_score(best, 0, np.uint32(similarity * to_score))
-                        listed = _list(a, r, similarity, ids, similarities, ties, listed)
-                # a similarity that so many have at least
-                proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
-                if listed == n_listed:
-                    proven = max(proven, similarities[a, n_listed - 1])
-                if proven > least:
-                    least = proven
-                    floor[:] = _floor(least * to_score)
-                    enough = max(smallest, dtype(least * to_reach))
-            more = low > enough
+                if not reached[g]:
+                    reached[g] = True
+                    compared += length[a] * FLOAT_LANES
+                    _reach_group(regions, a, worth, ceilings, reach, g)
+                near = reaching(reach, g, limits)
+                while near:
+                    i = lowest(near)
+                    near &= near - np.uint64(1)
+                    if reach[g, i] < limit:  # which has risen
+                        continue
+                    reach[g, i] = -1.0  # once
+                    t = g * FLOAT_LANES + i
+                    if t < n_small:
+                        at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
+                        compared += length[a] * n_here
+                        _add_units(labels, blocks[t], blocks[t + 1], n_clusterings, entries, units, length[a], sums)
+                        listed = _look_into_tile(
+                            a, at, n_here, of_row, small, part_sizes, ends, sizes, sums, floor, least, to_score, exact,
+                            into, seen, this, held, laid, laid_at, regions, weights, n_clusterings, best, candidates,
+                            scores, n_candidates, ids, similarities, ties, listed,
+                        )  # fmt: skip
+                    else:
+                        r = now(into, large[t - n_small])
+                        if seen[r] != this:
+                            seen[r] = this
+                            similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
+                            take_score(best, 0, np.uint32(similarity * to_score))
+                            listed = _list(a, r, similarity, ids, similarities, ties, listed)
+                    # a similarity that so many have at least
+                    proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
+                    if listed == n_listed:
+                        proven = max(proven, similarities[a, n_listed - 1])
+                    if proven > least:
+                        least = proven
+                        floor[:] = _floor(least * to_score)
+                        limit = max(low, smallest, dtype(least * to_reach))
+            more = low > max(smallest, dtype(least * to_reach))
             low *= dtype(0.75)
 
         listed = _list_candidates(
