@@ -154,7 +154,7 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
         "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
         "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
-        "many labels": lambda: random_labels(400, 5, (160, 220), seed=5),
+        "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
     laid, begin = [], tile_regions.Tiles.__init__
