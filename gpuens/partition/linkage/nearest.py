@@ -434,7 +434,7 @@ def _list(
             waiting[n_waiting] = candidates[j, i]
             scored[n_waiting] = scores[j, i]
             n_waiting += 1
-        if n_waiting < AT_ONCE and not (i == n - 1 and n_waiting > 0):
+        if n_waiting == 0 or (n_waiting < AT_ONCE and i < n - 1):
             continue
         if not exact:
             for k in range(n_waiting, AT_ONCE):
