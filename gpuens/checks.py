@@ -307,11 +307,22 @@ def host_array(values: Any, must: str) -> np.ndarray:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
+def without_slash(path: str) -> str:
+    """Return the path of a zarr array, a folder, without the slash that shells put after it; others as they are."""
+    bare = path.rstrip("/")
+    return bare if bare.lower().endswith(".zarr") else path
+
+
+def is_zarr(path: str) -> bool:
+    """Return whether a path, or a URI, names a zarr array."""
+    return without_slash(path).lower().endswith(".zarr")
+
+
 def file_kind(path: Any, kinds: Iterable[str]) -> str:
     """Return which of the endings ``kinds`` a path has, or refuse the path."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
-    name = os.path.basename(os.fspath(path))
+    name = os.path.basename(without_slash(os.fspath(path)))
     found = [kind for kind in kinds if name.lower().endswith(kind)]
     if not found:
         raise ValueError(f"path {name!r} has no known ending; it must end in {', '.join(kinds)}.")

@@ -36,7 +36,9 @@ STARTED = ("local", "cuda")  # schedulers whose workers are started, on this mac
 
 def scheduler_of(path: str, named: str | None) -> str | None:
     """Return where a file is worked on in chunks, None for a file in one piece; a zarr array is in chunks already."""
-    return "threads" if named is None and path.lower().rstrip("/").endswith(".zarr") else named
+    from gpuens.checks import is_zarr
+
+    return "threads" if named is None and is_zarr(path) else named
 
 
 def check(

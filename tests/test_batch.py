@@ -151,6 +151,13 @@ def test_ids_do_not_depend_on_what_is_written(folder):
     assert one.slug() == other.slug()
 
 
+def test_a_zarr_array_is_the_same_job_with_a_slash_after_it(folder):
+    os.mkdir("data/c.zarr")
+    for name in ("data/c.zarr", "data/c.zarr/", "data/*.zarr/"):
+        ((found,), _) = load({"jobs": [{"input": name, "n_clusters": 3}]})
+        assert (found.input, found.chunks[0], found.id[:2]) == ("data/c.zarr", "threads", "c-")
+
+
 def test_defaults_matrix_patterns_and_ids(folder):
     jobs, _ = load(
         {
@@ -801,6 +808,7 @@ def test_a_stopped_batch_goes_on_where_it_was(undisturbed, jobs, number, code):
     assert not [name for name in os.listdir("out") if name.startswith(".")]
 
 
+@pytest.mark.thorough
 @POSIX
 def test_processes_end_with_their_runner(undisturbed):
     with started("--jobs", "2") as child:

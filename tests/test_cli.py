@@ -296,10 +296,11 @@ def test_features_of_cells_are_clustered(folder, call, cells):
 
 def test_a_zarr_output_is_replaced_too(folder, call):
     zarr = pytest.importorskip("zarr")
-    for k in (2, 3):
-        assert call(f"run labels.csv -k {k} -o out.zarr")[0] == 0
+    for k, slash in ((2, ""), (3, "/")):  # shells put one after a folder
+        assert call(f"run labels.csv -k {k} -o out.zarr{slash}")[0] == 0
         np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWEA(k).fit(LABELS).labels_)
     assert files(folder) == sorted([*GIVEN, "out.zarr", "out.zarr.json"])
+    assert call("run labels.csv -k 3 -o out.npy/")[0] == 2
     Path("file.zarr").write_text("")
     assert call("run labels.csv -k 3 -o file.zarr")[0] == 3
 

@@ -292,6 +292,7 @@ IN_PIECES = [
     "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "pd", "qmi", "sec",
     "voting",
 ]  # fmt: skip
+STEPS = ("crc-ia", "em", "kcc", "lwgp")  # a coupling, memberships, means and a transfer cut
 
 
 def fitted(method, labels, k=4, **settings):
@@ -312,7 +313,10 @@ def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
         assert (est.n_clusters_, est.n_features_in_) == (whole.n_clusters_, whole.n_features_in_)
 
 
-@pytest.mark.parametrize("method", IN_PIECES)
+# the others go by the same steps
+@pytest.mark.parametrize(
+    "method", [pytest.param(method, marks=[pytest.mark.thorough] * (method not in STEPS)) for method in IN_PIECES]
+)
 def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_pieces):
     _, by_workers = fitted(method, chunks_of(labels))
     np.testing.assert_array_equal(by_workers, fitted_in_threads(ge.methods()[method](4), labels))
@@ -663,7 +667,7 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
             np.testing.assert_array_equal(again.compute(), labels)
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("named", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tmp_path):
     X = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]
     whole = ge.cluster(X, 3, n_clusterings=3)
@@ -782,7 +786,7 @@ def test_the_command_line(tmp_path, monkeypatch, labels, where, cluster, capsys)
     assert capsys.readouterr().out.startswith("plan: 1,000 objects in 4 chunks; ")
 
 
-@pytest.mark.parametrize("where", ["local --workers 1", "ADDRESS"])
+@pytest.mark.parametrize("where", [pytest.param("local --workers 1", marks=pytest.mark.thorough), "ADDRESS"])
 def test_the_command_line_clusters_features_on_workers(tmp_path, monkeypatch, where, cluster):
     monkeypatch.chdir(tmp_path)
     features = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]
@@ -798,9 +802,11 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
     zarr = pytest.importorskip("zarr")
     monkeypatch.chdir(tmp_path)
     zarr.save_array("labels.zarr", labels)
-    assert main(["run", "labels.zarr", "--method", "lwgp", "-k", "4"]) == 0
-    np.testing.assert_array_equal(np.load("labels.zarr.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
-    assert capsys.readouterr().out.startswith("plan: 1,000 objects in 1 chunks; ")
+    for path in ("labels.zarr", "labels.zarr/"):  # as shells complete a folder
+        assert main(["run", path, "--method", "lwgp", "-k", "4"]) == 0
+        assert capsys.readouterr().out.startswith("plan: 1,000 objects in 1 chunks; ")
+        np.testing.assert_array_equal(np.load("labels.zarr.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
+        os.remove("labels.zarr.lwgp.npy")
 
 
 def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):

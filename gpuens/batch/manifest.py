@@ -258,7 +258,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
             raise ValueError("a method has a similarity and a partitioner of its own; give either.")
         methods = "consensus"
     lists = {
-        "input": places.matching(places.joined(entry["input"], base), base),
+        "input": list(map(checks.without_slash, places.matching(places.joined(entry["input"], base), base))),
         "method": _listed(methods or "lwea"),
         "n_clusters": _listed(entry.get("n_clusters", "auto")),
     }

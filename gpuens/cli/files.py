@@ -60,11 +60,12 @@ def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]
 
 def print_written(clock: Clock, output: str, where: str = "") -> None:
     from gpuens.checks import human_bytes
+    from gpuens.io import atomic
 
     spent = clock.seconds_so_far()
     peak = peak_memory()
     phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in spent.items() if name != "total")
-    print(f"written: {output}{where}, and {os.path.basename(output)}.json")
+    print(f"written: {output}{where}, and {os.path.basename(atomic.record_of(output))}")
     print(f"seconds: {spent['total']:.1f} ({phases})" + (f"; peak memory {human_bytes(peak)}" if peak else ""))
 
 

@@ -1,7 +1,6 @@
 """``gpuens run``: the consensus of the base clusterings in a file."""
 
 import argparse
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -210,11 +209,11 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
 
 def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
     """Return the default output: s.csv → s.csv.lwea.npy, which differs from that of s.tsv."""
-    from gpuens.checks import file_kind
+    from gpuens.checks import file_kind, without_slash
 
     file_kind(args.labels, kinds)
     return (
-        f"{args.labels.rstrip(os.sep)}.{args.method}.{'npz' if any(getattr(args, name) for name in BESIDE) else 'npy'}"
+        f"{without_slash(args.labels)}.{args.method}.{'npz' if any(getattr(args, name) for name in BESIDE) else 'npy'}"
     )
 
 
@@ -244,4 +243,6 @@ def _check_beside(option: str, output: str) -> None:
 
 
 def _page_of(output: str) -> str:
-    return f"{output.rstrip(os.sep)}.html"
+    from gpuens.checks import without_slash
+
+    return f"{without_slash(output)}.html"

@@ -137,7 +137,7 @@ def files_in(path: Path_) -> Iterator[str]:
 
 def record_of(path: Path_) -> str:
     """Return the path of a file's record."""
-    return f"{os.fspath(path)}.json"
+    return f"{checks.without_slash(os.fspath(path))}.json"
 
 
 def write_record(path: Path_, record: dict[str, Any]) -> None:
