@@ -145,7 +145,15 @@ def only_by(monkeypatch, kind):
 
 
 @pytest.mark.parametrize(
-    "shape", ["noise", "missing", "repeated rows", "large regions", "many labels", "few objects each"]
+    "shape",
+    [
+        "noise",
+        "missing",
+        "repeated rows",
+        "large regions",
+        pytest.param("many labels", marks=pytest.mark.thorough),
+        "few objects each",
+    ],
 )
 def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
     """Regions are compared with the tiles of those that they have become of, or of those that there are."""

@@ -167,7 +167,12 @@ def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
     assert theta == 0 or abs(s - theta).min() > 1e-9
     found = ge.similarity.common_neighbors(labels, theta, device=where)
     assert found.dtype == np.float64
-    close(found, oracles.ieoso(s, theta))
+    close(found, literal_common(name, theta))
+
+
+@cache
+def literal_common(name, theta):
+    return oracles.ieoso(literal_objects(name), theta)
 
 
 def test_neighbors_by_default_are_more_similar_than_the_mean(name, labels, where):

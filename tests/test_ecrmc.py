@@ -1,6 +1,7 @@
 """ECRMC, from labels and features to the merges, against the literal one; and what it asks for."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -43,15 +44,21 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("n_neighbors", [2, 9])
-@pytest.mark.parametrize("case", CASES)
-def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
+@cache
+def literal(case, n_neighbors):
+    """Return what ECRMC takes, and each of its steps."""
     labels, x = CASES[case]()
-    est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, features=x)
     mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
     similarity = oracles.spearman(mapping)
     revised = oracles.revised_coassociation(labels, similarity)
-    expected = oracles.average_linkage_of_all_pairs(labels, revised)
+    return labels, x, mapping, similarity, revised, oracles.average_linkage_of_all_pairs(labels, revised)
+
+
+@pytest.mark.parametrize("n_neighbors", [2, 9])
+@pytest.mark.parametrize("case", CASES)
+def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
+    labels, x, mapping, similarity, revised, expected = literal(case, n_neighbors)
+    est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, features=x)
     np.testing.assert_allclose(est.mapping_.toarray(), mapping, rtol=0, atol=1e-10)
     np.testing.assert_allclose(est.cluster_similarity_, similarity, rtol=0, atol=1e-10)
     found = ge.similarity.revised_coassociation(labels, est.cluster_similarity_, device=where)

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from gpuens import io
 
-INPUTS = int(os.environ.get("GPUENS_FUZZ", "300"))
+INPUTS = int(os.environ.get("GPUENS_FUZZ", "150"))
 SECONDS = 120  # for an input that takes hundredths of one: others may be at work, and Numba may have to compile
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 

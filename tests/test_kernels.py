@@ -1028,7 +1028,10 @@ def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
     refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
 
 
-@pytest.mark.parametrize("name", ["lwea", "lwgp", "eac, single", "cgc", "crc-c"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.thorough) for name in ("lwea", "eac, single")), "lwgp", "cgc", "crc-c"],
+)
 def test_memory_that_runs_out(name, fake_cupy):
     """Less and less of it: first it is enough, then only in small pieces, and then one sentence says so."""
     labels, estimator = LABELS["noise"](), clone(ESTIMATORS[name])

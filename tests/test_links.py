@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -198,15 +199,21 @@ def test_gp_mgla_is_the_authors(authors):
 # --- methods ----------------------------------------------------------------------------------------------------------
 
 
+@cache
+def literal_gp_mgla():
+    """Return labels, and the points and eigenvalues of GP-MGLA's graph of them."""
+    labels = structured_labels(90, 6, 4, noise=0.3, missing=0.1, seed=3)[0]
+    weights = [oracles.weac_weights(labels)[m] for m, _, _ in oracles.clusters(labels)]
+    literal = np.vstack([0.5 * oracles.incidence(labels) * weights, oracles.sact(labels)])
+    return labels, *oracles.bipartite_transfer_cut(literal, 3)
+
+
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
 def test_clusters_stand_on_both_sides_of_gp_mglas_graph(dense_up_to, monkeypatch, where):
     import sys
 
     monkeypatch.setattr(sys.modules[transfer_cut_embedding.__module__], "DENSE_UP_TO", dense_up_to)
-    labels = structured_labels(90, 6, 4, noise=0.3, missing=0.1, seed=3)[0]
-    weights = [oracles.weac_weights(labels)[m] for m, _, _ in oracles.clusters(labels)]
-    literal = np.vstack([0.5 * oracles.incidence(labels) * weights, oracles.sact(labels)])
-    points, values = oracles.bipartite_transfer_cut(literal, 3)
+    labels, points, values = literal_gp_mgla()
     groups = core_groups(ge.Rows(labels, device=where))
     found = ge.similarity.AgreementLinks()(groups.rows)
     own, own_values = transfer_cut_embedding(groups.rows, found.weights, 3, found.graph)
@@ -280,24 +287,31 @@ def information_lost(a, b):
     return sum(w * x * np.log2(x / z) for w, of in ((p, of_a), (q, of_b)) for x, z in zip(of, mixed, strict=True) if x)
 
 
-@pytest.mark.parametrize("shape", ["noise", "missing, repeated rows", "structured"])
-def test_limbo_loses_the_least_information(shape, where):
+@cache
+def literal_limbo(shape):
+    """Return the labels of a shape, their rows of the incidence matrix, four clusters of LIMBO's, and its losses."""
     labels = MANY_SHAPES[shape]()
     groups, n_clusterings = oracles.core_groups(labels), labels.shape[1]
     incidence = oracles.incidence(labels) / n_clusterings
     of = [np.flatnonzero(groups.membership == g) for g in range(len(groups.rows))]
     held = {g: (len(own) / len(labels), incidence[own[0]]) for g, own in enumerate(of)}
     losses = []
-    found = ge.LIMBO(4, device=where).fit(labels)
     while len(held) > 4:
         a, b = min(combinations(held, 2), key=lambda pair: (round(information_lost(*map(held.get, pair)), 12), pair))
         losses.append(information_lost(held[a], held[b]))
         (p, of_a), (q, of_b) = held[a], held.pop(b)
         held[a] = p + q, (p * of_a + q * of_b) / (p + q)
+    return labels, incidence, list(held.values()), losses
+
+
+@pytest.mark.parametrize("shape", ["noise", "missing, repeated rows", "structured"])
+def test_limbo_loses_the_least_information(shape, where):
+    labels, incidence, clusters, losses = literal_limbo(shape)
+    found = ge.LIMBO(4, device=where).fit(labels)
     np.testing.assert_allclose(found.losses_[0], losses[0], atol=1e-12)
     if shape != "noise":  # whose ties rounding decides
         np.testing.assert_allclose(found.losses_, losses, atol=1e-12)
-        one = [[information_lost((1 / len(labels), row), other) for other in held.values()] for row in incidence]
+        one = [[information_lost((1 / len(labels), row), other) for other in clusters] for row in incidence]
         assert ge.metrics.ari(found.labels_, np.argmin(one, axis=1)) == 1.0
     np.testing.assert_array_equal(found.predict(labels), found.labels_)
 

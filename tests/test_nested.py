@@ -101,7 +101,7 @@ def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, 
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
-@pytest.mark.parametrize("k", [5, 20, 60])
+@pytest.mark.parametrize("k", [5, 20, pytest.param(60, marks=pytest.mark.thorough)])
 def test_as_good_as_kmeans_of_all_objects(k, spread):
     """Within 1 % of scikit-learn's KMeans, mean over starts, where a sample is a part of the objects."""
     from sklearn.cluster import KMeans

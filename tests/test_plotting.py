@@ -396,7 +396,7 @@ def test_a_criterion_is_drawn_for_each_number_of_clusters():
     refused(lambda: plotting.criterion(EST), TypeError, "choice must be what ge.choose_k(labels) returns, not LWEA")
 
 
-@pytest.mark.parametrize(("n", "k"), [(100, 2), (60_000, 200)])
+@pytest.mark.parametrize(("n", "k"), [(100, 2), pytest.param(60_000, 200, marks=pytest.mark.thorough)])
 def test_evidence_of_few_and_of_many_stays_in_the_picture(n, k):
     labels = np.random.default_rng(0).integers(0, k, n)
     ens = np.where(np.random.default_rng(1).random((n, 6)) < 0.3, np.roll(labels, 7)[:, None], labels[:, None])

@@ -80,7 +80,7 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where
         assert lloyd.kmeans(points, counts, k, 2, np.random.default_rng(0), where).n_clusters == k
 
 
-@pytest.mark.parametrize(("n_rows", "k"), [(10_001, 400), (200_000, 2)])
+@pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
 def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
     """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
     foreseen = []
