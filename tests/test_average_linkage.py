@@ -1,6 +1,7 @@
 """Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
 
 import itertools
+from contextvars import ContextVar
 
 import numpy as np
 import oracles
@@ -140,8 +141,7 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
 
 def only_by(monkeypatch, kind):
     """Let all searches be of one kind: by tiles, rows or histograms."""
-    free = searches.Costs(*(0.0 if field == kind else 1.0 for field in searches.Costs._fields))
-    monkeypatch.setattr(searches, "costs", lambda *_: free)
+    monkeypatch.setattr(searches, "_only", ContextVar("only", default=kind))
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,7 @@ def test_tiles_are_laid_out_once_others_have_cost_as_much_more(monkeypatch):
     monkeypatch.setattr(average, "_room_for_table", lambda *_: 0)
     laid, begin = [], tile_regions.Tiles.__init__
     monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
+    monkeypatch.setattr(searches, "LOADING", 0.0)
     found, _ = dendrogram_of(labels, None)
     assert 1 < len(laid) < 20
     assert laid == sorted(laid, reverse=True)
@@ -226,6 +227,20 @@ def test_tiles_are_laid_out_once_others_have_cost_as_much_more(monkeypatch):
     monkeypatch.setattr(searches, "LAYING", np.inf)
     expected, _ = dendrogram_of(labels, None)
     assert not laid
+    assert merges_of(found) == merges_of(expected)
+
+
+def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch):
+    """Code of other searches need not be loaded, or compiled, for it; for more, both of them are."""
+    labels, _ = structured_labels(3000, 12, 8, noise=0.2, seed=1)
+    kinds, by_rows, by_tiles = set(), row_regions.search_rows, tile_regions.Tiles.search
+    monkeypatch.setattr(row_regions, "search_rows", lambda *args: kinds.add("rows") or by_rows(*args))
+    monkeypatch.setattr(tile_regions.Tiles, "search", lambda *args: kinds.add("tiles") or by_tiles(*args))
+    expected, _ = dendrogram_of(labels, None)
+    assert kinds == set()
+    monkeypatch.setattr(searches, "LOADING", 0.0)
+    found, _ = dendrogram_of(labels, None)
+    assert kinds == {"rows", "tiles"}
     assert merges_of(found) == merges_of(expected)
 
 

@@ -1,7 +1,9 @@
 """``gpuens warm``: compile kernels before the first fit needs them."""
 
 import argparse
+import itertools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 N_OBJECTS = 400  # in the ensembles that are fitted
@@ -33,18 +35,25 @@ def warm(args: argparse.Namespace) -> None:
             kernels.function(kernel, device, **macros)
         print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
     if device != "emulated":  # CuPy compiles kernels of its own for each operation and dtype
+        from gpuens.partition.linkage import searches
+
         fits = list(_fits(device))
-        for estimator, labels, features in bar(fits, "fits"):
-            estimator.fit(devices.move(labels, device), **features)
+        for estimator, labels, features, kind in bar(fits, "fits"):
+            with nullcontext() if kind is None else searches.only(kind):
+                estimator.fit(devices.move(labels, device), **features)
         print(f"fitted {len(fits)} small ensembles on {devices.identity(device)}")
 
 
-def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
-    """Yield an estimator of every method that can run here, with labels (N_OBJECTS, 5) and the features it needs."""
+def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any], str | None]]:
+    """Yield an estimator of every method that can run here, with labels (N_OBJECTS, 5) and the features it needs.
+
+    Those that link rows yield each kind of search over more rows as well, None where there is nothing to choose.
+    """
     import numpy as np
 
     from gpuens.encoding import AT_ONCE
     from gpuens.methods import ESTIMATORS, REGISTRY
+    from gpuens.partition.linkage import searches
     from gpuens.partition.linkage.few_rows import MOST
 
     rng = np.random.default_rng(0)
@@ -55,8 +64,9 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         for method in ESTIMATORS.values():
             estimator = REGISTRY.load(method)(3, device=device)  # more than two, so that there are strides
             if estimator.lacks is None:
-                yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
+                features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
+                yield estimator, labels, features, None
         if device == "cpu":
             many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))  # compiled code encodes them
-            for name in LISTED:
-                yield REGISTRY.load(name)(3, device=device), many, {}
+            for name, kind in itertools.product(LISTED, searches.Costs._fields):
+                yield REGISTRY.load(name)(3, device=device), many, {}, kind

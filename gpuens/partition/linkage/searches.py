@@ -5,9 +5,14 @@
 - Rows (`row_regions`), 64 queries at once: cheapest where bounds exclude little and most regions are of few rows.
 - Histograms (`regions`), 16 queries at once: cheapest where bounds exclude little and regions are of many rows.
 
-Costs are predicted from what is counted, never from the clock, so that every run does the same.
+Costs are predicted from what is counted, never from the clock, so that every run does the same. Where little is
+searched for, histograms alone do it: the others begin once they would have saved what it takes to load their code,
+which an installation's first run compiles for seconds.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +26,7 @@ from gpuens.partition.linkage.tile_regions import MOST, Tiles
 
 # costs, in the time that it takes to compare an entry of a query with a label of a tile's row
 LAYING = 40.0  # to lay out a label in tiles
-FEWEST = 10**4  # labels that cost as much as it does to begin
+LOADING = 1e8  # to load the code of a search by tiles, or of one by rows, as a process does once
 ROW = 12.0  # to compare a label of a row with 64 queries
 ENTRY = 8.0  # to compare an entry of a histogram with 16 queries
 CEILING = 16.0  # to raise a ceiling by an entry of a histogram
@@ -36,6 +41,19 @@ class Costs(NamedTuple):
     tiles: float
     rows: float
     histograms: float
+
+
+_only: ContextVar[str | None] = ContextVar("only", default=None)
+
+
+@contextmanager
+def only(kind: str) -> Iterator[None]:
+    """Let all searches be of one kind, a field of `Costs`, whatever they cost: its code is loaded, or compiled."""
+    token = _only.set(kind)
+    try:
+        yield
+    finally:
+        _only.reset(token)
 
 
 class Extent(NamedTuple):
@@ -62,8 +80,9 @@ def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles
 class Searches:
     """Searches for the nearest of all active regions, and what is kept from one to the next.
 
-    ``left`` is the share of comparisons that bounds left in the last one. Tiles are laid out once other searches have
-    cost as much more, or searches in ``tiles`` of earlier regions as many more comparisons.
+    ``left`` is the share of comparisons that bounds left in the last one. Rows are compared, and tiles laid out, once
+    other searches have cost as much more as it takes to begin; tiles are laid out anew once searches in those of
+    earlier regions have taken as many more comparisons.
     """
 
     def __init__(
@@ -76,6 +95,7 @@ class Searches:
         self.left = left
         self.tiles: Tiles | None = None
         self.missed = 0.0  # what tiles of the regions as they are now would have saved
+        self.missed_by_rows = 0.0  # what comparing rows would have saved
 
     def search(
         self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions, lists: Lists
@@ -86,6 +106,13 @@ class Searches:
         """
         asked = int(regions.length[queries].sum())
         choice = self._costs(len(queries), asked, active, n_entries, regions)
+        if (kind := _only.get()) is not None:
+            choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
+        if self.n_clusterings > MOST:
+            choice = choice._replace(tiles=np.inf)
+        self.missed_by_rows += max(0.0, choice.histograms - choice.rows)
+        if self.missed_by_rows < LOADING:
+            choice = choice._replace(rows=np.inf)
         if self._pays(choice, active):
             self.tiles = Tiles(active, self.members, self.index, regions, self.bounding)
             self.missed = 0.0
@@ -110,12 +137,13 @@ class Searches:
         """
         anew, without = choice.tiles, min(choice.rows, choice.histograms)
         if self.tiles is None:
-            n_rows = float(self.members.n_rows[active].sum())
+            n_rows, begin = float(self.members.n_rows[active].sum()), LOADING
         else:
             left = len(active) / self.tiles.n_parts
             n_rows, anew, without = left * self.tiles.n_rows, left * anew, min(anew, without)
+            begin = 0.0
         self.missed += max(0.0, without - anew)
-        return anew < without and self.missed > LAYING * (n_rows * self.n_clusterings + FEWEST)
+        return anew < without and self.missed > LAYING * n_rows * self.n_clusterings + begin
 
     def _costs(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
         if self.tiles is not None:  # no need to look at all regions if tiles cost less than each has one row
@@ -127,5 +155,4 @@ class Searches:
         few = n_rows <= LANES
         n_few = int(n_rows[few].sum())
         extent = Extent(n_few * self.n_clusterings, int(regions.length[active[~few]].sum()), n_entries)
-        choice = costs(n_queries, asked, extent, self.left, n_few if self.tiles is None else self.tiles.n_rows)
-        return choice if self.n_clusterings <= MOST else choice._replace(tiles=np.inf)
+        return costs(n_queries, asked, extent, self.left, n_few if self.tiles is None else self.tiles.n_rows)

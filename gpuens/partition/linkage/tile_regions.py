@@ -282,9 +282,10 @@ def _search(
 def _raise_over_groups(start, stop, ceilings, over_groups):
     for c in range(start, stop):
         for g in range(over_groups.shape[1]):
-            highest = np.uint8(0)
-            for t in range(g * FLOAT_LANES, (g + 1) * FLOAT_LANES):
+            highest, t, end = np.uint8(0), g * FLOAT_LANES, (g + 1) * FLOAT_LANES
+            while t < end and highest < WHOLE:  # a loop without such an end takes LLVM a second to make vectors of
                 highest = max(highest, ceilings[c, t])
+                t += 1
             over_groups[c, g] = highest
 
 
