@@ -27,6 +27,8 @@ from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.rows import Rows, numbered
 
+TABLE = 2**17  # whole numbers whose logarithms are kept
+
 
 @dataclass(frozen=True)
 class InformationBottleneck(Partitioner):
@@ -40,8 +42,9 @@ class InformationBottleneck(Partitioner):
     bytes_each_pair = 8
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        entries = _width(rows.n_clusters, rows.n_clusterings)
         checks.check_memory(
-            8 * len(rows) * (len(rows) + rows.n_clusters),
+            len(rows) * (8 * (len(rows) + rows.n_clusters) + 4 * entries),
             devices.memory_budget(),
             f"the information lost by all pairs of {len(rows)} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
@@ -49,7 +52,11 @@ class InformationBottleneck(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         codes, missing = devices.to_host(rows.codes), rows.ensemble.missing_code
-        merged, losses = _merge(codes, missing, rows.offsets, rows.counts.astype(np.float64), n_clusters)
+        sizes, width = rows.counts.astype(np.float64), _width(rows.n_clusters, rows.n_clusterings)
+        of_whole = _times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
+        loss = np.empty((len(codes), len(codes)))
+        devices.over_ranges(lambda a, b: _lose(a, b, codes, missing, sizes, loss), len(codes))
+        merged, losses = _merge(codes, missing, rows.offsets, sizes, n_clusters, width, of_whole, loss)
         held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
         rule, labels = numbered(least_loss(held.astype(np.float64), sizes), n_clusters, rows)
         checks.warn_of_fewer(rule.n_labels, n_clusters)
@@ -71,52 +78,73 @@ def _times_log(x: np.ndarray) -> np.ndarray:
     return x * np.log2(np.where(x > 0, x, 1.0))
 
 
+def _width(n_clusters: int, n_clusterings: int) -> int:
+    """Return of how many labels lists are kept: regions of more are looked at label by label."""
+    return max(n_clusterings, n_clusters // 8)
+
+
 @njit(cache=True, nogil=True, inline="always")
-def _xlogx(x):
-    return x * np.log2(x) if x > 0.0 else 0.0
+def _xlogx(x, of_whole):
+    return of_whole[np.int64(x)] if x < len(of_whole) else x * np.log2(x)
 
 
 @njit(cache=True, nogil=True)
-def _merge(codes, missing, offsets, sizes, n_clusters):
-    """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order."""
-    n, n_clusterings = codes.shape
-    held = np.zeros((n, offsets[-1]))
-    total = np.zeros(n)
-    loss = np.full((n, n), np.inf)
-    for i in range(n):
-        for m in range(n_clusterings):
-            if codes[i, m] != missing:
-                held[i, offsets[m] + codes[i, m]] = sizes[i]
-                total[i] += sizes[i]
-    for i in range(n):
-        for j in range(i + 1, n):
+def _lose(start, stop, codes, missing, sizes, loss):
+    """Write what is lost where rows ``start`` … ``stop`` merge with those after them; infinite for others."""
+    n_clusterings = codes.shape[1]
+    of_row = (codes != missing).sum(axis=1) * sizes
+    for i in range(start, stop):
+        loss[i, : i + 1] = np.inf
+        for j in range(i + 1, len(codes)):
             shared = 0
             for m in range(n_clusterings):
                 shared += codes[i, m] == codes[j, m] and codes[i, m] != missing
             both = sizes[i] + sizes[j]
-            own, others = total[i] - shared * sizes[i], total[j] - shared * sizes[j]
+            own, others = of_row[i] - shared * sizes[i], of_row[j] - shared * sizes[j]
             loss[i, j] = own * np.log2(both / sizes[i]) + others * np.log2(both / sizes[j])
-    partner = np.zeros(n, dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _merge(codes, missing, offsets, sizes, n_clusters, width, of_whole, loss):
+    """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order.
+
+    ``of_whole`` are x log2 x of whole numbers from 0 on, and ``loss`` (G, G) is what merging rows loses at first.
+    """
+    n, n_clusterings = codes.shape
+    held = np.zeros((n, offsets[-1]))
+    entries, n_entries = np.empty((n, width), dtype=np.int32), np.zeros(n, dtype=np.int64)  # where held is not 0
+    total = np.zeros(n)
+    for i in range(n):
+        for m in range(n_clusterings):
+            if codes[i, m] != missing:
+                held[i, offsets[m] + codes[i, m]] = sizes[i]
+                entries[i, n_entries[i]] = offsets[m] + codes[i, m]
+                n_entries[i] += 1
+                total[i] += sizes[i]
+    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # of the rows after each
     for i in range(n - 1):
         partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
+        least[i] = loss[i, partner[i]]
     alive, cluster = np.ones(n, dtype=np.bool_), np.arange(n)
-    inside = np.zeros(n)  # F
+    inside, logs = np.zeros(n), np.zeros(offsets[-1])  # F, and x log2 x of a union's labels
     losses = np.empty(n - n_clusters)
     for merge in range(n - n_clusters):
-        a = -1
-        for i in range(n - 1):
-            if alive[i] and loss[i, partner[i]] < np.inf and (a < 0 or loss[i, partner[i]] < loss[a, partner[a]]):
-                a = i
+        a = np.argmin(least)
         b = partner[a]
-        losses[merge] = loss[a, b]
-        alive[b] = False
+        losses[merge] = least[a]
+        alive[b], least[b] = False, np.inf
         for i in range(n):
             if cluster[i] == b:
                 cluster[i] = a
-        sum_logs = 0.0
+        sum_logs, n_entries[a] = 0.0, 0
         for c in range(held.shape[1]):
             held[a, c] += held[b, c]
-            sum_logs += _xlogx(held[a, c])
+            logs[c] = _xlogx(held[a, c], of_whole)
+            sum_logs += logs[c]
+            if held[a, c] > 0.0:
+                if n_entries[a] < width:
+                    entries[a, n_entries[a]] = c
+                n_entries[a] += 1
         sizes[a] += sizes[b]
         total[a] += total[b]
         inside[a] = sum_logs - total[a] * np.log2(sizes[a])
@@ -126,15 +154,20 @@ def _merge(codes, missing, offsets, sizes, n_clusters):
             if not alive[i] or i == a:
                 continue
             together = sum_logs
-            for c in range(held.shape[1]):
-                if held[i, c] > 0.0:
-                    together += _xlogx(held[a, c] + held[i, c]) - _xlogx(held[a, c])
+            if n_entries[i] <= width:
+                for c in entries[i, : n_entries[i]]:
+                    together += _xlogx(held[a, c] + held[i, c], of_whole) - logs[c]
+            else:
+                for c in range(held.shape[1]):
+                    if held[i, c] > 0.0:
+                        together += _xlogx(held[a, c] + held[i, c], of_whole) - logs[c]
             together -= (total[a] + total[i]) * np.log2(sizes[a] + sizes[i])
             loss[min(a, i), max(a, i)] = max(0.0, inside[a] + inside[i] - together)
         for i in range(n - 1):
             if alive[i] and (i == a or partner[i] == a or partner[i] == b):
                 partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
-            elif alive[i] and i < a and loss[i, a] < loss[i, partner[i]]:
-                partner[i] = a
+                least[i] = loss[i, partner[i]]
+            elif alive[i] and i < a and loss[i, a] < least[i]:
+                partner[i], least[i] = a, loss[i, a]
     numbers = np.cumsum(alive) - 1
     return numbers[cluster], losses

@@ -14,6 +14,7 @@ transformation", Pattern Recognition 48 (2015) 2699-2709.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.held import HeldPairs
 from gpuens.similarity.mapping import points_of
 
-BLOCK = 2**22  # distances computed at a time
+BLOCK = 2**26  # distances from one step of the progress bar to the next
+TOGETHER = 2**9  # objects whose distances to another are computed together
 BYTES_PER_PAIR = 40  # of ordered pairs of rows: mean and largest distances, both refinements, and the paths
 
 
@@ -91,30 +93,32 @@ class RefinedRows(HeldPairs):
         del farthest
         inverse = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
         similar, equal = np.empty_like(distances), np.full(rows.n_clusters, 1.0 / rows.n_clusterings)
-        _near(codes, rows.offsets, distances, inverse, equal, similar)
+        self._near(codes, distances, inverse, equal, similar)
         members = scaled_rows(sparse_incidence(rows), np.diff(self.first, append=len(self.points)))
         sizes = np.asarray(members.sum(axis=0)).ravel()
         within = np.asarray(members.multiply(similar @ members).sum(axis=0)).ravel()
         stable = _scaled(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
-        _near(codes, rows.offsets, distances, inverse, equal * stable, similar)
+        self._near(codes, distances, inverse, equal * stable, similar)
         return similar
+
+    def _near(
+        self, codes: np.ndarray, distances: np.ndarray, inverse: np.ndarray, weights: np.ndarray, similar: np.ndarray
+    ) -> None:
+        given = codes, self.rows.offsets, distances, inverse, weights, similar
+        devices.over_ranges(lambda a, b: _near(a, b, *given), len(similar))
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and the largest distance between the objects of any two rows (G, G), each with itself too."""
-        from scipy.spatial.distance import cdist
+        bounds, points = np.append(self.first, len(self.points)), np.ascontiguousarray(self.points.T)
+        mean, farthest = (np.empty((len(self.first), len(self.first))) for _ in range(2))
+        so_far = np.cumsum(np.diff(bounds) * bounds[1:])  # distances, with those of the rows before
+        blocks = np.unique(np.searchsorted(so_far, np.arange(0, so_far[-1] + BLOCK, BLOCK)))
+        for start, stop in progress.bar(list(pairwise(blocks.tolist())), "distances"):
 
-        n_rows, n = len(self.first), len(self.points)
-        sizes = np.diff(self.first, append=n)
-        mean, farthest = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
-        step = max(1, BLOCK // n)
-        row_of = np.repeat(np.arange(n_rows), sizes)
-        for start in progress.bar(range(0, n, step), "distances"):
-            block = cdist(self.points[start : start + step], self.points)
-            own, at = np.unique(row_of[start : start + step], return_index=True)
-            for found, ufunc in ((mean, np.add), (farthest, np.maximum)):
-                of_rows = ufunc.reduceat(ufunc.reduceat(block, self.first, axis=1), at, axis=0)
-                found[own] = ufunc(found[own], of_rows)
-        mean /= sizes[:, None] * sizes
+            def work(a: int, b: int, start: int = start) -> None:
+                _between(start + a, start + b, points, bounds, mean, farthest)
+
+            devices.over_ranges(work, stop - start)
         return mean, farthest
 
 
@@ -122,6 +126,40 @@ def _scaled(values: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Return stabilities scaled to 0 … 1 over the clusters that are there; ones if all are alike."""
     least, most = values[there].min(), values[there].max()
     return np.ones_like(values) if most - least <= 1e-12 else np.clip((values - least) / (most - least), 0.0, 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _between(start, stop, points, bounds, mean, farthest):
+    """Write the mean and the largest distance between objects of rows ``start`` … ``stop`` and of those up to each.
+
+    ``points`` are (D, n), and the objects of row g begin at ``bounds[g]``.
+    """
+    sums, largest, squares = np.empty(bounds[stop]), np.empty(bounds[stop]), np.empty(TOGETHER)
+    for g in range(start, stop):
+        end = bounds[g + 1]
+        for begin in range(0, end, TOGETHER):
+            n = min(TOGETHER, end - begin)
+            sums_here, largest_here = sums[begin : begin + n], largest[begin : begin + n]
+            sums_here[:] = 0.0
+            largest_here[:] = 0.0
+            for x in range(bounds[g], end):
+                squares[:n] = 0.0
+                for d in range(points.shape[0]):
+                    own, others = points[d, x], points[d, begin : begin + n]
+                    for y in range(n):
+                        squares[y] += (others[y] - own) ** 2
+                for y in range(n):
+                    distance = np.sqrt(squares[y])
+                    sums_here[y] += distance
+                    largest_here[y] = max(largest_here[y], distance)
+        for h in range(g + 1):
+            total = most = 0.0
+            for y in range(bounds[h], bounds[h + 1]):
+                total += sums[y]
+                most = max(most, largest[y])
+            pairs = (end - bounds[g]) * (bounds[h + 1] - bounds[h])
+            mean[g, h] = mean[h, g] = total / pairs
+            farthest[g, h] = farthest[h, g] = most
 
 
 @njit(cache=True, nogil=True)
@@ -140,10 +178,13 @@ def _largest(codes, offsets, farthest):
 
 
 @njit(cache=True, nogil=True)
-def _near(codes, offsets, distances, inverse, weights, similar):
-    """Set ``similar`` (G, G) to Σ_m w_c (1 - d / largest distance in c), over shared clusters c."""
+def _near(start, stop, codes, offsets, distances, inverse, weights, similar):
+    """Set ``similar`` (G, G) to Σ_m w_c (1 - d / largest distance in c), over shared clusters c: pairs up to each row.
+
+    Rows are ``start`` … ``stop``.
+    """
     missing = codes.dtype.type(-1)
-    for g in range(codes.shape[0]):
+    for g in range(start, stop):
         for h in range(g + 1):
             total = 0.0
             for m in range(codes.shape[1]):
