@@ -6,6 +6,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import peak_of, random_labels, refused, structured_labels
+from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
@@ -40,13 +41,26 @@ def test_tome_of_rows_is_the_mean_over_their_objects(monkeypatch):
     members = np.eye(len(groups.rows))[groups.row_of] / groups.counts
     expected = members.T @ oracles.tome_refined(labels, x) @ members
     np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
-    monkeypatch.setattr(sys.modules["gpuens.similarity.refined"], "BLOCK", 7 * 40)  # blocks end within rows
-    np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
+    n_distances = int(groups.counts @ np.cumsum(groups.counts))
+    for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):  # which may end where all of them do
+        monkeypatch.setattr(sys.modules["gpuens.similarity.refined"], "BLOCK", block)
+        np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     few = groups.rows.take(np.arange(5))  # the objects of others do not count
     some = np.flatnonzero(groups.row_of < 5)
     some = some[np.argsort(groups.row_of[some], kind="stable")]
     alone = refined(ge.Rows(few.ensemble), few.ensemble.take(groups.row_of[some]), x[some]).refined()
     np.testing.assert_allclose(refined(few, labels, x).refined(), alone, atol=1e-12, rtol=0)
+
+
+def test_distances_of_more_objects_than_are_measured_together():
+    labels = random_labels(1300, 2, (3, 8), seed=6)
+    x = np.random.default_rng(6).standard_normal((1300, 5))
+    groups = ge.CoreGroups().reduce(labels)
+    mean, farthest = refined(groups.rows, labels, x)._distances()
+    of_row = [x[groups.row_of == g] for g in range(len(groups.rows))]
+    pairs = [[cdist(one, other) for other in of_row] for one in of_row]
+    np.testing.assert_allclose(mean, [[pair.mean() for pair in row] for row in pairs], rtol=1e-12)
+    np.testing.assert_allclose(farthest, [[pair.max() for pair in row] for row in pairs], rtol=1e-14)
 
 
 def test_distances_of_nothing_and_stabilities_that_are_all_alike():

@@ -93,15 +93,15 @@ class RefinedRows(HeldPairs):
         del farthest
         inverse = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
         similar, equal = np.empty_like(distances), np.full(rows.n_clusters, 1.0 / rows.n_clusterings)
-        self._near(codes, distances, inverse, equal, similar)
+        self._refine(codes, distances, inverse, equal, similar)
         members = scaled_rows(sparse_incidence(rows), np.diff(self.first, append=len(self.points)))
         sizes = np.asarray(members.sum(axis=0)).ravel()
         within = np.asarray(members.multiply(similar @ members).sum(axis=0)).ravel()
         stable = _scaled(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
-        self._near(codes, distances, inverse, equal * stable, similar)
+        self._refine(codes, distances, inverse, equal * stable, similar)
         return similar
 
-    def _near(
+    def _refine(
         self, codes: np.ndarray, distances: np.ndarray, inverse: np.ndarray, weights: np.ndarray, similar: np.ndarray
     ) -> None:
         given = codes, self.rows.offsets, distances, inverse, weights, similar
@@ -112,7 +112,7 @@ class RefinedRows(HeldPairs):
         bounds, points = np.append(self.first, len(self.points)), np.ascontiguousarray(self.points.T)
         mean, farthest = (np.empty((len(self.first), len(self.first))) for _ in range(2))
         so_far = np.cumsum(np.diff(bounds) * bounds[1:])  # distances, with those of the rows before
-        blocks = np.unique(np.searchsorted(so_far, np.arange(0, so_far[-1] + BLOCK, BLOCK)))
+        blocks = np.unique(np.searchsorted(so_far, np.arange(0, so_far[-1] + BLOCK, BLOCK), side="right"))
         for start, stop in progress.bar(list(pairwise(blocks.tolist())), "distances"):
 
             def work(a: int, b: int, start: int = start) -> None:
