@@ -88,7 +88,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(monkeypatch, k
     np.testing.assert_array_equal(found.similarities, expected.heights)
 
 
-@pytest.mark.parametrize("n_listed", [1, 2, 5])
+@pytest.mark.parametrize("n_listed", [1, pytest.param(2, marks=pytest.mark.thorough), 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):
     """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""

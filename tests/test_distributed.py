@@ -75,7 +75,9 @@ def chunks_of(labels, size=137):
 # --- the same answer --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    "reduction", [*REDUCTIONS[:3], *(pytest.param(other, marks=pytest.mark.thorough) for other in REDUCTIONS[3:])]
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_labels_are_those_of_one_piece(method, reduction, labels):
     est = ge.methods()[method](4, reduction=reduction)
@@ -246,6 +248,7 @@ def test_labels_are_computed_by_whoever_asks(cluster, elsewhere, labels):
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.thorough
 def test_labels_by_a_rule_and_of_features_are_too(cluster, elsewhere, labels, in_pieces):
     X = np.random.default_rng(0).normal(size=(700, 8))
     with distributed.Client(cluster):
@@ -424,7 +427,7 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, mo
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("budget", [0, 60_000, 10**9])
+@pytest.mark.parametrize("budget", [60_000, *(pytest.param(other, marks=pytest.mark.thorough) for other in (0, 10**9))])
 def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pieces):
     monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
     chunks = in_chunks.Chunks(chunks_of(labels, 20))

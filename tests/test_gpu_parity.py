@@ -42,7 +42,10 @@ Record = dict[str, Any]
 @pytest.mark.parametrize("dtype", ["uint8", *(pytest.param(wide, marks=pytest.mark.thorough) for wide in DTYPES[1:])])
 @pytest.mark.parametrize(
     "device",
-    ["emulated", pytest.param("stand-in", marks=pytest.mark.thorough), pytest.param("cuda", marks=pytest.mark.gpu)],
+    [
+        *(pytest.param(device, marks=pytest.mark.thorough) for device in ("emulated", "stand-in")),
+        pytest.param("cuda", marks=pytest.mark.gpu),
+    ],
 )
 def test_parity(device, dtype, request, by_lists):
     if device == "stand-in":

@@ -684,7 +684,11 @@ def test_linkage_under_any_similarity(shape, device, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("changed", [("TILE", 3), ("OFFERS", 1), ("BLOCK", 32), ("scratch", 2000)])
+@pytest.mark.parametrize(
+    "changed",
+    [("TILE", 3), *(pytest.param(one, marks=pytest.mark.thorough) for one in (("OFFERS", 1), ("BLOCK", 32))),
+     ("scratch", 2000)],
+)  # fmt: skip
 def test_searches_in_pieces(changed, weights, device, monkeypatch):
     """Short lists make most rounds search; odd tiles, one tile a visit, one warp a block, one block for all queries."""
     name, value = changed

@@ -427,6 +427,7 @@ def test_walks_of_dense_steps_double(n_steps):
     np.testing.assert_allclose(found, expected, atol=1e-14, rtol=1e-13)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_neighbors", [None, 300, 1000])
 def test_walks_take_the_memory_that_is_asked_for(n_neighbors, monkeypatch):
     needed = []
