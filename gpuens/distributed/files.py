@@ -75,7 +75,8 @@ def _array_of(frame: Any) -> Any:
         check_numbers(dtype, "X", column)
     if np.asarray(frame._meta).dtype == object:  # truth values among numbers, and pandas' own numbers
         frame = frame.astype(np.float64)
-    return frame.to_dask_array(lengths=True)
+    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # of one partition it may be a number
+    return frame.to_dask_array(lengths=np.atleast_1d(lengths).tolist())
 
 
 class _Opened(NamedTuple):
