@@ -307,15 +307,14 @@ def host_array(values: Any, must: str) -> np.ndarray:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def without_slash(path: str) -> str:
-    """Return the path of a zarr array, a folder, without the slash that shells put after it; others as they are."""
-    bare = path.rstrip("/")
-    return bare if bare.lower().endswith(".zarr") else path
-
-
 def is_zarr(path: str) -> bool:
-    """Return whether a path, or a URI, names a zarr array."""
-    return without_slash(path).lower().endswith(".zarr")
+    """Return whether a path, or a URI, names a zarr array: a folder, after which shells put a slash."""
+    return path.rstrip("/").lower().endswith(".zarr")
+
+
+def without_slash(path: str) -> str:
+    """Return the path of a zarr array without the slash after it; others as they are."""
+    return path.rstrip("/") if is_zarr(path) else path
 
 
 def file_kind(path: Any, kinds: Iterable[str]) -> str:

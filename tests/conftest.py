@@ -91,6 +91,27 @@ def shapes(names):
     return [pytest.param(name, marks=warned if name == "one row" else ()) for name in names]
 
 
+def kinds_of_search(monkeypatch):
+    """Return a set to which average linkage on the CPU adds each kind of its searches for regions that it uses."""
+    from gpuens.partition.linkage import row_regions, searches, tile_regions
+
+    used = set()
+
+    def watch(kind, place, name):
+        really = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args, **how: used.add(kind) or really(*args, **how))
+
+    watch("rows", row_regions, "search_rows")
+    watch("tiles", tile_regions.Tiles, "search")
+    watch("histograms", searches, "search")
+    return used
+
+
+def thorough(*values):
+    """Return test parameters for values that take long and seldom fail."""
+    return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
+
+
 @pytest.fixture(params=shapes(MANY_SHAPES))
 def any_labels(request):
     """A label matrix (N ≤ 80, M ≤ 8), -1 = missing; the test runs once with each of `MANY_SHAPES`."""

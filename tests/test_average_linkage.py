@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import MANY_SHAPES, peak_of, random_labels, structured_labels
+from conftest import MANY_SHAPES, kinds_of_search, peak_of, random_labels, structured_labels, thorough
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
@@ -88,7 +88,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(monkeypatch, k
     np.testing.assert_array_equal(found.similarities, expected.heights)
 
 
-@pytest.mark.parametrize("n_listed", [1, pytest.param(2, marks=pytest.mark.thorough), 5])
+@pytest.mark.parametrize("n_listed", [1, *thorough(2), 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):
     """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""
@@ -145,15 +145,7 @@ def only_by(monkeypatch, kind):
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [
-        "noise",
-        "missing",
-        "repeated rows",
-        "large regions",
-        pytest.param("many labels", marks=pytest.mark.thorough),
-        "few objects each",
-    ],
+    "shape", ["noise", "missing", "repeated rows", "large regions", *thorough("many labels"), "few objects each"]
 )
 def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
     """Regions are compared with the tiles of those that they have become of, or of those that there are."""
@@ -233,14 +225,12 @@ def test_tiles_are_laid_out_once_others_have_cost_as_much_more(monkeypatch):
 def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch):
     """Code of other searches need not be loaded, or compiled, for it; for more, both of them are."""
     labels, _ = structured_labels(3000, 12, 8, noise=0.2, seed=1)
-    kinds, by_rows, by_tiles = set(), row_regions.search_rows, tile_regions.Tiles.search
-    monkeypatch.setattr(row_regions, "search_rows", lambda *args: kinds.add("rows") or by_rows(*args))
-    monkeypatch.setattr(tile_regions.Tiles, "search", lambda *args: kinds.add("tiles") or by_tiles(*args))
+    kinds = kinds_of_search(monkeypatch)
     expected, _ = dendrogram_of(labels, None)
-    assert kinds == set()
+    assert kinds == {"histograms"}
     monkeypatch.setattr(searches, "LOADING", 0.0)
     found, _ = dendrogram_of(labels, None)
-    assert kinds == {"rows", "tiles"}
+    assert kinds == {"histograms", "rows", "tiles"}
     assert merges_of(found) == merges_of(expected)
 
 
@@ -428,7 +418,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 
 @pytest.mark.filterwarnings("ignore:theta=")
 @pytest.mark.parametrize("theta", THETAS)
-@pytest.mark.parametrize("n_listed", [2, pytest.param(16, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("n_listed", [2, *thorough(16)])
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, monkeypatch):
     """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)

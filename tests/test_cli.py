@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import NOT_HERE, structured_labels
+from conftest import NOT_HERE, kinds_of_search, structured_labels
 
 import gpuens
 from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
 from gpuens.cli import run, warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
-from gpuens.partition.linkage import average, row_regions, searches, tile_regions
+from gpuens.partition.linkage import average, searches
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
@@ -894,13 +894,7 @@ def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch):
     monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
     listed, index = [], average.nearest_index
     monkeypatch.setattr(average, "nearest_index", lambda *args, **how: listed.append(args) or index(*args, **how))
-    searched, by_rows, by_tiles = set(), row_regions.search_rows, tile_regions.Tiles.search
-    monkeypatch.setattr(row_regions, "search_rows", lambda *args: searched.add("rows") or by_rows(*args))
-    monkeypatch.setattr(tile_regions.Tiles, "search", lambda *args: searched.add("tiles") or by_tiles(*args))
-    by_histograms = searches.search
-    monkeypatch.setattr(
-        searches, "search", lambda *args, **how: searched.add("histograms") or by_histograms(*args, **how)
-    )
+    searched = kinds_of_search(monkeypatch)
     n_linked = len(warm.LISTED) * len(searches.Costs._fields)
     n_fits = len(methods()) - len(NOT_HERE) + n_linked
     assert call("warm --device cpu") == (0, [f"fitted {n_fits} small ensembles on cpu"], [])

@@ -75,9 +75,7 @@ def chunks_of(labels, size=137):
 # --- the same answer --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "reduction", [*REDUCTIONS[:3], *(pytest.param(other, marks=pytest.mark.thorough) for other in REDUCTIONS[3:])]
-)
+@pytest.mark.parametrize("reduction", [*REDUCTIONS[:3], *conftest.thorough(*REDUCTIONS[3:])])
 @pytest.mark.parametrize("method", METHODS)
 def test_labels_are_those_of_one_piece(method, reduction, labels):
     est = ge.methods()[method](4, reduction=reduction)
@@ -317,9 +315,7 @@ def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
 
 
 # the others go by the same steps
-@pytest.mark.parametrize(
-    "method", [pytest.param(method, marks=[pytest.mark.thorough] * (method not in STEPS)) for method in IN_PIECES]
-)
+@pytest.mark.parametrize("method", [*STEPS, *conftest.thorough(*(name for name in IN_PIECES if name not in STEPS))])
 def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_pieces):
     _, by_workers = fitted(method, chunks_of(labels))
     np.testing.assert_array_equal(by_workers, fitted_in_threads(ge.methods()[method](4), labels))
@@ -427,7 +423,7 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, mo
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("budget", [60_000, *(pytest.param(other, marks=pytest.mark.thorough) for other in (0, 10**9))])
+@pytest.mark.parametrize("budget", [60_000, *conftest.thorough(0, 10**9)])
 def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pieces):
     monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
     chunks = in_chunks.Chunks(chunks_of(labels, 20))
@@ -670,7 +666,7 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
             np.testing.assert_array_equal(again.compute(), labels)
 
 
-@pytest.mark.parametrize("named", [pytest.param(False, marks=pytest.mark.thorough), True])
+@pytest.mark.parametrize("named", [*conftest.thorough(False), True])
 def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tmp_path):
     X = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]
     whole = ge.cluster(X, 3, n_clusterings=3)
@@ -789,7 +785,7 @@ def test_the_command_line(tmp_path, monkeypatch, labels, where, cluster, capsys)
     assert capsys.readouterr().out.startswith("plan: 1,000 objects in 4 chunks; ")
 
 
-@pytest.mark.parametrize("where", [pytest.param("local --workers 1", marks=pytest.mark.thorough), "ADDRESS"])
+@pytest.mark.parametrize("where", [*conftest.thorough("local --workers 1"), "ADDRESS"])
 def test_the_command_line_clusters_features_on_workers(tmp_path, monkeypatch, where, cluster):
     monkeypatch.chdir(tmp_path)
     features = np.random.default_rng(0).normal(size=(700, 8)) + 9 * (np.arange(700) % 3)[:, None]

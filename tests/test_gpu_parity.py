@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import METHODS, structured_labels
+from conftest import METHODS, structured_labels, thorough
 
 import gpuens as ge
 from gpuens import device as devices
@@ -39,14 +39,8 @@ NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to roundi
 Record = dict[str, Any]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", *(pytest.param(wide, marks=pytest.mark.thorough) for wide in DTYPES[1:])])
-@pytest.mark.parametrize(
-    "device",
-    [
-        *(pytest.param(device, marks=pytest.mark.thorough) for device in ("emulated", "stand-in")),
-        pytest.param("cuda", marks=pytest.mark.gpu),
-    ],
-)
+@pytest.mark.parametrize("dtype", ["uint8", *thorough(*DTYPES[1:])])
+@pytest.mark.parametrize("device", [*thorough("emulated", "stand-in"), pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_parity(device, dtype, request, by_lists):
     if device == "stand-in":
         request.getfixturevalue("fake_cupy")

@@ -9,7 +9,16 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import ECRMC, MANY_SHAPES, distinct_rows, one_sentence, random_labels, refused, structured_labels
+from conftest import (
+    ECRMC,
+    MANY_SHAPES,
+    distinct_rows,
+    one_sentence,
+    random_labels,
+    refused,
+    structured_labels,
+    thorough,
+)
 from sklearn.base import clone
 
 import gpuens as ge
@@ -44,7 +53,7 @@ from gpuens.similarity.reference_sets import reference_sets
 SIZES = [1, 31, 32, 33, 1000]
 CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced
 # labels beyond 16 bits where a kernel takes the emulator seconds to compile
-SLOW_CODES = ["uint8", "uint16", pytest.param("uint32", marks=pytest.mark.thorough)]
+SLOW_CODES = ["uint8", "uint16", *thorough("uint32")]
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -653,7 +662,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("dtype", [np.uint16, pytest.param(np.uint32, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
 @pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
 def test_nearest_lists(n_listed, dense, dtype, weights, device, monkeypatch):
     """By bits where there are enough tiles to compare, and row by row."""
@@ -684,11 +693,7 @@ def test_linkage_under_any_similarity(shape, device, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize(
-    "changed",
-    [("TILE", 3), *(pytest.param(one, marks=pytest.mark.thorough) for one in (("OFFERS", 1), ("BLOCK", 32))),
-     ("scratch", 2000)],
-)  # fmt: skip
+@pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
 def test_searches_in_pieces(changed, weights, device, monkeypatch):
     """Short lists make most rounds search; odd tiles, one tile a visit, one warp a block, one block for all queries."""
     name, value = changed
@@ -1032,10 +1037,7 @@ def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
     refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*(pytest.param(name, marks=pytest.mark.thorough) for name in ("lwea", "eac, single")), "lwgp", "cgc", "crc-c"],
-)
+@pytest.mark.parametrize("name", [*thorough("lwea", "eac, single"), "lwgp", "cgc", "crc-c"])
 def test_memory_that_runs_out(name, fake_cupy):
     """Less and less of it: first it is enough, then only in small pieces, and then one sentence says so."""
     labels, estimator = LABELS["noise"](), clone(ESTIMATORS[name])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import peak_of, refused
+from conftest import peak_of, refused, thorough
 
 from gpuens import kmeans
 from gpuens.generate import kmeans_ensemble, nested
@@ -101,7 +101,7 @@ def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, 
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
-@pytest.mark.parametrize("k", [5, 20, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("k", [5, 20, *thorough(60)])
 def test_as_good_as_kmeans_of_all_objects(k, spread):
     """Within 1 % of scikit-learn's KMeans, mean over starts, where a sample is a part of the objects."""
     from sklearn.cluster import KMeans

@@ -3,7 +3,7 @@
 import argparse
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 N_OBJECTS = 400  # in the ensembles that are fitted
@@ -35,19 +35,17 @@ def warm(args: argparse.Namespace) -> None:
             kernels.function(kernel, device, **macros)
         print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
     if device != "emulated":  # CuPy compiles kernels of its own for each operation and dtype
-        from gpuens.partition.linkage import searches
-
         fits = list(_fits(device))
-        for estimator, labels, features, kind in bar(fits, "fits"):
-            with nullcontext() if kind is None else searches.only(kind):
+        for estimator, labels, features, setting in bar(fits, "fits"):
+            with setting:
                 estimator.fit(devices.move(labels, device), **features)
         print(f"fitted {len(fits)} small ensembles on {devices.identity(device)}")
 
 
-def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any], str | None]]:
+def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any], AbstractContextManager[None]]]:
     """Yield an estimator of every method that can run here, with labels (N_OBJECTS, 5) and the features it needs.
 
-    Those that link rows yield each kind of search over more rows as well, None where there is nothing to choose.
+    Each is fitted in a context: those that link more rows go by one kind of search, and by the others after it.
     """
     import numpy as np
 
@@ -65,8 +63,8 @@ def _fits(device: str) -> Iterator[tuple[Any, Any, dict[str, Any], str | None]]:
             estimator = REGISTRY.load(method)(3, device=device)  # more than two, so that there are strides
             if estimator.lacks is None:
                 features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
-                yield estimator, labels, features, None
+                yield estimator, labels, features, nullcontext()
         if device == "cpu":
             many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))  # compiled code encodes them
             for name, kind in itertools.product(LISTED, searches.Costs._fields):
-                yield REGISTRY.load(name)(3, device=device), many, {}, kind
+                yield REGISTRY.load(name)(3, device=device), many, {}, searches.only(kind)

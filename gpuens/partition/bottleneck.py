@@ -52,11 +52,12 @@ class InformationBottleneck(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         codes, missing = devices.to_host(rows.codes), rows.ensemble.missing_code
-        sizes, width = rows.counts.astype(np.float64), _width(rows.n_clusters, rows.n_clusterings)
+        counts, width = rows.counts.astype(np.float64), _width(rows.n_clusters, rows.n_clusterings)
+        total = (codes != missing).sum(axis=1) * counts  # labels of the objects of each row
         of_whole = _times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
         loss = np.empty((len(codes), len(codes)))
-        devices.over_ranges(lambda a, b: _lose(a, b, codes, missing, sizes, loss), len(codes))
-        merged, losses = _merge(codes, missing, rows.offsets, sizes, n_clusters, width, of_whole, loss)
+        devices.over_ranges(lambda a, b: _lose(a, b, codes, missing, counts, total, loss), len(codes))
+        merged, losses = _merge(codes, missing, rows.offsets, counts, total, n_clusters, width, of_whole, loss)
         held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
         rule, labels = numbered(least_loss(held.astype(np.float64), sizes), n_clusters, rows)
         checks.warn_of_fewer(rule.n_labels, n_clusters)
@@ -89,10 +90,9 @@ def _xlogx(x, of_whole):
 
 
 @njit(cache=True, nogil=True)
-def _lose(start, stop, codes, missing, sizes, loss):
+def _lose(start, stop, codes, missing, sizes, total, loss):
     """Write what is lost where rows ``start`` … ``stop`` merge with those after them; infinite for others."""
     n_clusterings = codes.shape[1]
-    of_row = (codes != missing).sum(axis=1) * sizes
     for i in range(start, stop):
         loss[i, : i + 1] = np.inf
         for j in range(i + 1, len(codes)):
@@ -100,27 +100,26 @@ def _lose(start, stop, codes, missing, sizes, loss):
             for m in range(n_clusterings):
                 shared += codes[i, m] == codes[j, m] and codes[i, m] != missing
             both = sizes[i] + sizes[j]
-            own, others = of_row[i] - shared * sizes[i], of_row[j] - shared * sizes[j]
+            own, others = total[i] - shared * sizes[i], total[j] - shared * sizes[j]
             loss[i, j] = own * np.log2(both / sizes[i]) + others * np.log2(both / sizes[j])
 
 
 @njit(cache=True, nogil=True)
-def _merge(codes, missing, offsets, sizes, n_clusters, width, of_whole, loss):
+def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, loss):
     """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order.
 
     ``of_whole`` are x log2 x of whole numbers from 0 on, and ``loss`` (G, G) is what merging rows loses at first.
+    It is overwritten, and so are the objects of each row, ``sizes``, and their labels, ``total``.
     """
     n, n_clusterings = codes.shape
     held = np.zeros((n, offsets[-1]))
     entries, n_entries = np.empty((n, width), dtype=np.int32), np.zeros(n, dtype=np.int64)  # where held is not 0
-    total = np.zeros(n)
     for i in range(n):
         for m in range(n_clusterings):
             if codes[i, m] != missing:
                 held[i, offsets[m] + codes[i, m]] = sizes[i]
                 entries[i, n_entries[i]] = offsets[m] + codes[i, m]
                 n_entries[i] += 1
-                total[i] += sizes[i]
     partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # of the rows after each
     for i in range(n - 1):
         partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])

@@ -93,19 +93,18 @@ class RefinedRows(HeldPairs):
         del farthest
         inverse = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
         similar, equal = np.empty_like(distances), np.full(rows.n_clusters, 1.0 / rows.n_clusterings)
-        self._refine(codes, distances, inverse, equal, similar)
+
+        def refine(weights: np.ndarray) -> None:
+            given = codes, rows.offsets, distances, inverse, weights, similar
+            devices.over_ranges(lambda a, b: _near(a, b, *given), len(similar))
+
+        refine(equal)
         members = scaled_rows(sparse_incidence(rows), np.diff(self.first, append=len(self.points)))
         sizes = np.asarray(members.sum(axis=0)).ravel()
         within = np.asarray(members.multiply(similar @ members).sum(axis=0)).ravel()
         stable = _scaled(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
-        self._refine(codes, distances, inverse, equal * stable, similar)
+        refine(equal * stable)
         return similar
-
-    def _refine(
-        self, codes: np.ndarray, distances: np.ndarray, inverse: np.ndarray, weights: np.ndarray, similar: np.ndarray
-    ) -> None:
-        given = codes, self.rows.offsets, distances, inverse, weights, similar
-        devices.over_ranges(lambda a, b: _near(a, b, *given), len(similar))
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and the largest distance between the objects of any two rows (G, G), each with itself too."""

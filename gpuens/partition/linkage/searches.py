@@ -105,14 +105,7 @@ class Searches:
         Active regions have ``n_entries`` in all, and ``into`` leads from each region to that which it is part of now.
         """
         asked = int(regions.length[queries].sum())
-        choice = self._costs(len(queries), asked, active, n_entries, regions)
-        if (kind := _only.get()) is not None:
-            choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
-        if self.n_clusterings > MOST:
-            choice = choice._replace(tiles=np.inf)
-        self.missed_by_rows += max(0.0, choice.histograms - choice.rows)
-        if self.missed_by_rows < LOADING:
-            choice = choice._replace(rows=np.inf)
+        choice = self._choice(len(queries), asked, active, n_entries, regions)
         if self._pays(choice, active):
             self.tiles = Tiles(active, self.members, self.index, regions, self.bounding)
             self.missed = 0.0
@@ -129,6 +122,17 @@ class Searches:
         compared = int(total[0])
         self.left = min(self.left, compared / max(1, len(queries) * n_entries))
         return compared
+
+    def _choice(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
+        """Return what each search would cost: infinite for those that are not to be chosen."""
+        if (kind := _only.get()) is not None:
+            choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
+        else:
+            choice = self._costs(n_queries, asked, active, n_entries, regions)
+        if self.n_clusterings > MOST:
+            choice = choice._replace(tiles=np.inf)
+        self.missed_by_rows += max(0.0, choice.histograms - choice.rows)
+        return choice if self.missed_by_rows >= LOADING else choice._replace(rows=np.inf)
 
     def _pays(self, choice: Costs, active: np.ndarray) -> bool:
         """Add up what tiles of the regions as they are now would save; return whether it is what they cost to lay out.
