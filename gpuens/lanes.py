@@ -17,6 +17,7 @@ from gpuens.compiled import extending, intrinsic, njit, types
 
 LANES = 64
 FLOAT_LANES = 16
+TAKEN = 16  # sorted scores that another one is inserted into at once
 LINE = 64  # bytes
 
 
@@ -165,6 +166,34 @@ def reaching(typing: Any, out: Any, index: Any, limits: Any) -> Any:
         return bits if vector.lanes == 64 else builder.zext(bits, ir.IntType(64))
 
     return types.uint64(out, types.intp, limits), generate
+
+
+@intrinsic
+def take_among(typing: Any, sorted_: Any, j: Any, at: Any, before: Any, score: Any) -> Any:
+    """Insert a score into the `TAKEN` entries ``sorted_[j, at:]``, highest first, of which the last is dropped.
+
+    ``before`` is the entry before them; if the score is higher, these move down by one, and ``before`` is the first.
+    """
+    kind, intp = sorted_.dtype, types.intp
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(sorted_)(context, builder, args[0])
+        width = builder.extract_value(array.shape, 1)
+        first = builder.gep(array.data, [builder.add(builder.mul(args[1], width), args[2])])
+        vector = ir.VectorType(first.type.pointee, TAKEN)
+        place = builder.bitcast(first, vector.as_pointer())
+        own = builder.load(place)
+        own.align = 1
+        moved = builder.shuffle_vector(
+            own, _all_lanes(builder, args[3], vector),
+            ir.Constant(ir.VectorType(ir.IntType(32), TAKEN), [TAKEN, *range(TAKEN - 1)]),
+        )  # fmt: skip
+        given = _all_lanes(builder, args[4], vector)
+        lower = builder.select(builder.icmp_unsigned("<", moved, given), moved, given)
+        builder.store(builder.select(builder.icmp_unsigned(">", own, lower), own, lower), place).align = 1
+        return context.get_dummy_value()
+
+    return types.void(sorted_, intp, intp, kind, kind), generate
 
 
 @intrinsic

@@ -10,10 +10,24 @@ whose part of a table fits the smallest cache, unless all of it is little more: 
 of all clusters would be large, several are filled in turn.
 """
 
+from typing import Any
+
 import numpy as np
 
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, nothing, plus, plus_times, scaled_sum, store, widened
+from gpuens.lanes import (
+    LANES,
+    TAKEN,
+    nothing,
+    plus,
+    plus_times,
+    popcount,
+    reaching,
+    scaled_sum,
+    store,
+    take_among,
+    widened,
+)
 
 CHUNK = 2**15  # bytes of the part of a table that rows are compared with at a time, for the smallest cache
 WHOLE = 4  # chunks that are rather one, as the next cache has room for them
@@ -122,10 +136,36 @@ def mark_wanted(wanted, reach, width, limits, begin, end):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def gather_hits(sums, at, count, floor, rows, hits):
+    """Write which lanes of ``sums[at]`` … reach the ``floor``, and of which rows; return how many, in all ``count``.
+
+    Rows without any are left out; both have room for one more. Nothing branches: who comes near cannot be foreseen.
+    """
+    n, total = 0, np.int64(0)
+    for i in range(count):
+        lanes = reaching(sums, at + i, floor)
+        rows[n], hits[n] = i, lanes
+        n += lanes != np.uint64(0)
+        total += np.int64(popcount(lanes))
+    return total
+
+
+def no_scores(n_queries: int, n_listed: int, dtype: Any) -> np.ndarray:
+    """Return room for the ``n_listed`` best scores of each query, and for more, as `take_score` fills it."""
+    return np.zeros((n_queries, -(-n_listed // TAKEN) * TAKEN), dtype=dtype)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def forget_scores(best, j):
+    for s in range(best.shape[1]):
+        best[j, s] = 0
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def take_score(best, j, score):
-    """Take a score among the ``best`` (lanes, K) of lane j, highest first; return the lowest of them."""
-    last = best.shape[1] - 1
-    for s in range(last, 0, -1):
-        best[j, s] = max(best[j, s], min(best[j, s - 1], score))
-    best[j, 0] = max(best[j, 0], score)
-    return np.int64(best[j, last])
+    """Take a score among the ``best`` ones of lane j, highest first: without a branch, which few could be foreseen."""
+    at = best.shape[1] - TAKEN
+    while at > 0:
+        take_among(best, j, at, best[j, at - 1], score)
+        at -= TAKEN
+    take_among(best, j, 0, score, score)

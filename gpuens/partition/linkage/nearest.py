@@ -22,13 +22,16 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
+from gpuens.lanes import LANES, aligned_zeros, lowest
 from gpuens.partition.linkage.comparisons import (
     CANDIDATES,
     SEGMENT,
     chunks_of,
+    forget_scores,
+    gather_hits,
     label_scores,
     mark_wanted,
+    no_scores,
     rows_of_tables,
     take_score,
 )
@@ -82,6 +85,7 @@ class NearestIndex:
         self.offsets = offsets
         self.sizes = sizes
         self.order = likeness_order(codes, offsets)
+        self.sizes_there = sizes[self.order]
         self.place = np.empty_like(self.order)
         self.everything = np.arange(len(codes))
         self.place[self.order] = self.everything
@@ -117,9 +121,9 @@ class NearestIndex:
         def work(start: int, stop: int) -> int:
             some = slice(start * LANES, stop * LANES)
             return int(_search(
-                places[some], least[some], component, of_tile, self.order, self.everything, self.rows, self.starts,
-                self.chunks, self.tables, self.present, self.units, self.weights, self.exact, self.scale, self.sizes,
-                self._scratch(lists.ids.shape[1], len(of_tile)), *lists,
+                places[some], least[some], component, of_tile, self.order, self.sizes_there, self.everything,
+                self.rows, self.starts, self.chunks, self.tables, self.present, self.units, self.weights, self.exact,
+                self.scale, self._scratch(lists.ids.shape[1], len(of_tile)), *lists,
             ))  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
@@ -127,11 +131,12 @@ class NearestIndex:
     def _scratch(self, n_listed: int, n_tiles: int) -> tuple[np.ndarray, ...]:
         """Return the working memory of a search."""
         n_batch = 1 if len(self.chunks) == 2 else BATCH
+        summed: Any = np.uint8 if self.exact and n_batch == 1 else np.uint16
         return (
             aligned_zeros(rows_of_tables(self.starts, self.chunks, self.tables), LANES, self.units.dtype),
             np.zeros((LANES, self.rows.shape[1]), dtype=self.rows.dtype),
             np.empty((len(self.present), LANES, SEGMENT), dtype=np.uint16),
-            np.full((1, LANES), 65535, dtype=np.uint16),
+            np.full((1, LANES), np.iinfo(summed).max, dtype=summed),
             np.empty(LANES, dtype=np.uint16),
             np.empty(LANES, dtype=np.uint16),
             np.empty(LANES, dtype=np.int64),
@@ -139,10 +144,12 @@ class NearestIndex:
             np.empty(SEGMENT, dtype=bool),
             np.empty(n_tiles, dtype=bool),
             np.empty(n_batch, dtype=np.int64),
-            np.empty((n_batch * TILE, LANES), dtype=np.uint16),
-            np.empty((LANES, n_listed), dtype=np.uint16),
+            aligned_zeros(n_batch * TILE, LANES, summed),
+            np.empty(TILE + 1, dtype=np.int64),
+            np.zeros(TILE + 1, dtype=np.uint64),
+            no_scores(LANES, n_listed, summed),
             np.empty((LANES, CANDIDATES), dtype=np.int32),
-            np.empty((LANES, CANDIDATES), dtype=np.uint16),
+            np.empty((LANES, CANDIDATES), dtype=summed),
             np.empty(LANES, dtype=np.int64),
             np.empty(AT_ONCE, dtype=np.int64),
             np.empty(AT_ONCE, dtype=self.weights.dtype),
@@ -294,13 +301,13 @@ def _lay_out(start, stop, codes, order, starts, units, rows, present):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    places, least, component, of_tile, order, everything, rows, starts, chunks, tables, present, units, weights, exact,
-    scale, sizes, scratch, ids, similarities, bound, bound_hash,
+    places, least, component, of_tile, order, sizes, everything, rows, starts, chunks, tables, present, units, weights,
+    exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     # floor: the score that is worth scoring exactly; best: scores
     (
-        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, best, candidates, scores,
-        n_candidates, waiting, scored,
+        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, near, hits, best,
+        candidates, scores, n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
     n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
     n_rows, n_clusterings = rows.shape
@@ -330,7 +337,7 @@ def _search(
             for s in range(n_listed):
                 ids[q, s] = -1
                 similarities[q, s] = 0.0
-                best[j, s] = 0
+            forget_scores(best, j)
             listed[j], n_candidates[j] = 0, 0
             floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
             low[j] = highest - highest // BAND
@@ -342,13 +349,13 @@ def _search(
         more = True
         while more:
             more = False
-            for j in range(width):
-                limits[j] = max(low[j], floor[0, j])
             t = 0
             while t < n_tiles:
                 n_batch = 0
                 while t < n_tiles and n_batch < len(batch):
                     if t % SEGMENT == 0:
+                        for j in range(width):
+                            limits[j] = max(low[j], floor[0, j])
                         mark_wanted(wanted, reach[t // SEGMENT], width, limits, 0, SEGMENT)
                     if wanted[t % SEGMENT] and not visited[t]:
                         visited[t] = True
@@ -375,30 +382,30 @@ def _search(
                 compared += n_batch * TILE * n_clusterings * width
                 for b in range(n_batch):
                     at = batch[b] * TILE
-                    for i in range(min(TILE, n_rows - at)):
-                        hits = reaching(sums, b * TILE + i, floor)
-                        while hits:
-                            j = lowest(hits)
-                            hits &= hits - np.uint64(1)
-                            p = own[j]
-                            if component[at + i] == component[p]:
-                                continue
-                            score, n = sums[b * TILE + i, j], n_candidates[j]
-                            candidates[j, n], scores[j, n] = at + i, score
-                            n_candidates[j] = n + 1
-                            if score > best[j, n_listed - 1]:
-                                floor[0, j] = max(floor[0, j], take_score(best, j, score) - rounding)
-                                limits[j] = max(low[j], floor[0, j])
-                            if n + 1 == CANDIDATES:
-                                listed[j] = _list(
-                                    j, p, candidates, scores, n + 1, floor[0, j], mine, rows, starts, weights, exact,
-                                    order, sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
-                                )  # fmt: skip
-                                n_candidates[j] = 0
-                                if listed[j] == n_listed:
-                                    last = similarities[order[p], n_listed - 1]
-                                    floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
-                                    limits[j] = max(low[j], floor[0, j])
+                    n_hits = gather_hits(sums, b * TILE, min(TILE, n_rows - at), floor, near, hits)
+                    row, left = 0, hits[0]
+                    for _ in range(n_hits):
+                        i, j = near[row], lowest(left)
+                        left &= left - np.uint64(1)
+                        row += left == np.uint64(0)
+                        left |= hits[row] & (np.uint64(left != np.uint64(0)) - np.uint64(1))
+                        p = own[j]
+                        if component[at + i] == component[p]:
+                            continue
+                        score, n = sums[b * TILE + i, j], n_candidates[j]
+                        candidates[j, n], scores[j, n] = at + i, score
+                        n_candidates[j] = n + 1
+                        take_score(best, j, score)
+                        floor[0, j] = max(floor[0, j], best[j, n_listed - 1] - rounding)
+                        if n + 1 == CANDIDATES:
+                            listed[j] = _list(
+                                j, p, candidates, scores, n + 1, floor[0, j], mine, rows, starts, weights, exact,
+                                order, sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
+                            )  # fmt: skip
+                            n_candidates[j] = 0
+                            if listed[j] == n_listed:
+                                last = similarities[order[p], n_listed - 1]
+                                floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
             for j in range(width):
                 if low[j] > floor[0, j]:
                     more = True
@@ -439,10 +446,10 @@ def _list(
         if not exact:
             for k in range(n_waiting, AT_ONCE):
                 waiting[k] = waiting[0]
-            _score(mine[j], waiting, rows, starts, weights, sizes[q], sizes, order, scored)
+            _score(mine[j], waiting, rows, starts, weights, sizes[p], sizes, scored)
         for k in range(n_waiting):
             r = order[waiting[k]]
-            pairs = sizes[q] * sizes[r]
+            pairs = sizes[p] * sizes[waiting[k]]
             similarity = (pairs * scored[k] if exact else scored[k]) / (pairs * n_clusterings)
             if similarity >= least:
                 listed = insert(ids, similarities, ties, q, j, listed, r, similarity, pair_hash(q, r))
@@ -451,11 +458,11 @@ def _list(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _score(own, waiting, rows, starts, weights, size, sizes, order, scored):
+def _score(own, waiting, rows, starts, weights, size, sizes, scored):
     """Write the numerators of the similarities of a row of ``size`` objects to four that wait, summed in order."""
     a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
-    of_a, of_b = size * sizes[order[waiting[0]]], size * sizes[order[waiting[1]]]
-    of_c, of_d = size * sizes[order[waiting[2]]], size * sizes[order[waiting[3]]]
+    of_a, of_b = size * sizes[waiting[0]], size * sizes[waiting[1]]
+    of_c, of_d = size * sizes[waiting[2]], size * sizes[waiting[3]]
     nothing = weights[0] * 0
     to_a, to_b, to_c, to_d = nothing, nothing, nothing, nothing
     for m in range(np.uint64(len(own))):
