@@ -14,7 +14,15 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import CANDIDATES, chunks_of, label_scores, rows_of_tables, take_score
+from gpuens.partition.linkage.comparisons import (
+    CANDIDATES,
+    chunks_of,
+    forget_scores,
+    label_scores,
+    no_scores,
+    rows_of_tables,
+    take_score,
+)
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
@@ -92,7 +100,7 @@ def search_rows(
             aligned_zeros(widest, LANES, np.uint16),
             np.zeros(len(weights), dtype=regions.counts.dtype),
             np.full((1, LANES), NEVER, dtype=np.uint32),
-            np.zeros((LANES, n_listed), dtype=np.uint32),
+            no_scores(LANES, n_listed, np.uint32),
             np.empty((LANES, CANDIDATES), dtype=np.int64),
             np.empty((LANES, CANDIDATES), dtype=np.uint32),
             np.empty(LANES, dtype=np.int64),
@@ -139,8 +147,7 @@ def _search(
             a = own[j]
             scales[j] = _scale(a, offsets, chunks, regions, weights)
             to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
-            for s in range(n_listed):
-                best[j, s] = 0
+            forget_scores(best, j)
             floor[0, j] = max(1, int(emptied(ids, similarities, a) * to_score[j]))
             listed[j], n_candidates[j] = 0, 0
             if len(large) > 0:
@@ -200,7 +207,8 @@ def _search(
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
                         # rounding up has added less than 1 a label, and a share of all that sums can be off by
-                        sure = take_score(best, j, score) * (1.0 - 4e-5) - n_clusterings - 2.0
+                        take_score(best, j, score)
+                        sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
                         floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
                     if n_candidates[j] == CANDIDATES:
                         listed[j] = _score(

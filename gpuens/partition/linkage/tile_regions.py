@@ -31,7 +31,7 @@ from gpuens.lanes import (
     scaled_sum,
     store,
 )
-from gpuens.partition.linkage.comparisons import CANDIDATES, take_score
+from gpuens.partition.linkage.comparisons import CANDIDATES, forget_scores, no_scores, take_score
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
@@ -143,7 +143,7 @@ class Tiles:
             aligned_zeros(most_blocks, LANES, np.uint16),
             np.empty((1, LANES), dtype=np.uint16),
             np.empty((1, n_listed), dtype=np.uint64),
-            np.empty((1, n_listed), dtype=np.uint32),
+            no_scores(1, n_listed, np.uint32),
             np.empty(CANDIDATES, dtype=np.int64),
             np.empty(CANDIDATES, dtype=np.uint32),
             np.empty(1, dtype=np.int64),
@@ -208,8 +208,7 @@ def _search(
     compared = 0
     for a in queries:
         least, listed, n_candidates[0] = emptied(ids, similarities, a), 0, 0
-        for s in range(n_listed):
-            best[0, s] = 0
+        forget_scores(best, 0)
         n_searched[0] += 1
         seen[a] = this = n_searched[0]
         lay_out(regions, a, held)
@@ -323,7 +322,7 @@ def _look_into_tile(
     ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
     ``floor``, and all of them together reach ``least``. Regions that have grown are scored by their histograms at once.
     """
-    enough, last = least * to_score * (1.0 - 1e-9), best.shape[1] - 1
+    enough, last = least * to_score * (1.0 - 1e-9), ids.shape[1] - 1
     for first in range(0, n_rows, LANES):
         hits = reaching(sums, first // LANES, floor)
         if n_rows - first < LANES:
