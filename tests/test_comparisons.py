@@ -20,7 +20,16 @@ from gpuens.lanes import (
     widened,
 )
 from gpuens.partition.linkage import comparisons
-from gpuens.partition.linkage.comparisons import chunks_of, histogram_scores, label_scores, mark_wanted
+from gpuens.partition.linkage.comparisons import (
+    chunks_of,
+    forget_scores,
+    gather_hits,
+    histogram_scores,
+    label_scores,
+    mark_wanted,
+    no_scores,
+    take_score,
+)
 from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 
 
@@ -179,3 +188,36 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, tables, monkeypatch):
     listed = np.take_along_axis(similarity, lists.ids.astype(np.int64), axis=1) / labels.shape[1]
     np.testing.assert_allclose(lists.similarities, listed, rtol=1e-14)
     np.testing.assert_array_equal(lists.bound, lists.similarities[:, -1])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("n_listed", [1, 15, 16, 17, 40])
+def test_best_scores(n_listed, dtype):
+    rng = np.random.default_rng(n_listed)
+    best = no_scores(3, n_listed, dtype)
+    assert best.shape[1] >= n_listed
+    best[1] = 7  # of a query before
+    forget_scores(best, 1)
+    taken = rng.integers(0, np.iinfo(dtype).max, 100, dtype=dtype, endpoint=True)
+    for n, score in enumerate([*taken, *taken[:9], np.iinfo(dtype).max], start=1):
+        take_score(best, 1, score)
+        wanted = np.sort([*taken, *taken[:9], np.iinfo(dtype).max][:n])[::-1][:n_listed]
+        np.testing.assert_array_equal(best[1, : min(n, n_listed)], wanted)
+        assert not best[1, n:].any()
+    assert not best[[0, 2]].any()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_hits_are_gathered(share, dtype):
+    rng = np.random.default_rng(0)
+    sums = aligned_zeros(70, LANES, dtype)
+    floor = rng.integers(1, 200, (1, LANES)).astype(dtype)
+    near = rng.random(sums.shape) < share
+    sums[:] = np.where(near, floor, floor - 1)
+    rows, hits = np.full(65, -1), np.zeros(65, dtype=np.uint64)
+    assert gather_hits(sums, 6, 64, floor, rows, hits) == near[6:].sum()
+    there = near[6:].any(axis=1)
+    np.testing.assert_array_equal(rows[: there.sum()], np.flatnonzero(there))
+    bits = (hits[: there.sum(), None] >> np.arange(LANES, dtype=np.uint64)) & np.uint64(1)
+    np.testing.assert_array_equal(bits.astype(bool), near[6:][there])
