@@ -254,7 +254,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return what an index and lists take at most, in bytes."""
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
-    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 40) + 2 * n_clusters * SEGMENT * segments
+    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * segments
 
 
 def _tiles(codes: Any, order: Any) -> Any:
@@ -387,7 +387,7 @@ def _search(
                     for _ in range(n_hits):
                         i, j = near[row], lowest(left)
                         left &= left - np.uint64(1)
-                        row += left == np.uint64(0)
+                        row += left == np.uint64(0)  # on to the next one, without a branch
                         left |= hits[row] & (np.uint64(left != np.uint64(0)) - np.uint64(1))
                         p = own[j]
                         if component[at + i] == component[p]:
