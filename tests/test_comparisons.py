@@ -30,7 +30,7 @@ from gpuens.partition.linkage.comparisons import (
     no_scores,
     take_score,
 )
-from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
+from gpuens.partition.linkage.nearest import Lists, nearest_index, nearest_lists
 
 
 @njit()
@@ -188,6 +188,36 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, tables, monkeypatch):
     listed = np.take_along_axis(similarity, lists.ids.astype(np.int64), axis=1) / labels.shape[1]
     np.testing.assert_allclose(lists.similarities, listed, rtol=1e-14)
     np.testing.assert_array_equal(lists.bound, lists.similarities[:, -1])
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize("merged", [False, True])
+def test_nearest_rows_of_many_segments(weights, merged):
+    """Over 64 segments of 64 tiles, most of them excluded as a whole; and those of the query's own component."""
+    rng = np.random.default_rng(5)
+    along = rng.random((270_000, 1))
+    labels = ((along + 0.01 * rng.random((270_000, 8))) * rng.integers(20, 90, 8)).astype(np.int64)
+    ensemble = Ensemble(labels)
+    worth = np.ones(ensemble.n_clusters, dtype=np.int64)
+    if weights == "real":
+        worth = rng.uniform(0.5, 1, ensemble.n_clusters)
+    index = nearest_index(ensemble.codes, ensemble.offsets, worth, np.ones(len(labels), dtype=np.int64))
+    queries = index.order[[*range(1000, 1064), *range(268_000, 268_064)]]  # two blocks of lanes
+    component = (40 * along[:, 0]).astype(np.int64) if merged else np.arange(len(labels))
+    lists = Lists.empty(len(labels), 5)
+    index.search(queries, component, np.zeros(len(queries)), lists)
+    for q in queries[::11]:
+        similarity = np.zeros(len(labels))
+        for m in range(labels.shape[1]):  # in the order in which the sums are made
+            same = ensemble.codes[:, m] == ensemble.codes[q, m]
+            similarity += same * worth[ensemble.offsets[m] + ensemble.codes[q, m]]
+        similarity[component == component[q]] = -1
+        best = -np.sort(-np.partition(similarity, -5)[-5:]) / labels.shape[1]
+        np.testing.assert_allclose(lists.similarities[q], best, rtol=1e-14)
+        assert len(set(lists.ids[q])) == 5
+        np.testing.assert_allclose(similarity[lists.ids[q]] / labels.shape[1], best, rtol=1e-14)
+    if not merged:  # a bound of each tile would take that by itself
+        assert index.comparisons < len(queries) * labels.size / 64
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])

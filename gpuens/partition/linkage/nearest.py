@@ -6,6 +6,8 @@ others, best first, in the total order of `order`. That takes G² M label compar
 - Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`likeness`). No row of a
   tile can exceed the query's bound Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all
   tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
+- On the CPU 64 adjacent tiles are a segment, whose bound is of the labels that occur in any of them: the bounds of its
+  tiles are summed only where that one reaches what they have to.
 - On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
   bounds of 64 tiles are sums of M table rows as well, one query after the other.
 - Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights). On the CPU
@@ -44,6 +46,7 @@ BAND = 16  # the part of its best bound that a band is wide
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
+UNKNOWN = -1  # how many tiles of a segment are left
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
 
@@ -98,9 +101,11 @@ class NearestIndex:
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
+        self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
         def lay_out(start: int, stop: int) -> None:
-            _lay_out(start, stop, codes, self.order, self.starts, self.units, self.rows, self.present)
+            given = codes, self.order, self.starts, self.units, self.rows, self.present, self.present_in
+            _lay_out(start, stop, *given)
 
         devices.over_ranges(lay_out, n_segments)
         self.chunks, self.tables = chunks_of(self.starts, self.units.itemsize)
@@ -113,7 +118,8 @@ class NearestIndex:
         ``least[i]``, which is what lets the screen begin sharp.
         """
         component = component[self.order]
-        of_tile = _component_of_tiles(component)
+        of_tile = _component_of_parts(component, TILE)
+        of_segment = _component_of_parts(of_tile, SEGMENT)
         places = self.place[queries]
         alike = np.argsort(places)
         places, least = places[alike], least[alike]
@@ -121,9 +127,10 @@ class NearestIndex:
         def work(start: int, stop: int) -> int:
             some = slice(start * LANES, stop * LANES)
             return int(_search(
-                places[some], least[some], component, of_tile, self.order, self.sizes_there, self.everything,
-                self.rows, self.starts, self.chunks, self.tables, self.present, self.units, self.weights, self.exact,
-                self.scale, self._scratch(lists.ids.shape[1], len(of_tile)), *lists,
+                places[some], least[some], component, of_tile, of_segment, self.order, self.sizes_there,
+                self.everything, self.rows, self.starts, self.chunks, self.tables, self.present, self.present_in,
+                self.units, self.weights, self.exact, self.scale, self._scratch(lists.ids.shape[1], len(of_tile)),
+                *lists,
             ))  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
@@ -135,6 +142,7 @@ class NearestIndex:
         return (
             aligned_zeros(rows_of_tables(self.starts, self.chunks, self.tables), LANES, self.units.dtype),
             np.zeros((LANES, self.rows.shape[1]), dtype=self.rows.dtype),
+            np.empty((len(self.present_in), LANES, SEGMENT), dtype=np.uint16),
             np.empty((len(self.present), LANES, SEGMENT), dtype=np.uint16),
             np.full((1, LANES), np.iinfo(summed).max, dtype=summed),
             np.empty(LANES, dtype=np.uint16),
@@ -142,6 +150,8 @@ class NearestIndex:
             np.empty(LANES, dtype=np.int64),
             np.empty((LANES, n_listed), dtype=np.uint64),
             np.empty(SEGMENT, dtype=bool),
+            np.empty(SEGMENT, dtype=bool),
+            np.empty(len(self.present), dtype=np.int64),
             np.empty(n_tiles, dtype=bool),
             np.empty(n_batch, dtype=np.int64),
             aligned_zeros(n_batch * TILE, LANES, summed),
@@ -242,8 +252,8 @@ class KernelIndex:
             "nearest_rows", n_blocks, 32 * warps,
             (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.sliced, self.first_bit,
              np.int32(DENSE[self.cluster_weights.dtype.kind]), self.offsets, self.cluster_weights, self.units,
-             self.sizes, component, _component_of_tiles(component[self.order]), self.order, np.float64(self.scale),
-             n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
+             self.sizes, component, _component_of_parts(component[self.order], TILE), self.order,
+             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
              xp.empty(0 if in_shared else n_blocks * warps * labels, dtype=np.uint32),
              xp.empty(n_blocks * warps * reach, dtype=np.uint32), *lists, self._compared),
             device=self.device, shared=4 * labels * warps if in_shared else 0, **self._types,
@@ -254,7 +264,8 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return what an index and lists take at most, in bytes."""
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
-    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * segments
+    present = segments + -(-segments // SEGMENT)
+    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * present
 
 
 def _tiles(codes: Any, order: Any) -> Any:
@@ -269,11 +280,11 @@ def _tiles(codes: Any, order: Any) -> Any:
     return tiles
 
 
-def _component_of_tiles(component: Any) -> Any:
-    """Return (n_tiles,) the component that all rows of a tile belong to, or -1."""
-    padded = np.concatenate([component, component[-1:].repeat(-len(component) % TILE)])
-    in_tiles = padded.reshape(-1, TILE)
-    return np.where((in_tiles == in_tiles[:, :1]).all(axis=1), in_tiles[:, 0], -1)
+def _component_of_parts(component: Any, length: int) -> Any:
+    """Return the component that all of each ``length`` rows, or tiles, belong to, or -1."""
+    padded = np.concatenate([component, component[-1:].repeat(-len(component) % length)])
+    parts = padded.reshape(-1, length)
+    return np.where((parts == parts[:, :1]).all(axis=1), parts[:, 0], -1)
 
 
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
@@ -287,8 +298,8 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _lay_out(start, stop, codes, order, starts, units, rows, present):
-    """Write the rows of segments ``start`` … ``stop`` in their order, and the units of what their tiles have."""
+def _lay_out(start, stop, codes, order, starts, units, rows, present, present_in):
+    """Write the rows of segments ``start`` … ``stop`` in order, and the units of what their tiles and they have."""
     for segment in range(start, stop):
         first = segment * SEGMENT * TILE
         for m in range(rows.shape[1]):
@@ -296,18 +307,20 @@ def _lay_out(start, stop, codes, order, starts, units, rows, present):
             for i in range(min(SEGMENT * TILE, len(rows) - first)):  # down a column, whose labels are side by side
                 label = min(np.int64(codes[order[first + i], m]), missing)
                 rows[first + i, m] = label
-                present[segment, starts[m] + label, i // TILE] = units[starts[m] + label]
+                cluster = starts[m] + label
+                present[segment, cluster, i // TILE] = units[cluster]
+                present_in[segment // SEGMENT, cluster, segment % SEGMENT] = units[cluster]
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    places, least, component, of_tile, order, sizes, everything, rows, starts, chunks, tables, present, units, weights,
-    exact, scale, scratch, ids, similarities, bound, bound_hash,
+    places, least, component, of_tile, of_segment, order, sizes, everything, rows, starts, chunks, tables, present,
+    present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     # floor: the score that is worth scoring exactly; best: scores
     (
-        table, mine, reach, floor, low, limits, listed, ties, wanted, visited, batch, sums, near, hits, best,
-        candidates, scores, n_candidates, waiting, scored,
+        table, mine, reach_in, reach, floor, low, limits, listed, ties, wanted_in, wanted, unvisited, visited, batch,
+        sums, near, hits, best, candidates, scores, n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
     n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
     n_rows, n_clusterings = rows.shape
@@ -322,18 +335,14 @@ def _search(
         for j in range(width):
             for m in range(n_clusterings):
                 mine[j, m] = rows[own[j], m]
-        for s in range(n_segments):
-            for c in range(len(chunks) - 1):
-                label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
-        compared += width * n_clusterings * n_tiles
+        for s in range(0, n_segments, SEGMENT):
+            _reach(s, of_segment, present_in, mine, width, own, component, everything, starts, chunks, reach_in)
+        compared += width * n_clusterings * n_segments
         for j in range(width):
             q = order[own[j]]
             highest = 0
             for s in range(n_segments):
-                for t in range(min(SEGMENT, n_tiles - s * SEGMENT)):
-                    if of_tile[s * SEGMENT + t] == component[own[j]]:
-                        reach[s, j, t] = 0
-                    highest = max(highest, reach[s, j, t])
+                highest = max(highest, reach_in[s // SEGMENT, j, s % SEGMENT])
             for s in range(n_listed):
                 ids[q, s] = -1
                 similarities[q, s] = 0.0
@@ -341,8 +350,8 @@ def _search(
             listed[j], n_candidates[j] = 0, 0
             floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
             low[j] = highest - highest // BAND
-        for t in range(n_tiles):
-            visited[t] = False
+        for s in range(n_segments):
+            unvisited[s] = UNKNOWN
         if n_tables == 1:
             _fill(table, mine, width, starts, 0, n_clusterings, units, True)
 
@@ -354,11 +363,24 @@ def _search(
                 n_batch = 0
                 while t < n_tiles and n_batch < len(batch):
                     if t % SEGMENT == 0:
+                        s = t // SEGMENT
                         for j in range(width):
                             limits[j] = max(low[j], floor[0, j])
-                        mark_wanted(wanted, reach[t // SEGMENT], width, limits, 0, SEGMENT)
+                        if s % SEGMENT == 0:
+                            mark_wanted(wanted_in, reach_in[s // SEGMENT], width, limits, 0, SEGMENT)
+                        if unvisited[s] == 0 or not wanted_in[s % SEGMENT]:
+                            t += SEGMENT
+                            continue
+                        if unvisited[s] == UNKNOWN:
+                            _reach(t, of_tile, present, mine, width, own, component, everything, starts, chunks, reach)
+                            unvisited[s] = min(SEGMENT, n_tiles - t)
+                            compared += width * n_clusterings * unvisited[s]
+                            for tile in range(t, t + unvisited[s]):
+                                visited[tile] = False
+                        mark_wanted(wanted, reach[s], width, limits, 0, SEGMENT)
                     if wanted[t % SEGMENT] and not visited[t]:
                         visited[t] = True
+                        unvisited[t // SEGMENT] -= 1
                         batch[n_batch] = t
                         n_batch += 1
                     t += 1
@@ -424,6 +446,20 @@ def _search(
             bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
             bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
+    """Write what bounds the scores of each lane's row in `SEGMENT` parts, from the ``first`` on; 0 in its component."""
+    s = first // SEGMENT
+    for c in range(len(chunks) - 1):
+        label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
+    for part in range(min(SEGMENT, len(of_part) - first)):
+        if of_part[first + part] < 0:
+            continue
+        for j in range(width):
+            if of_part[first + part] == component[own[j]]:
+                reach[s, j, part] = 0
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
