@@ -4,7 +4,8 @@ The similarity of regions A and R is the mean similarity of A to the objects of 
 regions are small and their histograms have hardly fewer entries than their rows have labels: rows of bytes are compared
 faster than histograms, 64 queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a
 chunk of the clusterings. The scores also tell below what score no region can be among the K nearest, so that few are
-scored exactly, by their histograms. Regions of more than 64 rows, for which that would be slower, are all of these.
+scored exactly, by their histograms. With unit weights the sums of regions of few objects are exact as they are. Regions
+of more than 64 rows, for which comparing rows would be slower, are compared as histograms.
 """
 
 from typing import NamedTuple
@@ -36,6 +37,8 @@ from gpuens.partition.linkage.regions import (
 )
 
 NEVER = 2**32 - 1  # a score above all others
+UNITS = 65_535  # the largest sum of units
+EXACT = 256  # objects of which float32 adds up such sums exactly
 
 
 class Members(NamedTuple):
@@ -103,6 +106,7 @@ def search_rows(
             no_scores(LANES, n_listed, np.uint32),
             np.empty((LANES, CANDIDATES), dtype=np.int64),
             np.empty((LANES, CANDIDATES), dtype=np.uint32),
+            np.empty((LANES, CANDIDATES), dtype=np.float32),
             np.empty(LANES, dtype=np.int64),
             np.empty(LANES, dtype=np.int64),
             np.empty((LANES, n_listed), dtype=np.uint64),
@@ -113,7 +117,7 @@ def search_rows(
     def work(start: int, stop: int) -> int:
         return int(_search(
             queries[start * LANES : stop * LANES], small, ends, large, laid, places, index.rows, sizes, starts,
-            offsets, chunks, tables, regions, weights, scratch(), *lists,
+            offsets, chunks, tables, regions, weights, weights.dtype.kind == "i", scratch(), *lists,
         ))  # fmt: skip
 
     return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
@@ -129,14 +133,15 @@ def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.nda
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights, scratch,
-    ids, similarities, bound, bound_hash,
+    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights, whole,
+    scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
     length, size = regions.length, regions.size
     # floor: the score that is worth scoring exactly; best: scores; behind the sums of rows are a region's
     (
-        to_score, scales, table, held, floor, best, candidates, scores, n_candidates, listed, ties, sums, total,
+        to_score, scales, table, held, floor, best, candidates, scores, totals, n_candidates, listed, ties, sums,
+        total,
     ) = scratch  # fmt: skip
     n_batch = len(sums) - 1
     compared = 0
@@ -145,7 +150,10 @@ def _search(
         own = queries[first : first + width]
         for j in range(width):
             a = own[j]
-            scales[j] = _scale(a, offsets, chunks, regions, weights)
+            if _exact(a, regions, n_clusterings, whole):
+                scales[j] = size[a] * (UNITS // (size[a] * n_clusterings))
+            else:
+                scales[j] = _scale(a, offsets, chunks, regions, weights)
             to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
             forget_scores(best, j)
             floor[0, j] = max(1, int(emptied(ids, similarities, a) * to_score[j]))
@@ -178,19 +186,19 @@ def _search(
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
                 n_rows = at + i + 1 - begin_region
-                row = i
-                if not last or n_rows > 1:
-                    row = n_batch
-                    weight = np.float32(sizes[at + i])
+                row, weight = i, np.float32(sizes[at + i])
+                if not last:
+                    before = np.float32(n_rows > 1)
                     for j in range(LANES):
-                        total[j] += weight * np.float32(sums[i, j])
-                    if not last:
-                        continue
+                        total[j] = before * total[j] + weight * np.float32(sums[i, j])
+                    continue
+                if n_rows > 1:
+                    row = n_batch
                     # rounded up, by more than the sums can be off by
                     per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[small[at_region]])
                     for j in range(LANES):
+                        total[j] += weight * np.float32(sums[i, j])
                         sums[row, j] = np.uint32(total[j] * per_object + np.float32(1.0))
-                        total[j] = 0.0
                 r = small[at_region]
                 at_region += 1
                 begin_region = at + i + 1
@@ -204,6 +212,7 @@ def _search(
                     score = sums[row, j]
                     n = n_candidates[j]
                     candidates[j, n], scores[j, n] = r, score
+                    totals[j, n] = total[j] if n_rows > 1 else weight * np.float32(score)
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
                         # rounding up has added less than 1 a label, and a share of all that sums can be off by
@@ -212,8 +221,8 @@ def _search(
                         floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
                     if n_candidates[j] == CANDIDATES:
                         listed[j] = _score(
-                            a, j, candidates, scores, n_candidates[j], floor[0, j], regions, held, weights,
-                            n_clusterings, ids, similarities, ties, listed[j],
+                            a, j, candidates, scores, totals, n_candidates[j], floor[0, j], scales[j], regions, held,
+                            weights, n_clusterings, whole, ids, similarities, ties, listed[j],
                         )  # fmt: skip
                         n_candidates[j] = 0
                         if listed[j] == n_listed:
@@ -221,8 +230,8 @@ def _search(
         for j in range(width):
             a = own[j]
             listed[j] = _score(
-                a, j, candidates, scores, n_candidates[j], floor[0, j], regions, held, weights, n_clusterings,
-                ids, similarities, ties, listed[j],
+                a, j, candidates, scores, totals, n_candidates[j], floor[0, j], scales[j], regions, held, weights,
+                n_clusterings, whole, ids, similarities, ties, listed[j],
             )  # fmt: skip
             full = listed[j] == n_listed
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
@@ -249,21 +258,35 @@ def row_scores(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score(
-    a, j, candidates, scores, n, floor, regions, held, weights, n_clusterings, ids, similarities, ties, listed
+    a, j, candidates, scores, totals, n, floor, scale, regions, held, weights, n_clusterings, whole, ids, similarities,
+    ties, listed,
 ):  # fmt: skip
     """List lane j's candidates that reach the floor by their similarity to region a; return the list's length."""
-    lay_out(regions, a, held)
+    size, length, start = regions.size, regions.length, regions.start
+    exact, laid, per_unit = _exact(a, regions, n_clusterings, whole), False, size[a] / scale
     for i in range(n):
         if scores[j, i] < floor:
             continue
         r = candidates[j, i]
-        begin, stop = regions.start[r], regions.start[r] + regions.length[r]
-        product = shared(regions.clusters, regions.counts, begin, stop, held, weights)
-        similarity = product / (regions.size[a] * regions.size[r] * n_clusterings)
+        if exact and size[r] <= EXACT:
+            product = weights[0] * np.int64(totals[j, i] * per_unit + 0.5)
+        else:
+            if not laid:
+                laid = True
+                lay_out(regions, a, held)
+            product = shared(regions.clusters, regions.counts, start[r], start[r] + length[r], held, weights)
+        similarity = product / (size[a] * size[r] * n_clusterings)
         if similarity > 0.0:
             listed = insert(ids, similarities, ties, a, j, listed, r, similarity, pair_hash(a, r))
-    clear(regions, a, held)
+    if laid:
+        clear(regions, a, held)
     return listed
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _exact(a, regions, n_clusterings, whole):
+    """Return whether sums of labels are whole multiples of the products of region a's histogram with rows."""
+    return whole and regions.size[a] * n_clusterings <= UNITS
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -307,5 +330,5 @@ def _scale(a, offsets, chunks, regions, weights):
                 e += 1
             most += best
         if most > 0.0:
-            units = min(units, (65_535 - (chunks[c + 1] - chunks[c])) / most)
+            units = min(units, (UNITS - (chunks[c + 1] - chunks[c])) / most)
     return units * (1.0 - 1e-9) if units < np.inf else 1.0
