@@ -43,6 +43,7 @@ from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 TILE = 64
 BATCH = 16  # tiles that are compared together where a table has several chunks
 BAND = 16  # the part of its best bound that a band is wide
+GATHERED = 16  # rows of a tile, between which floors rise
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
@@ -155,8 +156,8 @@ class NearestIndex:
             np.empty(n_tiles, dtype=bool),
             np.empty(n_batch, dtype=np.int64),
             aligned_zeros(n_batch * TILE, LANES, summed),
-            np.empty(TILE + 1, dtype=np.int64),
-            np.zeros(TILE + 1, dtype=np.uint64),
+            np.empty(GATHERED + 1, dtype=np.int64),
+            np.zeros(GATHERED + 1, dtype=np.uint64),
             no_scores(LANES, n_listed, summed),
             np.empty((LANES, CANDIDATES), dtype=np.int32),
             np.empty((LANES, CANDIDATES), dtype=summed),
@@ -402,9 +403,9 @@ def _search(
                     if n_tables > 1:
                         _fill(table, mine, width, starts, begin, end, units, False)
                 compared += n_batch * TILE * n_clusterings * width
-                for b in range(n_batch):
-                    at = batch[b] * TILE
-                    n_hits = gather_hits(sums, b * TILE, min(TILE, n_rows - at), floor, near, hits)
+                for of_some in range(0, n_batch * TILE, GATHERED):
+                    at = batch[of_some // TILE] * TILE + of_some % TILE
+                    n_hits = gather_hits(sums, of_some, min(GATHERED, n_rows - at), floor, near, hits)
                     row, left = 0, hits[0]
                     for _ in range(n_hits):
                         i, j = near[row], lowest(left)
@@ -414,7 +415,7 @@ def _search(
                         p = own[j]
                         if component[at + i] == component[p]:
                             continue
-                        score, n = sums[b * TILE + i, j], n_candidates[j]
+                        score, n = sums[of_some + i, j], n_candidates[j]
                         candidates[j, n], scores[j, n] = at + i, score
                         n_candidates[j] = n + 1
                         take_score(best, j, score)
