@@ -101,6 +101,7 @@ class NearestIndex:
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
+        # the units of the clusters that occur in each tile of each segment, and in each segment
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
         self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
