@@ -148,11 +148,11 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
             before = record.resident_memory()
             record.forget_peak_memory()
             found, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **given))
+            memory = max(0, common.peak_memory() - before) + children()
             if cpu < AGAIN:
                 seconds, cpu = min((seconds, cpu), common.timed(lambda: estimator.fit(ensemble, **given))[1:])
     except (ImportError, MemoryError, RuntimeError, ValueError) as error:
         return {"failed": str(error)}
-    memory = max(0, common.peak_memory() - before) + children()
     rows = len(found.reduction_.counts)
     return {"rows": rows, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
 

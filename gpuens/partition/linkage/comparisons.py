@@ -34,6 +34,7 @@ WHOLE = 4  # chunks that are rather one, as the next cache has room for them
 LABELS = 16  # of a row at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
+UNITS = 65_535  # the largest sum of 16 bits
 CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
 
 
@@ -97,6 +98,12 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
             m += one
         keep(total, begin, sums, at + i)
         i += 1
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def are_exact(size, n_clusterings, whole):
+    """Return whether 16 bits hold the sums of a region of ``size`` objects, a unit or more for each, ``whole`` ones."""
+    return whole and size * n_clusterings <= UNITS
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import chunks_of, rows_of_tables
+from gpuens.partition.linkage.comparisons import UNITS, chunks_of, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
@@ -177,23 +177,23 @@ def _units_of(
     most_rows = int(members.n_rows[active].max())
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.offsets
-    exact = index.exact and most_rows == 1 and n_clusterings <= 65_535
+    exact = index.exact and most_rows == 1 and n_clusterings <= UNITS
     kind = np.dtype(np.uint8 if exact else np.uint16)  # of what labels are worth
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
-    scale = (65_535 - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
+    scale = (UNITS - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
     scale = min(scale, 2.0**31 / largest.sum())
     worth, to_worth = weights, 1.0 if exact else scale
     if exact:
-        scale, to_units, up, slack = 1.0, 65_535 // n_clusterings, 0.5, 0.0
+        scale, to_units, up, slack = 1.0, UNITS // n_clusterings, 0.5, 0.0
     else:
         above, below = float(n_clusterings), 0.0  # by how much the labels of a row are worth too much, and too little
         if most_rows == 1:
             to_worth, (worth, above, below) = 1.0, _to_nearest(weights * scale, index)
         rounding = 2e-6 + 2.4e-7 * most_rows
         to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
-        up, slack = 1.0 + 1.001 * to_units * below, 2.0 + to_units * (above + below) + 65_535 * rounding
+        up, slack = 1.0 + 1.001 * to_units * below, 2.0 + to_units * (above + below) + UNITS * rounding
     units = np.empty((n, _padded(n)), dtype=np.uint16)
     widest, n_batch = rows_of_tables(starts, chunks, tables), TILE if len(tables) == 2 else len(places)
 

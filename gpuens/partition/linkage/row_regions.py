@@ -17,6 +17,8 @@ from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import (
     CANDIDATES,
+    UNITS,
+    are_exact,
     chunks_of,
     forget_scores,
     label_scores,
@@ -37,8 +39,7 @@ from gpuens.partition.linkage.regions import (
 )
 
 NEVER = 2**32 - 1  # a score above all others
-UNITS = 65_535  # the largest sum of units
-EXACT = 256  # objects of which float32 adds up such sums exactly
+EXACT = 256  # objects of which float32 adds up sums of 16 bits exactly
 
 
 class Members(NamedTuple):
@@ -150,10 +151,7 @@ def _search(
         own = queries[first : first + width]
         for j in range(width):
             a = own[j]
-            if _exact(a, regions, n_clusterings, whole):
-                scales[j] = size[a] * (UNITS // (size[a] * n_clusterings))
-            else:
-                scales[j] = _scale(a, offsets, chunks, regions, weights)
+            scales[j] = _scale(a, offsets, chunks, regions, weights, whole)
             to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
             forget_scores(best, j)
             floor[0, j] = max(1, int(emptied(ids, similarities, a) * to_score[j]))
@@ -188,7 +186,7 @@ def _search(
                 n_rows = at + i + 1 - begin_region
                 row, weight = i, np.float32(sizes[at + i])
                 if not last:
-                    before = np.float32(n_rows > 1)
+                    before = np.float32(n_rows > 1)  # a region's first row writes over the last one's total
                     for j in range(LANES):
                         total[j] = before * total[j] + weight * np.float32(sums[i, j])
                     continue
@@ -263,13 +261,13 @@ def _score(
 ):  # fmt: skip
     """List lane j's candidates that reach the floor by their similarity to region a; return the list's length."""
     size, length, start = regions.size, regions.length, regions.start
-    exact, laid, per_unit = _exact(a, regions, n_clusterings, whole), False, size[a] / scale
+    exact, laid, per_unit = are_exact(size[a], n_clusterings, whole), False, size[a] / scale
     for i in range(n):
         if scores[j, i] < floor:
             continue
         r = candidates[j, i]
         if exact and size[r] <= EXACT:
-            product = weights[0] * np.int64(totals[j, i] * per_unit + 0.5)
+            product = weights[0] * np.int64(totals[j, i] * per_unit + 0.5)  # the weights are ones
         else:
             if not laid:
                 laid = True
@@ -281,12 +279,6 @@ def _score(
     if laid:
         clear(regions, a, held)
     return listed
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _exact(a, regions, n_clusterings, whole):
-    """Return whether sums of labels are whole multiples of the products of region a's histogram with rows."""
-    return whole and regions.size[a] * n_clusterings <= UNITS
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -317,8 +309,14 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _scale(a, offsets, chunks, regions, weights):
-    """Return the units of a similarity of 1 / M: as many as 16 bits hold of the labels of any chunk, rounded up."""
+def _scale(a, offsets, chunks, regions, weights, whole):
+    """Return the units of a similarity of 1 / M: as many as 16 bits hold of the labels of any chunk, rounded up.
+
+    Where sums `are_exact`, an object is worth a whole number of units.
+    """
+    n_clusterings = len(offsets) - 1
+    if are_exact(regions.size[a], n_clusterings, whole):
+        return np.float64(regions.size[a] * (UNITS // (regions.size[a] * n_clusterings)))
     e, last = regions.start[a], regions.start[a] + regions.length[a]
     units = np.inf
     for c in range(len(chunks) - 1):

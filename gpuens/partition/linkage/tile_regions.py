@@ -31,7 +31,7 @@ from gpuens.lanes import (
     scaled_sum,
     store,
 )
-from gpuens.partition.linkage.comparisons import CANDIDATES, forget_scores, no_scores, take_score
+from gpuens.partition.linkage.comparisons import CANDIDATES, UNITS, are_exact, forget_scores, no_scores, take_score
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
 from gpuens.partition.linkage.regions import (
@@ -51,7 +51,6 @@ from gpuens.partition.linkage.regions import (
 from gpuens.partition.linkage.rounds import now
 from gpuens.partition.linkage.row_regions import Members, apart
 
-UNITS = 65_535  # the largest sum of units
 MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
 
 
@@ -212,7 +211,7 @@ def _search(
         n_searched[0] += 1
         seen[a] = this = n_searched[0]
         lay_out(regions, a, held)
-        exact = whole and size[a] * n_clusterings <= UNITS
+        exact = are_exact(size[a], n_clusterings, whole)
         scale = _units(a, offsets, regions, weights, exact, entries, units)
         to_score, to_reach = n_clusterings * scale * (1.0 - 1e-9), n_clusterings * unit * lowered_by_rounding(length[a])
         floor[:] = _floor(least * to_score)
