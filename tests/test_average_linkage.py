@@ -109,13 +109,15 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
 
 
 @pytest.mark.parametrize("tables", [1, 4])
-@pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions", "many objects a row"])
+@pytest.mark.parametrize("shape", ["noise", "missing", "repeated", "alike", "large regions", "many objects a row"])
 def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, tables):
     """Where no screen helps the rows of all regions are compared, 64 queries at once, in chunks of the clusterings."""
     labels = {
         "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
-        "repeated rows": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
+        "repeated": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
+        # two of them are beyond sums of bytes
+        "alike": lambda: structured_labels(120, 20, 3, noise=0.05, seed=5)[0].repeat(7, axis=0),
         "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact sums
         "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()

@@ -34,7 +34,7 @@ WHOLE = 4  # chunks that are rather one, as the next cache has room for them
 LABELS = 16  # of a row at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
-UNITS = 65_535  # the largest sum of 16 bits
+BYTE, UNITS = 255, 65_535  # the largest sums of 8 and of 16 bits
 CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
 
 

@@ -22,6 +22,7 @@ from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, emptied, insert, pair_hash
+from gpuens.partition.linkage.weights import weight_of
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
@@ -258,7 +259,7 @@ def shared(clusters, counts, begin, end, held, weights):
 def plus_shared(total, clusters, counts, begin, end, held, weights):
     """Return ``total`` and what `shared` returns, summed in this order."""
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
-        total += weights[clusters[e]] * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
+        total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
 
 

@@ -23,6 +23,7 @@ from gpuens.partition.linkage.regions import (
     similarity_of,
     similarity_to,
 )
+from gpuens.partition.linkage.weights import weight_of
 
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
 AT_ONCE = 4  # pairs of regions that are compared at once
@@ -425,10 +426,10 @@ def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, si
     for i in range(np.uint64(common)):
         e, f = np.uint64(start[a]) + i, np.uint64(start[b]) + i
         g, h = np.uint64(start[c]) + i, np.uint64(start[d]) + i
-        of_a += weights[clusters[e]] * (np.int64(with_a[clusters[e]]) * np.int64(counts[e]))
-        of_b += weights[clusters[f]] * (np.int64(with_b[clusters[f]]) * np.int64(counts[f]))
-        of_c += weights[clusters[g]] * (np.int64(with_c[clusters[g]]) * np.int64(counts[g]))
-        of_d += weights[clusters[h]] * (np.int64(with_d[clusters[h]]) * np.int64(counts[h]))
+        of_a += weight_of(weights, clusters[e]) * (np.int64(with_a[clusters[e]]) * np.int64(counts[e]))
+        of_b += weight_of(weights, clusters[f]) * (np.int64(with_b[clusters[f]]) * np.int64(counts[f]))
+        of_c += weight_of(weights, clusters[g]) * (np.int64(with_c[clusters[g]]) * np.int64(counts[g]))
+        of_d += weight_of(weights, clusters[h]) * (np.int64(with_d[clusters[h]]) * np.int64(counts[h]))
     of_a = plus_shared(of_a, clusters, counts, start[a] + common, start[a] + length[a], with_a, weights)
     of_b = plus_shared(of_b, clusters, counts, start[b] + common, start[b] + length[b], with_b, weights)
     of_c = plus_shared(of_c, clusters, counts, start[c] + common, start[c] + length[c], with_c, weights)

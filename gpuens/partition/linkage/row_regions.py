@@ -4,11 +4,12 @@ The similarity of regions A and R is the mean similarity of A to the objects of 
 regions are small and their histograms have hardly fewer entries than their rows have labels: rows of bytes are compared
 faster than histograms, 64 queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a
 chunk of the clusterings. The scores also tell below what score no region can be among the K nearest, so that few are
-scored exactly, by their histograms. With unit weights the sums of regions of few objects are exact as they are. Regions
-of more than 64 rows, for which comparing rows would be slower, are compared as histograms.
+scored exactly, by their histograms. With unit weights the sums of regions of few objects are exact as they are, and
+those of the fewest are bytes. Regions of more than 64 rows, for which comparing rows would be slower, are compared as
+histograms.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import (
+    BYTE,
     CANDIDATES,
     UNITS,
     are_exact,
@@ -91,19 +93,24 @@ def search_rows(
     small, large = apart(active, members, len(weights))
     laid = histograms(regions, large, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
-    starts, offsets = index.starts, index.offsets
-    chunks, tables = chunks_of(starts, np.dtype(np.uint16).itemsize)
+    # rounded up, by more than the sums of a region's rows can be off by
+    per_object = (1.0 + 1e-6 + 1.2e-7 * np.diff(ends, prepend=0)) / regions.size[small]
+    per_object = per_object.astype(np.float32)
+    starts, offsets, n_listed, whole = index.starts, index.offsets, lists.ids.shape[1], weights.dtype.kind == "i"
+    few = (regions.size[queries] * (len(offsets) - 1) <= BYTE) & whole
+    parts = _Part.of(queries[few], starts, np.uint8), _Part.of(queries[~few], starts, np.uint16)
 
-    n_listed, widest = lists.ids.shape[1], rows_of_tables(starts, chunks, tables)
-    n_batch = TILE if len(tables) == 2 else max(1, len(places))  # a table is filled once
-
-    def scratch() -> tuple[np.ndarray, ...]:
+    def scratch(part: _Part) -> tuple[np.ndarray, ...]:
+        n_batch = TILE if len(part.tables) == 2 else max(1, len(places))  # a table is filled once
+        summed: Any = np.uint8 if part.kind is np.uint8 else np.uint32
         return (
             np.empty(LANES),
             np.empty(LANES),
-            aligned_zeros(widest, LANES, np.uint16),
+            np.empty(LANES, dtype=np.uint32),
+            aligned_zeros(rows_of_tables(starts, part.chunks, part.tables), LANES, part.kind),
             np.zeros(len(weights), dtype=regions.counts.dtype),
-            np.full((1, LANES), NEVER, dtype=np.uint32),
+            np.empty((1, LANES), dtype=np.uint32),
+            np.empty((1, LANES), dtype=summed),
             no_scores(LANES, n_listed, np.uint32),
             np.empty((LANES, CANDIDATES), dtype=np.int64),
             np.empty((LANES, CANDIDATES), dtype=np.uint32),
@@ -111,17 +118,38 @@ def search_rows(
             np.empty(LANES, dtype=np.int64),
             np.empty(LANES, dtype=np.int64),
             np.empty((LANES, n_listed), dtype=np.uint64),
-            aligned_zeros(n_batch + 1, LANES, np.uint32),
+            aligned_zeros(n_batch, LANES, summed),
             np.zeros(LANES, dtype=np.float32),
+            aligned_zeros(1, LANES, np.uint32),
         )
 
     def work(start: int, stop: int) -> int:
-        return int(_search(
-            queries[start * LANES : stop * LANES], small, ends, large, laid, places, index.rows, sizes, starts,
-            offsets, chunks, tables, regions, weights, weights.dtype.kind == "i", scratch(), *lists,
-        ))  # fmt: skip
+        compared = 0
+        for part in parts:  # one after the other, as their blocks are numbered
+            some = part.queries[max(0, start) * LANES : max(0, stop) * LANES]
+            start, stop = start - part.n_blocks, stop - part.n_blocks
+            if len(some):
+                compared += int(_search(
+                    some, small, ends, per_object, large, laid, places, index.rows, sizes, starts, offsets,
+                    part.chunks, part.tables, regions, weights, whole, scratch(part), *lists,
+                ))  # fmt: skip
+        return compared
 
-    return sum(devices.over_ranges(work, -(-len(queries) // LANES)))
+    return sum(devices.over_ranges(work, sum(part.n_blocks for part in parts)))
+
+
+class _Part(NamedTuple):
+    """Queries whose table has numbers of a ``kind``, in blocks of 64."""
+
+    queries: np.ndarray
+    kind: Any
+    chunks: np.ndarray
+    tables: np.ndarray
+    n_blocks: int
+
+    @classmethod
+    def of(cls, queries: np.ndarray, starts: np.ndarray, kind: Any) -> "_Part":
+        return cls(queries, kind, *chunks_of(starts, np.dtype(kind).itemsize), -(-len(queries) // LANES))
 
 
 def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,27 +162,32 @@ def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.nda
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, small, ends, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions, weights, whole,
-    scratch, ids, similarities, bound, bound_hash,
+    queries, small, ends, per_object, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions,
+    weights, whole, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
     length, size = regions.length, regions.size
-    # floor: the score that is worth scoring exactly; best: scores; behind the sums of rows are a region's
+    # floor: the score that is worth scoring exactly; least: the sum of a row that is; best: scores
     (
-        to_score, scales, table, held, floor, best, candidates, scores, totals, n_candidates, listed, ties, sums,
-        total,
+        to_score, units, per_unit, table, held, floor, least, best, candidates, scores, totals, n_candidates, listed,
+        ties, sums, total, of_region,
     ) = scratch  # fmt: skip
-    n_batch = len(sums) - 1
+    n_batch = len(sums)
     compared = 0
     for first in range(0, len(queries), LANES):
         width = min(LANES, len(queries) - first)
         own = queries[first : first + width]
         for j in range(width):
             a = own[j]
-            scales[j] = _scale(a, offsets, chunks, regions, weights, whole)
-            to_score[j] = n_clusterings * scales[j] * (1.0 - 1e-9)
+            scale = _scale(a, offsets, chunks, regions, weights, whole)
+            units[j], per_unit[j] = scale, 1
+            if table.itemsize == 1:  # an object is one unit
+                units[j] = size[a]
+                per_unit[j] = scale / size[a]
+            to_score[j] = n_clusterings * scale * (1.0 - 1e-9)
             forget_scores(best, j)
-            floor[0, j] = max(1, int(emptied(ids, similarities, a) * to_score[j]))
+            floor[0, j] = 0
+            _raise(floor, least, j, max(1, int(emptied(ids, similarities, a) * to_score[j])), per_unit)
             listed[j], n_candidates[j] = 0, 0
             if len(large) > 0:
                 lay_out(regions, a, held)
@@ -168,67 +201,68 @@ def _search(
                     if similarity > 0.0:
                         listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))
                 if listed[j] == n_listed:
-                    floor[0, j] = max(floor[0, j], int(similarities[a, n_listed - 1] * to_score[j]))
+                    _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
                 clear(regions, a, held)
         for j in range(width, LANES):
-            floor[0, j] = NEVER
+            floor[0, j], least[0, j] = NEVER, NEVER  # or the largest byte
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
             n_here = min(n_batch, n_members - at)
             row_scores(
-                own, rows, members, at, n_here, starts, offsets, chunks, tables, at == 0, regions, weights, scales,
+                own, rows, members, at, n_here, starts, offsets, chunks, tables, at == 0, regions, weights, units,
                 table, sums,
             )  # fmt: skip
             compared += n_here * n_clusterings * width
             for i in range(n_here):
                 last = at + i + 1 == ends[at_region]
                 n_rows = at + i + 1 - begin_region
-                row, weight = i, np.float32(sizes[at + i])
+                weight = np.float32(sizes[at + i])
                 if not last:
                     before = np.float32(n_rows > 1)  # a region's first row writes over the last one's total
                     for j in range(LANES):
                         total[j] = before * total[j] + weight * np.float32(sums[i, j])
                     continue
                 if n_rows > 1:
-                    row = n_batch
-                    # rounded up, by more than the sums can be off by
-                    per_object = np.float32((1.0 + 1e-6 + 1.2e-7 * n_rows) / size[small[at_region]])
+                    share = per_object[at_region]
                     for j in range(LANES):
                         total[j] += weight * np.float32(sums[i, j])
-                        sums[row, j] = np.uint32(total[j] * per_object + np.float32(1.0))
+                        score = total[j] * (share * np.float32(per_unit[j]))
+                        of_region[0, j] = np.uint32(score + np.float32(1.0))
+                    hits = reaching(of_region, 0, floor)
+                else:
+                    hits = reaching(sums, i, least)
                 r = small[at_region]
                 at_region += 1
                 begin_region = at + i + 1
-                hits = reaching(sums, row, floor)
                 while hits:
                     j = lowest(hits)
                     hits &= hits - np.uint64(1)
                     a = own[j]
                     if r == a:
                         continue
-                    score = sums[row, j]
-                    n = n_candidates[j]
+                    n, row_sum = n_candidates[j], np.uint32(sums[i, j])
+                    score = of_region[0, j] if n_rows > 1 else row_sum * per_unit[j]
                     candidates[j, n], scores[j, n] = r, score
-                    totals[j, n] = total[j] if n_rows > 1 else weight * np.float32(score)
+                    totals[j, n] = total[j] if n_rows > 1 else weight * np.float32(row_sum)
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
                         # rounding up has added less than 1 a label, and a share of all that sums can be off by
                         take_score(best, j, score)
                         sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
-                        floor[0, j] = max(floor[0, j], int(max(sure, 0.0)))
+                        _raise(floor, least, j, int(sure), per_unit)
                     if n_candidates[j] == CANDIDATES:
                         listed[j] = _score(
-                            a, j, candidates, scores, totals, n_candidates[j], floor[0, j], scales[j], regions, held,
+                            a, j, candidates, scores, totals, n_candidates[j], floor[0, j], units[j], regions, held,
                             weights, n_clusterings, whole, ids, similarities, ties, listed[j],
                         )  # fmt: skip
                         n_candidates[j] = 0
                         if listed[j] == n_listed:
-                            floor[0, j] = max(floor[0, j], int(similarities[a, n_listed - 1] * to_score[j]))
+                            _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
         for j in range(width):
             a = own[j]
             listed[j] = _score(
-                a, j, candidates, scores, totals, n_candidates[j], floor[0, j], scales[j], regions, held, weights,
+                a, j, candidates, scores, totals, n_candidates[j], floor[0, j], units[j], regions, held, weights,
                 n_clusterings, whole, ids, similarities, ties, listed[j],
             )  # fmt: skip
             full = listed[j] == n_listed
@@ -238,8 +272,16 @@ def _search(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def _raise(floor, least, j, to, per_unit):
+    """Raise the floor of lane j to the score ``to``, if that is higher, and the least sum of a row that reaches it."""
+    if to > floor[0, j]:
+        floor[0, j] = to
+        least[0, j] = (to + per_unit[j] - 1) // per_unit[j]
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def row_scores(
-    own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, scales, table, sums
+    own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, units, table, sums
 ):  # fmt: skip
     """Write the scores of ``n_here`` rows, those of ``members`` from ``at`` on, with the regions ``own`` into ``sums``.
 
@@ -249,19 +291,19 @@ def row_scores(
     for t in range(n_tables):
         begin, end = chunks[tables[t]], chunks[tables[t + 1]]
         if n_tables > 1 or fresh:
-            _fill(table, own, begin, end, starts, offsets, regions, weights, scales)
+            _fill(table, own, begin, end, starts, offsets, regions, weights, units)
         for c in range(tables[t], tables[t + 1]):
             label_scores(rows, members, at, n_here, starts, chunks[c], chunks[c + 1], starts[begin], table, sums, 0)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score(
-    a, j, candidates, scores, totals, n, floor, scale, regions, held, weights, n_clusterings, whole, ids, similarities,
+    a, j, candidates, scores, totals, n, floor, units, regions, held, weights, n_clusterings, whole, ids, similarities,
     ties, listed,
 ):  # fmt: skip
     """List lane j's candidates that reach the floor by their similarity to region a; return the list's length."""
     size, length, start = regions.size, regions.length, regions.start
-    exact, laid, per_unit = are_exact(size[a], n_clusterings, whole), False, size[a] / scale
+    exact, laid, per_unit = are_exact(size[a], n_clusterings, whole), False, size[a] / units
     for i in range(n):
         if scores[j, i] < floor:
             continue
@@ -282,7 +324,7 @@ def _score(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
+def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
     """Write what an object of each cluster of clusterings ``begin`` … ``end`` is worth to regions, rounded up."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
@@ -298,13 +340,12 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, scales):
                 e = middle + 1
             else:
                 high = middle
-        per_object = scales[j] / regions.size[a]
+        per_object = units[j] / regions.size[a]
         m = begin
         while e < last and clusters[e] < offsets[end]:
             while clusters[e] >= offsets[m + 1]:
                 m += 1
-            unit = np.ceil(weights[clusters[e]] * counts[e] * per_object)
-            table[clusters[e] + m - starts[begin], j] = np.uint16(unit)
+            table[clusters[e] + m - starts[begin], j] = np.ceil(weights[clusters[e]] * counts[e] * per_object)
             e += 1
 
 
