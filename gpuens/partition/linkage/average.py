@@ -101,9 +101,9 @@ def average_linkage(
     sizes : ndarray (G,), int64
         The number of objects of each row.
     of_clusterings : ndarray (M,), optional
-        Weights λ of the clusterings, of the kind of those of a diagonal S. With them the similarity of two regions is
-        over the clusterings that label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the objects of A
-        that m labels; 0 where that is of no pair.
+        Weights λ of the clusterings, of the kind of those of a diagonal S: ones, if whole. With them the similarity of
+        two regions is over the clusterings that label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m]
+        the objects of A that m labels; 0 where that is of no pair.
     work : Work, optional
         Counters to add to.
 

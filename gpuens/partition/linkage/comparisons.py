@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.compiled import extending, njit
 from gpuens.lanes import (
     LANES,
     TAKEN,
@@ -58,7 +58,7 @@ def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
     bounds = [0]
     for m in range(1, len(starts)):
         begin = bounds[-1]
-        too_large = m - begin > 255 or starts[m] - starts[begin] > most
+        too_large = m - begin > BYTE or starts[m] - starts[begin] > most
         if too_large and m - 1 >= begin + least:
             bounds.append(m - 1)
     return np.array([*bounds, len(starts) - 1])
@@ -104,6 +104,12 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
 def are_exact(size, n_clusterings, whole):
     """Return whether 16 bits hold the sums of a region of ``size`` objects, a unit or more for each, ``whole`` ones."""
     return whole and size * n_clusterings <= UNITS
+
+
+@extending.register_jitable
+def above_rounding(n_rows):
+    """Return a factor that makes up for more than a float32 total of so many rows' sums can be too low by."""
+    return 1.0 + 1e-6 + 1.2e-7 * n_rows
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import UNITS, chunks_of, rows_of_tables
+from gpuens.partition.linkage.comparisons import UNITS, above_rounding, chunks_of, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
@@ -266,8 +266,8 @@ def _fill_units(
                 if at + i + 1 < ends[at_region]:
                     continue
                 factor = to_units / regions.size[active[at_region]]
-                if up >= 1.0:  # rounded up, by more than the sums can be off by
-                    factor *= 1.0 + 1e-6 + 1.2e-7 * (at + i + 1 - begin_region)
+                if up >= 1.0:
+                    factor *= above_rounding(at + i + 1 - begin_region)
                 for j in range(LANES):
                     more = np.float32(up if total[j] > 0.0 else 0.0)
                     units[at_region, block * LANES + j] = np.uint16(total[j] * np.float32(factor) + more)

@@ -20,6 +20,7 @@ from gpuens.partition.linkage.comparisons import (
     BYTE,
     CANDIDATES,
     UNITS,
+    above_rounding,
     are_exact,
     chunks_of,
     forget_scores,
@@ -39,6 +40,7 @@ from gpuens.partition.linkage.regions import (
     shared,
     shared_by_shorter,
 )
+from gpuens.partition.linkage.weights import weight_of
 
 NEVER = 2**32 - 1  # a score above all others
 EXACT = 256  # objects of which float32 adds up sums of 16 bits exactly
@@ -93,9 +95,7 @@ def search_rows(
     small, large = apart(active, members, len(weights))
     laid = histograms(regions, large, len(weights))
     places, sizes, ends = members.of_regions(small, index.place, index.sizes)
-    # rounded up, by more than the sums of a region's rows can be off by
-    per_object = (1.0 + 1e-6 + 1.2e-7 * np.diff(ends, prepend=0)) / regions.size[small]
-    per_object = per_object.astype(np.float32)
+    per_object = (above_rounding(np.diff(ends, prepend=0)) / regions.size[small]).astype(np.float32)
     starts, offsets, n_listed, whole = index.starts, index.offsets, lists.ids.shape[1], weights.dtype.kind == "i"
     few = (regions.size[queries] * (len(offsets) - 1) <= BYTE) & whole
     parts = _Part.of(queries[few], starts, np.uint8), _Part.of(queries[~few], starts, np.uint16)
@@ -309,7 +309,7 @@ def _score(
             continue
         r = candidates[j, i]
         if exact and size[r] <= EXACT:
-            product = weights[0] * np.int64(totals[j, i] * per_unit + 0.5)  # the weights are ones
+            product = weight_of(weights, 0) * np.int64(totals[j, i] * per_unit + 0.5)
         else:
             if not laid:
                 laid = True

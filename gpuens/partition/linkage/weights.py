@@ -7,7 +7,10 @@ from gpuens.compiled import intrinsic, types
 
 @intrinsic
 def weight_of(typing: Any, weights: Any, cluster: Any) -> Any:
-    """Return ``weights[cluster]`` of an array (N_c,) of real numbers, 1 of whole ones; the cluster is not checked."""
+    """Return ``weights[cluster]`` of an array (N_c,) of real numbers, 1 of whole ones; the cluster is not checked.
+
+    Where zeros stand among whole weights, in `observed_regions`, these are of clusters that its sums leave out.
+    """
     kind = weights.dtype
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
