@@ -1,11 +1,12 @@
-"""Vectors in compiled functions, one lane per query: sums of table rows that stay in registers.
+"""Vectors in compiled functions: sums of rows of tables that stay in registers.
 
-A table has one row per cluster and one column per lane: `LANES` for integers, `FLOAT_LANES` for floats.
-``total = nothing(table)`` is a vector of zeros, ``plus(total, table, i)`` adds row i of the table to it and
-``plus_times(total, table, i, factor)`` a multiple of it; ``store(total, out, i)`` writes row i of ``out`` and
-``reaching(out, i, limits)`` returns which lanes of it reach their limit. The loops around them are plain loops: LLVM
-keeps such a vector in registers, of any width that the processor has, which it cannot do with an array. The index i is
-not checked.
+A table has one row per cluster and one column per lane, for a query or for a row that queries are compared with:
+`LANES` for integers, `FLOAT_LANES` for floats. ``total = nothing(table)`` is a vector of zeros, ``plus(total, table,
+i)`` adds row i of the table to it, ``plus_times(total, table, i, factor)`` a multiple of it and ``plus_where(total,
+labels, i, label, unit)`` a unit where row i has that label; ``store(total, out, i)`` writes row i of ``out``, and
+``at_least(out, i, limit)`` and ``reaching(out, i, limits)`` return which lanes of it reach a limit, or their own. The
+loops around them are plain loops: LLVM keeps such a vector in registers, of any width that the processor has, which it
+cannot do with an array. The index i is not checked.
 """
 
 from typing import Any
@@ -77,6 +78,12 @@ def plus(typing: Any, vector: Any, table: Any, index: Any) -> Any:
         return builder.add(args[0], _loaded(context, builder, table, args[1], args[2], vector))
 
     return vector(vector, table, types.intp), generate
+
+
+@intrinsic
+def plus_vector(typing: Any, one: Any, other: Any) -> Any:
+    """Return the sum of two vectors of whole numbers, which wraps around."""
+    return one(one, other), lambda context, builder, signature, args: builder.add(*args)
 
 
 @intrinsic
@@ -154,6 +161,18 @@ def store(typing: Any, vector: Any, out: Any, index: Any) -> Any:
 
 
 @intrinsic
+def at_least(typing: Any, out: Any, index: Any, limit: Any) -> Any:
+    """Return uint64: bit j is set where ``out[index, j] >= limit``, by an array of unsigned or real numbers."""
+    vector = Vector(out.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _loaded(context, builder, out, args[0], args[1], vector)
+        return _bits(builder, vector, row, _all_lanes(builder, args[2], row.type))
+
+    return types.uint64(out, types.intp, vector.dtype), generate
+
+
+@intrinsic
 def reaching(typing: Any, out: Any, index: Any, limits: Any) -> Any:
     """Return uint64: bit j is set where ``out[index, j] >= limits[0, j]``, by arrays of unsigned or real numbers."""
     vector = Vector(out.dtype)
@@ -161,11 +180,16 @@ def reaching(typing: Any, out: Any, index: Any, limits: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _loaded(context, builder, out, args[0], args[1], vector)
         limit = _loaded(context, builder, limits, args[2], ir.Constant(args[1].type, 0), vector)
-        compare = builder.fcmp_ordered if isinstance(vector.dtype, types.Float) else builder.icmp_unsigned
-        bits = builder.bitcast(compare(">=", row, limit), ir.IntType(vector.lanes))
-        return bits if vector.lanes == 64 else builder.zext(bits, ir.IntType(64))
+        return _bits(builder, vector, row, limit)
 
     return types.uint64(out, types.intp, limits), generate
+
+
+def _bits(builder: Any, vector: Vector, row: Any, limit: Any) -> Any:
+    """Return 64 bits, each set where a lane of ``row`` is at least ``limit``."""
+    compare = builder.fcmp_ordered if isinstance(vector.dtype, types.Float) else builder.icmp_unsigned
+    bits = builder.bitcast(compare(">=", row, limit), ir.IntType(vector.lanes))
+    return bits if vector.lanes == 64 else builder.zext(bits, ir.IntType(64))
 
 
 @intrinsic

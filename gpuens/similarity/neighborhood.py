@@ -21,7 +21,7 @@ import numpy as np
 from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, lowest, nothing, plus, popcount, reaching, store
+from gpuens.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus, popcount, store
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks, OnDevice
@@ -375,13 +375,13 @@ def neighborhood_bits(
     row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
     clusters, places = _clusters_in(row_codes, offsets)
     hardly, surely = _screen(theta, row_codes.shape[1], blocks.scale, 0, 2**32 - 1)
-    limits = np.repeat(np.array([[hardly], [surely]], dtype=np.uint32), LANES, axis=1)
     bits = np.empty((len(row_codes), -(-len(col_codes) // WORD)), dtype=np.uint64)
 
     def work(start: int, stop: int) -> None:
         _neighborhood_bits(
             start, stop, row_codes, col_codes, offsets, clusters, places, blocks.starts, blocks.values, blocks.scale,
-            limits, theta, aligned_zeros(len(clusters) + 1, LANES, np.uint32), aligned_zeros(1, LANES, np.uint32), bits,
+            np.uint32(hardly), np.uint32(surely), theta, aligned_zeros(len(clusters) + 1, LANES, np.uint32),
+            aligned_zeros(1, LANES, np.uint32), bits,
         )  # fmt: skip
 
     devices.over_ranges(work, bits.shape[1])
@@ -424,8 +424,8 @@ def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np
 
 @njit(cache=True, nogil=True)
 def _neighborhood_bits(
-    start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, limits, theta, table, sums,
-    bits,
+    start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, hardly, surely, theta, table,
+    sums, bits,
 ):  # fmt: skip
     """Find the bits of words start … stop - 1 of all rows.
 
@@ -434,7 +434,6 @@ def _neighborhood_bits(
     """
     n_clusterings = row_codes.shape[1]
     missing = row_codes.dtype.type(-1)
-    hardly, surely = limits[:1], limits[1:]
     for w in range(start, stop):
         first = w * WORD
         width = min(WORD, len(col_codes) - first)
@@ -454,10 +453,10 @@ def _neighborhood_bits(
             for m in range(n_clusterings):
                 total = plus(total, table, places[i, m])
             store(total, sums, 0)
-            unsure = reaching(sums, 0, hardly) & there
+            unsure = at_least(sums, 0, hardly) & there
             near = np.uint64(0)
             if unsure:
-                near = reaching(sums, 0, surely) & there
+                near = at_least(sums, 0, surely) & there
                 unsure &= ~near
             while unsure:
                 j = lowest(unsure)

@@ -287,7 +287,7 @@ class _Rounds:
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         self.searches: Searches | None = None  # on the CPU, by weights
         if device == "cpu" and index is not None and bounding is not None:
-            left = 0.5 * index.comparisons / max(1, n_rows**2 * n_clusterings)  # of tiles that any of 64 rows wants
+            left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
             self.searches = Searches(index, self.members, self.weights, bounding, self.whole, left)
         if lists.ids.shape[1]:
             self._take_first_listed(self.state.active)

@@ -21,8 +21,6 @@ from gpuens.lanes import (
     nothing,
     plus,
     plus_times,
-    popcount,
-    reaching,
     scaled_sum,
     store,
     take_among,
@@ -146,21 +144,6 @@ def mark_wanted(wanted, reach, width, limits, begin, end):
         limit = limits[j]
         for t in range(begin, end):
             wanted[t] |= reach[j, t] >= limit
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def gather_hits(sums, at, count, floor, rows, hits):
-    """Write which lanes of ``sums[at]`` … reach the ``floor``, and of which rows; return how many, in all ``count``.
-
-    Rows without any are left out; both have room for one more. Nothing branches: who comes near cannot be foreseen.
-    """
-    n, total = 0, np.int64(0)
-    for i in range(count):
-        lanes = reaching(sums, at + i, floor)
-        rows[n], hits[n] = i, lanes
-        n += lanes != np.uint64(0)
-        total += np.int64(popcount(lanes))
-    return total
 
 
 def no_scores(n_queries: int, n_listed: int, dtype: Any) -> np.ndarray:

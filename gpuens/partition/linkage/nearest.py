@@ -8,8 +8,9 @@ others, best first, in the total order of `order`. That takes G² M label compar
   tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
 - On the CPU 64 adjacent tiles are a segment, whose bound is of the labels that occur in any of them: the bounds of its
   tiles are summed only where that one reaches what they have to.
-- On the CPU 64 adjacent queries are searched together (`comparisons`), in the tiles that any of them needs; and their
-  bounds of 64 tiles are sums of M table rows as well, one query after the other.
+- On the CPU 64 adjacent queries are searched together, which share their bounds (`comparisons`) and find the tiles they
+  want in the cache. Bounds of 64 tiles, and scores of the 64 rows of a tile, are 64 lanes of a vector: a label of the
+  query is compared with those of all rows of a tile at once, which lie side by side.
 - Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights). On the CPU
   rows that pass wait until the K best sums so far exclude no more of them, and the others are scored in float64, four
   at once.
@@ -24,30 +25,25 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, lowest
+from gpuens.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 from gpuens.partition.linkage.comparisons import (
+    BYTE,
     CANDIDATES,
     SEGMENT,
     chunks_of,
     forget_scores,
-    gather_hits,
     label_scores,
-    mark_wanted,
     no_scores,
-    rows_of_tables,
     take_score,
 )
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 
 TILE = 64
-BATCH = 16  # tiles that are compared together where a table has several chunks
 BAND = 16  # the part of its best bound that a band is wide
-GATHERED = 16  # rows of a tile, between which floors rise
 AT_ONCE = 4  # rows that are scored exactly at once
 PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
 WARPS = 4  # in a block of a GPU
-UNKNOWN = -1  # how many tiles of a segment are left
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
 
@@ -78,8 +74,7 @@ class NearestIndex:
     """Finds the nearest others of distinct rows of ``codes`` (G, M).
 
     ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
-    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's and those
-    of rows that have not wanted a tile included.
+    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
     """
 
     device = "cpu"
@@ -98,19 +93,22 @@ class NearestIndex:
         # a missing label is one more cluster of each clustering, of weight 0
         self.starts = offsets + np.arange(len(offsets))
         self.weights = np.insert(cluster_weights, offsets[1:], 0)
-        self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact else np.uint16)
+        bytes_do = self.exact and codes.shape[1] <= BYTE
+        self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
+        # those of a tile side by side for each clustering
+        self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
         # the units of the clusters that occur in each tile of each segment, and in each segment
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
         self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
         def lay_out(start: int, stop: int) -> None:
-            given = codes, self.order, self.starts, self.units, self.rows, self.present, self.present_in
+            given = codes, self.order, self.starts, self.units, self.rows, self.labels, self.present, self.present_in
             _lay_out(start, stop, *given)
 
         devices.over_ranges(lay_out, n_segments)
-        self.chunks, self.tables = chunks_of(self.starts, self.units.itemsize)
+        self.chunks, _ = chunks_of(self.starts, self.units.itemsize)
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Lists) -> None:
@@ -130,35 +128,27 @@ class NearestIndex:
             some = slice(start * LANES, stop * LANES)
             return int(_search(
                 places[some], least[some], component, of_tile, of_segment, self.order, self.sizes_there,
-                self.everything, self.rows, self.starts, self.chunks, self.tables, self.present, self.present_in,
-                self.units, self.weights, self.exact, self.scale, self._scratch(lists.ids.shape[1], len(of_tile)),
-                *lists,
+                self.everything, self.rows, self.labels, self.starts, self.chunks, self.present, self.present_in,
+                self.units, self.weights, self.exact, self.scale, self._scratch(lists.ids.shape[1]), *lists,
             ))  # fmt: skip
 
         self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
 
-    def _scratch(self, n_listed: int, n_tiles: int) -> tuple[np.ndarray, ...]:
+    def _scratch(self, n_listed: int) -> tuple[np.ndarray, ...]:
         """Return the working memory of a search."""
-        n_batch = 1 if len(self.chunks) == 2 else BATCH
-        summed: Any = np.uint8 if self.exact and n_batch == 1 else np.uint16
+        n_clusterings, summed = self.rows.shape[1], self.units.dtype
         return (
-            aligned_zeros(rows_of_tables(self.starts, self.chunks, self.tables), LANES, self.units.dtype),
-            np.zeros((LANES, self.rows.shape[1]), dtype=self.rows.dtype),
+            np.zeros((LANES, n_clusterings), dtype=self.rows.dtype),
+            np.zeros((LANES, n_clusterings), dtype=summed),
             np.empty((len(self.present_in), LANES, SEGMENT), dtype=np.uint16),
             np.empty((len(self.present), LANES, SEGMENT), dtype=np.uint16),
-            np.full((1, LANES), np.iinfo(summed).max, dtype=summed),
-            np.empty(LANES, dtype=np.uint16),
-            np.empty(LANES, dtype=np.uint16),
+            np.empty(len(self.present), dtype=bool),
+            np.empty(LANES, dtype=np.int64),
+            np.empty(LANES, dtype=np.int64),
+            np.empty(len(self.present), dtype=np.int64),
             np.empty(LANES, dtype=np.int64),
             np.empty((LANES, n_listed), dtype=np.uint64),
-            np.empty(SEGMENT, dtype=bool),
-            np.empty(SEGMENT, dtype=bool),
-            np.empty(len(self.present), dtype=np.int64),
-            np.empty(n_tiles, dtype=bool),
-            np.empty(n_batch, dtype=np.int64),
-            aligned_zeros(n_batch * TILE, LANES, summed),
-            np.empty(GATHERED + 1, dtype=np.int64),
-            np.zeros(GATHERED + 1, dtype=np.uint64),
+            aligned_zeros(1, LANES, summed),
             no_scores(LANES, n_listed, summed),
             np.empty((LANES, CANDIDATES), dtype=np.int32),
             np.empty((LANES, CANDIDATES), dtype=summed),
@@ -267,7 +257,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
     present = segments + -(-segments // SEGMENT)
-    return n_rows * (2 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * present
+    return n_rows * (3 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * present
 
 
 def _tiles(codes: Any, order: Any) -> Any:
@@ -299,34 +289,39 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
     return np.ceil(cluster_weights * scale).astype(np.uint16), scale
 
 
-@njit(cache=True, nogil=True)
-def _lay_out(start, stop, codes, order, starts, units, rows, present, present_in):
-    """Write the rows of segments ``start`` … ``stop`` in order, and the units of what their tiles and they have."""
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, present_in):
+    """Write the rows of segments ``start`` … ``stop`` in order, and the units of what their tiles and they have.
+
+    ``labels`` are those of 64 rows side by side for each clustering; the last tile is filled up with missing ones.
+    """
+    n_clusterings = rows.shape[1]
     for segment in range(start, stop):
         first = segment * SEGMENT * TILE
-        for m in range(rows.shape[1]):
+        for m in range(n_clusterings):
             missing = starts[m + 1] - starts[m] - 1
             for i in range(min(SEGMENT * TILE, len(rows) - first)):  # down a column, whose labels are side by side
                 label = min(np.int64(codes[order[first + i], m]), missing)
                 rows[first + i, m] = label
+                labels[(first + i) // TILE * n_clusterings + m, i % TILE] = label
                 cluster = starts[m] + label
                 present[segment, cluster, i // TILE] = units[cluster]
                 present_in[segment // SEGMENT, cluster, segment % SEGMENT] = units[cluster]
+            for i in range(len(rows), min(-(-len(rows) // TILE) * TILE, first + SEGMENT * TILE)):
+                labels[i // TILE * n_clusterings + m, i % TILE] = missing
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    places, least, component, of_tile, of_segment, order, sizes, everything, rows, starts, chunks, tables, present,
+    places, least, component, of_tile, of_segment, order, sizes, everything, rows, labels, starts, chunks, present,
     present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
     # floor: the score that is worth scoring exactly; best: scores
     (
-        table, mine, reach_in, reach, floor, low, limits, listed, ties, wanted_in, wanted, unvisited, visited, batch,
-        sums, near, hits, best, candidates, scores, n_candidates, waiting, scored,
+        mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates,
+        scores, n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
-    n_tiles, n_segments, n_tables = len(of_tile), len(present), len(tables) - 1
-    n_rows, n_clusterings = rows.shape
-    n_listed = ids.shape[1]
+    n_segments, n_tiles, n_clusterings, n_listed = len(present), len(of_tile), rows.shape[1], ids.shape[1]
     # rounding must not lift a floor above a score that ties with it
     to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
     rounding = 0 if exact else n_clusterings + 1  # by how much scores are too high at most
@@ -337,6 +332,7 @@ def _search(
         for j in range(width):
             for m in range(n_clusterings):
                 mine[j, m] = rows[own[j], m]
+                worth[j, m] = units[starts[m] + mine[j, m]]
         for s in range(0, n_segments, SEGMENT):
             _reach(s, of_segment, present_in, mine, width, own, component, everything, starts, chunks, reach_in)
         compared += width * n_clusterings * n_segments
@@ -350,104 +346,103 @@ def _search(
                 similarities[q, s] = 0.0
             forget_scores(best, j)
             listed[j], n_candidates[j] = 0, 0
-            floor[0, j] = max(1, int(least[first + j] * to_score + 1e-9))
+            floor[j] = max(1, int(least[first + j] * to_score + 1e-9))
             low[j] = highest - highest // BAND
         for s in range(n_segments):
-            unvisited[s] = UNKNOWN
-        if n_tables == 1:
-            _fill(table, mine, width, starts, 0, n_clusterings, units, True)
+            reached[s] = False
 
         more = True
         while more:
             more = False
-            t = 0
-            while t < n_tiles:
-                n_batch = 0
-                while t < n_tiles and n_batch < len(batch):
-                    if t % SEGMENT == 0:
-                        s = t // SEGMENT
-                        for j in range(width):
-                            limits[j] = max(low[j], floor[0, j])
-                        if s % SEGMENT == 0:
-                            mark_wanted(wanted_in, reach_in[s // SEGMENT], width, limits, 0, SEGMENT)
-                        if unvisited[s] == 0 or not wanted_in[s % SEGMENT]:
-                            t += SEGMENT
+            n_wanted = _gather_segments(reach_in, width, low, floor, wanted)
+            for s in wanted[:n_wanted]:
+                if not reached[s]:
+                    reached[s] = True
+                    _reach(
+                        s * SEGMENT, of_tile, present, mine, width, own, component, everything, starts, chunks, reach
+                    )
+                    compared += width * n_clusterings * min(SEGMENT, n_tiles - s * SEGMENT)
+                for j in range(width):
+                    limit = max(low[j], floor[j])
+                    if reach_in[s // SEGMENT, j, s % SEGMENT] < limit:
+                        continue
+                    near = at_least(reach[s], j, limit)
+                    while near:
+                        t = lowest(near)
+                        near &= near - np.uint64(1)
+                        if reach[s, j, t] < floor[j]:  # which has risen
                             continue
-                        if unvisited[s] == UNKNOWN:
-                            _reach(t, of_tile, present, mine, width, own, component, everything, starts, chunks, reach)
-                            unvisited[s] = min(SEGMENT, n_tiles - t)
-                            compared += width * n_clusterings * unvisited[s]
-                            for tile in range(t, t + unvisited[s]):
-                                visited[tile] = False
-                        mark_wanted(wanted, reach[s], width, limits, 0, SEGMENT)
-                    if wanted[t % SEGMENT] and not visited[t]:
-                        visited[t] = True
-                        unvisited[t // SEGMENT] -= 1
-                        batch[n_batch] = t
-                        n_batch += 1
-                    t += 1
-                if n_batch == 0:
-                    break
-                for own_table in range(n_tables):
-                    c, stop = tables[own_table], tables[own_table + 1]
-                    begin, end = chunks[c], chunks[stop]
-                    if n_tables > 1:
-                        _fill(table, mine, width, starts, begin, end, units, True)
-                    while c < stop:
-                        for b in range(n_batch):
-                            at = batch[b] * TILE
-                            label_scores(
-                                rows, everything, at, min(TILE, n_rows - at), starts, chunks[c], chunks[c + 1],
-                                starts[begin], table, sums, b * TILE,
-                            )  # fmt: skip
-                        c += 1
-                    if n_tables > 1:
-                        _fill(table, mine, width, starts, begin, end, units, False)
-                compared += n_batch * TILE * n_clusterings * width
-                for of_some in range(0, n_batch * TILE, GATHERED):
-                    at = batch[of_some // TILE] * TILE + of_some % TILE
-                    n_hits = gather_hits(sums, of_some, min(GATHERED, n_rows - at), floor, near, hits)
-                    row, left = 0, hits[0]
-                    for _ in range(n_hits):
-                        i, j = near[row], lowest(left)
-                        left &= left - np.uint64(1)
-                        row += left == np.uint64(0)  # on to the next one, without a branch
-                        left |= hits[row] & (np.uint64(left != np.uint64(0)) - np.uint64(1))
-                        p = own[j]
-                        if component[at + i] == component[p]:
-                            continue
-                        score, n = sums[of_some + i, j], n_candidates[j]
-                        candidates[j, n], scores[j, n] = at + i, score
-                        n_candidates[j] = n + 1
-                        take_score(best, j, score)
-                        floor[0, j] = max(floor[0, j], best[j, n_listed - 1] - rounding)
-                        if n + 1 == CANDIDATES:
-                            listed[j] = _list(
-                                j, p, candidates, scores, n + 1, floor[0, j], mine, rows, starts, weights, exact,
-                                order, sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
-                            )  # fmt: skip
-                            n_candidates[j] = 0
-                            if listed[j] == n_listed:
-                                last = similarities[order[p], n_listed - 1]
-                                floor[0, j] = max(floor[0, j], int(last * to_score + 1e-9))
+                        reach[s, j, t] = 0  # once
+                        at = (s * SEGMENT + t) * TILE
+                        _compare(labels, s * SEGMENT + t, mine[j], worth[j], sums)
+                        compared += TILE * n_clusterings
+                        hits = at_least(sums, 0, floor[j])
+                        while hits:
+                            i = lowest(hits)
+                            hits &= hits - np.uint64(1)
+                            p = own[j]
+                            if component[at + i] == component[p]:
+                                continue
+                            score, n = sums[0, i], n_candidates[j]
+                            candidates[j, n], scores[j, n] = at + i, score
+                            n_candidates[j] = n + 1
+                            take_score(best, j, score)
+                            floor[j] = max(floor[j], best[j, n_listed - 1] - rounding)
+                            if n + 1 < CANDIDATES:
+                                continue
+                            n_candidates[j] = _still_near(candidates[j], scores[j], floor[j])
+                            if n_candidates[j] > CANDIDATES // 2:
+                                _list(
+                                    j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts,
+                                    weights, exact, order, sizes, least[first + j], waiting, scored, ids, similarities,
+                                    ties, listed,
+                                )  # fmt: skip
             for j in range(width):
-                if low[j] > floor[0, j]:
+                if low[j] > floor[j]:
                     more = True
                     low[j] = min(low[j] - 1, low[j] - low[j] // BAND)
 
-        if n_tables == 1:
-            _fill(table, mine, width, starts, 0, n_clusterings, units, False)
         for j in range(width):
-            p = own[j]
-            q = order[p]
-            listed[j] = _list(
-                j, p, candidates, scores, n_candidates[j], floor[0, j], mine, rows, starts, weights, exact, order,
-                sizes, least[first + j], waiting, scored, ids, similarities, ties, listed[j],
+            q = order[own[j]]
+            _list(
+                j, own[j], candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order,
+                sizes, least[first + j], waiting, scored, ids, similarities, ties, listed,
             )  # fmt: skip
             full = listed[j] == n_listed
             bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
             bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _gather_segments(reach_in, width, low, floor, wanted):
+    """Write the segments whose bound reaches the limit of any lane's row into ``wanted``; return how many these are."""
+    n = 0
+    for group in range(len(reach_in)):
+        near = np.uint64(0)
+        for j in range(width):
+            near |= at_least(reach_in[group], j, max(low[j], floor[j]))
+        while near:
+            wanted[n] = group * SEGMENT + lowest(near)
+            near &= near - np.uint64(1)
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _compare(labels, t, own, worth, sums):
+    """Write the scores of the rows of tile t, side by side, for a row each of whose labels is ``worth`` so much."""
+    even, odd = nothing(sums), nothing(sums)  # two sums, so that consecutive additions are independent
+    m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned: no check for negative ones
+    first = np.uint64(t) * n_clusterings
+    while m + one < n_clusterings:
+        even = plus_where(even, labels, first + m, own[m], worth[m])
+        m += one
+        odd = plus_where(odd, labels, first + m, own[m], worth[m])
+        m += one
+    if m < n_clusterings:
+        even = plus_where(even, labels, first + m, own[m], worth[m])
+    store(plus_vector(even, odd), sums, 0)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -465,17 +460,27 @@ def _reach(first, of_part, present, mine, width, own, component, everything, sta
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
+def _still_near(candidates, scores, floor):
+    """Move the candidates that still reach the floor to the front; return how many these are."""
+    n = 0
+    for i in range(len(candidates)):
+        candidates[n], scores[n] = candidates[i], scores[i]
+        n += scores[i] >= floor
+    return n
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _list(
-    j, p, candidates, scores, n, floor, mine, rows, starts, weights, exact, order, sizes, least, waiting, scored,
-    ids, similarities, ties, listed,
+    j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order, sizes, least,
+    waiting, scored, ids, similarities, ties, listed,
 ):  # fmt: skip
-    """List the candidates of lane j that reach the floor by their similarity to row p; return the list's length.
+    """List the candidates of lane j that reach its floor by their similarity to row p, and raise the floor.
 
     Real weights are added up exactly, for four rows at once; scores by unit weights are exact.
     """
-    q, n_clusterings, n_waiting = order[p], mine.shape[1], 0
+    q, n, n_clusterings, n_waiting = order[p], n_candidates[j], mine.shape[1], 0
     for i in range(n):
-        if scores[j, i] >= floor:
+        if scores[j, i] >= floor[j]:
             waiting[n_waiting] = candidates[j, i]
             scored[n_waiting] = scores[j, i]
             n_waiting += 1
@@ -490,9 +495,12 @@ def _list(
             pairs = sizes[p] * sizes[waiting[k]]
             similarity = (pairs * scored[k] if exact else scored[k]) / (pairs * n_clusterings)
             if similarity >= least:
-                listed = insert(ids, similarities, ties, q, j, listed, r, similarity, pair_hash(q, r))
+                listed[j] = insert(ids, similarities, ties, q, j, listed[j], r, similarity, pair_hash(q, r))
         n_waiting = 0
-    return listed
+    n_candidates[j] = 0
+    last = ids.shape[1] - 1
+    if listed[j] > last:
+        floor[j] = max(floor[j], int(similarities[q, last] * to_score + 1e-9))
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -511,12 +519,3 @@ def _score(own, waiting, rows, starts, weights, size, sizes, scored):
         to_c += weight * of_c if c[m] == label else nothing
         to_d += weight * of_d if d[m] == label else nothing
     scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _fill(table, mine, width, starts, begin, end, units, on):
-    """Write what the clusters of each lane's row are worth into a table, or zeros."""
-    for m in range(begin, end):
-        for j in range(width):
-            cluster = starts[m] + mine[j, m]
-            table[cluster - starts[begin], j] = units[cluster] if on else 0

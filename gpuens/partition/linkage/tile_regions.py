@@ -23,11 +23,11 @@ from gpuens.lanes import (
     FLOAT_LANES,
     LANES,
     aligned_zeros,
+    at_least,
     lowest,
     nothing,
     plus_bytes,
     plus_where,
-    reaching,
     scaled_sum,
     store,
 )
@@ -135,12 +135,10 @@ class Tiles:
             np.empty((1, n_groups), dtype=dtype),
             aligned_zeros(n_groups, FLOAT_LANES, dtype),
             np.empty(n_groups, dtype=bool),
-            np.empty((1, FLOAT_LANES), dtype=dtype),
             np.empty(n_clusters, dtype=dtype),
             np.empty((2, n_clusters), dtype=np.int64),
             np.empty(n_clusters, dtype=np.uint16),
             aligned_zeros(most_blocks, LANES, np.uint16),
-            np.empty((1, LANES), dtype=np.uint16),
             np.empty((1, n_listed), dtype=np.uint64),
             no_scores(1, n_listed, np.uint32),
             np.empty(CANDIDATES, dtype=np.int64),
@@ -197,8 +195,8 @@ def _search(
 ):  # fmt: skip
     # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
     (
-        held, seen, n_searched, of_groups, reach, reached, limits, worth, entries, units, sums, floor, ties, best,
-        candidates, scores, n_candidates,
+        held, seen, n_searched, of_groups, reach, reached, worth, entries, units, sums, ties, best, candidates, scores,
+        n_candidates,
     ) = scratch  # fmt: skip
     length, size = regions.length, regions.size
     n_groups, n_listed = len(reach), ids.shape[1]
@@ -214,7 +212,7 @@ def _search(
         exact = are_exact(size[a], n_clusterings, whole)
         scale = _units(a, offsets, regions, weights, exact, entries, units)
         to_score, to_reach = n_clusterings * scale * (1.0 - 1e-9), n_clusterings * unit * lowered_by_rounding(length[a])
-        floor[:] = _floor(least * to_score)
+        floor = _floor(least * to_score)
         low = dtype(0.75) * reach_tiles(regions, a, bounding, over_groups, of_groups, 0)
         _be_worth(regions, a, bounding, worth)
         compared += length[a] * n_groups
@@ -222,7 +220,7 @@ def _search(
             reached[g] = False
         more = True
         while more:
-            limits[:] = limit = max(low, smallest, dtype(least * to_reach))
+            limit = max(low, smallest, dtype(least * to_reach))
             for g in range(n_groups):
                 if of_groups[0, g] < limit:
                     continue
@@ -230,7 +228,7 @@ def _search(
                     reached[g] = True
                     compared += length[a] * FLOAT_LANES
                     _reach_group(regions, a, worth, ceilings, reach, g)
-                near = reaching(reach, g, limits)
+                near = at_least(reach, g, limit)
                 while near:
                     i = lowest(near)
                     near &= near - np.uint64(1)
@@ -260,7 +258,7 @@ def _search(
                         proven = max(proven, similarities[a, n_listed - 1])
                     if proven > least:
                         least = proven
-                        floor[:] = _floor(least * to_score)
+                        floor = _floor(least * to_score)
                         limit = max(low, smallest, dtype(least * to_reach))
             more = low > max(smallest, dtype(least * to_reach))
             low *= dtype(0.75)
@@ -323,7 +321,7 @@ def _look_into_tile(
     """
     enough, last = least * to_score * (1.0 - 1e-9), ids.shape[1] - 1
     for first in range(0, n_rows, LANES):
-        hits = reaching(sums, first // LANES, floor)
+        hits = at_least(sums, first // LANES, floor)
         if n_rows - first < LANES:
             hits &= (np.uint64(1) << np.uint64(n_rows - first)) - np.uint64(1)
         while hits:
