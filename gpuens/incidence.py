@@ -21,7 +21,7 @@ PARTS = 4  # of the rows, which are added up side by side
 def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return B v (G,) for v = ``values`` (N_c,): the sum over each row's clusters, in the order of the clusterings."""
     sums = np.zeros(len(codes))
-    devices.over_ranges(lambda a, b: _row_sums(codes[a:b], offsets, values, sums[a:b]), len(codes), grain=4096)
+    devices.over_ranges(lambda a, b: _row_sums(a, b, codes, offsets, values, sums), len(codes), grain=4096)
     return sums
 
 
@@ -30,7 +30,7 @@ def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np
     """Return B T (G, k) for T = ``table`` (N_c, k): the sum of the table's rows of each row's clusters."""
     table = np.ascontiguousarray(table)
     sums = np.zeros((len(codes), table.shape[1]))
-    devices.over_ranges(lambda a, b: _row_lookups(codes[a:b], offsets, table, sums[a:b]), len(codes), grain=4096)
+    devices.over_ranges(lambda a, b: _row_lookups(a, b, codes, offsets, table, sums), len(codes), grain=4096)
     return sums
 
 
@@ -83,10 +83,10 @@ def _scaled(matrix: Any, factors: np.ndarray) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _row_sums(codes, offsets, values, sums):
+def _row_sums(start, stop, codes, offsets, values, sums):
     missing = codes.dtype.type(-1)
     for m in range(codes.shape[1]):
-        for g in range(codes.shape[0]):
+        for g in range(start, stop):
             if codes[g, m] != missing:
                 sums[g] += values[offsets[m] + codes[g, m]]
 
@@ -110,9 +110,9 @@ def _cluster_sums(start, stop, codes, offsets, values, sums):
 
 
 @njit(cache=True, nogil=True)
-def _row_lookups(codes, offsets, table, sums):
+def _row_lookups(start, stop, codes, offsets, table, sums):
     missing = codes.dtype.type(-1)
-    for g in range(codes.shape[0]):
+    for g in range(start, stop):
         for m in range(codes.shape[1]):
             if codes[g, m] != missing:
                 row = table[offsets[m] + codes[g, m]]

@@ -47,7 +47,7 @@ def tabled(columns: np.ndarray) -> Tables:
 def write(columns: np.ndarray, tables: Tables, codes: np.ndarray) -> None:
     """Write the codes (M, N) of labels, except those of odd clusterings."""
     for labels, place in _blocks(columns):
-        work = partial(_write, *labels, tables.codes, tables.is_odd, codes[:, place])
+        work = partial(_write, *labels, tables.codes, tables.is_odd, codes, place.start)
         devices.over_ranges(work, place.stop - place.start, grain=devices.worth_a_thread(len(codes)))
 
 
@@ -106,14 +106,14 @@ def _number(table, values, n_values):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _write(labels, by_clustering, by_object, table, is_odd, codes, start, stop):
-    """Write the codes of objects, except those of odd clusterings."""
+def _write(labels, by_clustering, by_object, table, is_odd, codes, place, start, stop):
+    """Write the codes of objects, those of odd clusterings excepted, from ``codes[:, place]`` on."""
     step, at_once = np.uint64(by_object), stop - start if by_object == 1 else NEAR
     for begin in range(start, stop, at_once):
         end = min(stop, begin + at_once)
         for m in range(len(table)):
             if not is_odd[m]:
-                slots, own = table[m], codes[m, begin:end]
+                slots, own = table[m], codes[m, place + begin : place + end]
                 first = np.uint64(m * by_clustering + begin * by_object)
                 for i in range(len(own)):
                     own[i] = slots[np.uint64(labels[first + np.uint64(i) * step]) + np.uint64(1)]

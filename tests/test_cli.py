@@ -902,6 +902,21 @@ def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch):
     assert searched == {"rows", "tiles", "histograms"}
 
 
+def test_warm_fits_the_methods_that_are_named(folder, call, monkeypatch):
+    monkeypatch.setattr(warm, "N_OBJECTS", 40)
+    monkeypatch.setattr(warm, "N_CLUSTERS", (4, 5))
+    searched = kinds_of_search(monkeypatch)
+    assert call("warm kcc hbgf --device cpu") == (0, ["fitted 4 small ensembles on cpu"], [])
+    assert not searched
+    n_fits = 2 * (1 + len(searches.Costs._fields))
+    assert call("warm weac --device cpu") == (0, [f"fitted {n_fits} small ensembles on cpu"], [])
+    assert searched == {"rows", "tiles", "histograms"}
+    code, out, (line,) = call("warm lwae --device cpu")
+    assert (code, out) == (2, [])
+    assert "lwae" in line
+    assert "lwea" in line
+
+
 def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     code, out, (line,) = call("warm")

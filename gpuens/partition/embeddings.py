@@ -95,15 +95,15 @@ def unit_points32(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> 
     table = np.pad(np.ascontiguousarray(table), ((0, 0), (0, -n_dimensions % LANES)))
     points = np.empty((len(codes), n_dimensions), dtype=np.float32)
     grain = devices.worth_a_thread(codes.shape[1] * table.shape[1] / LANES)
-    devices.over_ranges(lambda a, b: _unit_points(codes[a:b], offsets, table, points[a:b]), len(codes), grain=grain)
+    devices.over_ranges(lambda a, b: _unit_points(a, b, codes, offsets, table, points), len(codes), grain=grain)
     return points
 
 
 @njit(cache=True, nogil=True)
-def _unit_points(codes, offsets, table, points):
+def _unit_points(start, stop, codes, offsets, table, points):
     missing = codes.dtype.type(-1)
     point = np.empty(table.shape[1])
-    for g in range(codes.shape[0]):
+    for g in range(start, stop):
         point[:] = 0.0
         for m in range(codes.shape[1]):
             if codes[g, m] != missing:

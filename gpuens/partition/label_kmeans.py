@@ -516,20 +516,17 @@ def nearest_centroids(
     cost = np.ascontiguousarray(cost)
     block = max(16, BLOCK_SUMS // len(const))
 
-    def work(a: int, b: int) -> None:
-        _nearest_centroids(codes[a:b], offsets, cost, const, labels[a:b], distances[a:b], block)
-
-    devices.over_ranges(work, len(codes), grain=2048)
+    given = codes, offsets, cost, const, labels, distances, block
+    devices.over_ranges(lambda a, b: _nearest_centroids(a, b, *given), len(codes), grain=2048)
     return labels, distances
 
 
 @njit(cache=True, nogil=True)
-def _nearest_centroids(codes, offsets, cost, const, labels, distances, block):
-    missing = codes.dtype.type(-1)
-    n_rows, n_centroids = codes.shape[0], len(const)
+def _nearest_centroids(begin, end, codes, offsets, cost, const, labels, distances, block):
+    missing, n_centroids = codes.dtype.type(-1), len(const)
     sums = np.empty((block, n_centroids))
-    for start in range(0, n_rows, block):
-        size = min(block, n_rows - start)
+    for start in range(begin, end, block):
+        size = min(block, end - start)
         for i in range(size):
             for k in range(n_centroids):
                 sums[i, k] = const[k]

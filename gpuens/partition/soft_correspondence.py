@@ -615,9 +615,8 @@ def _objectives(
 def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, of_missing: np.ndarray) -> np.ndarray:
     """Return (G, k): Σ_m table[cluster of the row in m], or ``of_missing[m]`` (M, k) where its label is missing."""
     sums, table = np.zeros((len(codes), table.shape[1])), np.ascontiguousarray(table)
-    devices.over_ranges(
-        lambda a, b: _label_memberships(codes[a:b], offsets, table, of_missing, sums[a:b]), len(codes), grain=2048
-    )
+    given = codes, offsets, table, of_missing, sums
+    devices.over_ranges(lambda a, b: _label_memberships(a, b, *given), len(codes), grain=2048)
     return sums
 
 
@@ -658,9 +657,9 @@ def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) 
 
 
 @njit(cache=True, nogil=True)
-def _label_memberships(codes, offsets, table, of_missing, sums):
+def _label_memberships(start, stop, codes, offsets, table, of_missing, sums):
     missing = codes.dtype.type(-1)
-    for g in range(codes.shape[0]):
+    for g in range(start, stop):
         for m in range(codes.shape[1]):
             if codes[g, m] != missing:
                 row = table[offsets[m] + codes[g, m]]
