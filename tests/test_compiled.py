@@ -169,3 +169,36 @@ def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
 
 def holds_array(kind):
     return isinstance(kind, Array) or (isinstance(kind, BaseTuple) and any(map(holds_array, kind.types)))
+
+
+COMPILES = """
+import numpy as np
+from numba.core import event
+import gpuens as ge
+
+class Listener(event.Listener):
+    def on_start(self, said):
+        print(said.data["dispatcher"].py_func.__qualname__, said.data["args"])
+
+    def on_end(self, said):
+        pass
+
+event.register("numba:compile", Listener())
+rng = np.random.default_rng(0)
+for n_objects, n_clusters in (300, 9), (5000, 20), (40_000, 20), (40_000, 400):
+    truth = rng.integers(n_clusters, size=(n_objects, 1))
+    noise = rng.random((n_objects, 12)) < 0.15
+    labels = np.where(noise, rng.integers(n_clusters, size=noise.shape), truth)
+    for dtype in (np.int32, np.int64, float):
+        ge.LWEA(5, device="cpu").fit(labels.astype(dtype))
+"""
+
+
+@pytest.mark.thorough
+def test_after_gpuens_warm_no_lwea_compiles(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    how = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
+    warm = subprocess.run([sys.executable, "-m", "gpuens", "warm", "lwea", "--device", "cpu"], **how)
+    assert warm.returncode == 0, warm.stderr
+    ran = subprocess.run([sys.executable, "-c", COMPILES], **how)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr

@@ -71,5 +71,6 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
             many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))  # compiled code encodes them
+            many = many.repeat(2, axis=0)  # so that they are looked up in tables, of which the first is too small
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)
