@@ -896,7 +896,7 @@ def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch):
     monkeypatch.setattr(average, "nearest_index", lambda *args, **how: listed.append(args) or index(*args, **how))
     searched = kinds_of_search(monkeypatch)
     n_linked = len(warm.LISTED) * len(searches.Costs._fields)
-    n_fits = len(methods()) - len(NOT_HERE) + n_linked
+    n_fits = len(methods()) - len(NOT_HERE) + n_linked + 1
     assert call("warm --device cpu") == (0, [f"fitted {n_fits} small ensembles on cpu"], [])
     assert len(listed) == n_linked
     assert searched == {"rows", "tiles", "histograms"}
@@ -906,7 +906,8 @@ def test_warm_fits_the_methods_that_are_named(folder, call, monkeypatch):
     monkeypatch.setattr(warm, "N_OBJECTS", 40)
     monkeypatch.setattr(warm, "N_CLUSTERS", (4, 5))
     searched = kinds_of_search(monkeypatch)
-    assert call("warm kcc hbgf --device cpu") == (0, ["fitted 4 small ensembles on cpu"], [])
+    assert call("warm kcc --device cpu") == (0, ["fitted 2 small ensembles on cpu"], [])
+    assert call("warm lwgp --device cpu") == (0, ["fitted 4 small ensembles on cpu"], [])
     assert not searched
     n_fits = 2 * (1 + len(searches.Costs._fields))
     assert call("warm weac --device cpu") == (0, [f"fitted {n_fits} small ensembles on cpu"], [])

@@ -190,15 +190,16 @@ for n_objects, n_clusters in (300, 9), (5000, 20), (40_000, 20), (40_000, 400):
     noise = rng.random((n_objects, 12)) < 0.15
     labels = np.where(noise, rng.integers(n_clusters, size=noise.shape), truth)
     for dtype in (np.int32, np.int64, float):
-        ge.LWEA(5, device="cpu").fit(labels.astype(dtype))
+        for method in ge.LWEA, ge.LWGP:
+            method(5, device="cpu").fit(labels.astype(dtype))
 """
 
 
 @pytest.mark.thorough
-def test_after_gpuens_warm_no_lwea_compiles(tmp_path):
+def test_after_gpuens_warm_no_fit_compiles(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     how = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
-    warm = subprocess.run([sys.executable, "-m", "gpuens", "warm", "lwea", "--device", "cpu"], **how)
+    warm = subprocess.run([sys.executable, "-m", "gpuens", "warm", "lwea", "lwgp", "--device", "cpu"], **how)
     assert warm.returncode == 0, warm.stderr
     ran = subprocess.run([sys.executable, "-c", COMPILES], **how)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr

@@ -10,6 +10,7 @@ N_OBJECTS = 400  # in the ensembles that are fitted
 N_CLUSTERS = (4, 300)  # in each of their clusterings: codes of 8 and of 16 bits
 LINKING = ("eac", "lwea", "weac")  # methods that link more rows by other functions on the CPU
 LISTED = LINKING[:2]  # that are enough for all of them: weights that are whole numbers, and not
+CUTTING = ("hbgf", "lwgp")  # methods that cluster the points of many rows by functions of their own, one as all
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,6 +56,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage import searches
     from gpuens.partition.linkage.few_rows import MOST
+    from gpuens.partition.lloyd import RESTARTS_ON
 
     rng = np.random.default_rng(0)
     # more than two clusters, so that there are strides
@@ -62,6 +64,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     if not names:
         estimators = {name: estimator for name, estimator in estimators.items() if estimator.lacks is None}
     linking = [name for name in (LINKING if names else LISTED) if name in estimators]
+    cutting = [name for name in (CUTTING if names else CUTTING[:1]) if name in estimators]
     for n_clusters in N_CLUSTERS:
         labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
         labels[:, -1] %= 3  # one that BestOfK can take
@@ -74,3 +77,5 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
             many = many.repeat(2, axis=0)  # so that they are looked up in tables, of which the first is too small
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)
+            for name in cutting:
+                yield estimators[name], rng.integers(n_clusters, size=(2 * RESTARTS_ON, 9)), {}, nullcontext()
