@@ -106,14 +106,14 @@ def _number(table, values, n_values):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _write(labels, by_clustering, by_object, table, is_odd, codes, place, start, stop):
-    """Write the codes of objects, those of odd clusterings excepted, from ``codes[:, place]`` on."""
+def _write(labels, by_clustering, by_object, table, is_odd, codes, shift, start, stop):
+    """Write the codes of objects, except those of odd clusterings: of object i into ``codes[:, shift + i]``."""
     step, at_once = np.uint64(by_object), stop - start if by_object == 1 else NEAR
     for begin in range(start, stop, at_once):
         end = min(stop, begin + at_once)
         for m in range(len(table)):
             if not is_odd[m]:
-                slots, own = table[m], codes[m, place + begin : place + end]
+                slots, own = table[m], codes[m, shift + begin : shift + end]
                 first = np.uint64(m * by_clustering + begin * by_object)
                 for i in range(len(own)):
                     own[i] = slots[np.uint64(labels[first + np.uint64(i) * step]) + np.uint64(1)]

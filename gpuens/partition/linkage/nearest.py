@@ -318,8 +318,8 @@ def _search(
 ):  # fmt: skip
     # floor: the score that is worth scoring exactly; best: scores
     (
-        mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates,
-        scores, n_candidates, waiting, scored,
+        mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates, scores,
+        n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
     n_segments, n_tiles, n_clusterings, n_listed = len(present), len(of_tile), rows.shape[1], ids.shape[1]
     # rounding must not lift a floor above a score that ties with it
@@ -509,13 +509,13 @@ def _score(own, waiting, rows, starts, weights, size, sizes, scored):
     a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
     of_a, of_b = size * sizes[waiting[0]], size * sizes[waiting[1]]
     of_c, of_d = size * sizes[waiting[2]], size * sizes[waiting[3]]
-    nothing = weights[0] * 0
-    to_a, to_b, to_c, to_d = nothing, nothing, nothing, nothing
+    none = weights[0] * 0
+    to_a, to_b, to_c, to_d = none, none, none, none
     for m in range(np.uint64(len(own))):
         label = own[m]
         weight = weights[np.uint64(starts[m]) + np.uint64(label)]
-        to_a += weight * of_a if a[m] == label else nothing
-        to_b += weight * of_b if b[m] == label else nothing
-        to_c += weight * of_c if c[m] == label else nothing
-        to_d += weight * of_d if d[m] == label else nothing
+        to_a += weight * of_a if a[m] == label else none
+        to_b += weight * of_b if b[m] == label else none
+        to_c += weight * of_c if c[m] == label else none
+        to_d += weight * of_d if d[m] == label else none
     scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d
