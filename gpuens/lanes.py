@@ -4,9 +4,9 @@ A table has one row per cluster and one column per lane, for a query or for a ro
 `LANES` for integers, `FLOAT_LANES` for floats. ``total = nothing(table)`` is a vector of zeros, ``plus(total, table,
 i)`` adds row i of the table to it, ``plus_times(total, table, i, factor)`` a multiple of it and ``plus_where(total,
 labels, i, label, unit)`` a unit where row i has that label; ``store(total, out, i)`` writes row i of ``out``, and
-``at_least(out, i, limit)`` and ``reaching(out, i, limits)`` return which lanes of it reach a limit, or their own. The
-loops around them are plain loops: LLVM keeps such a vector in registers, of any width that the processor has, which it
-cannot do with an array. The index i is not checked.
+``at_least(out, i, limit)`` and ``reaching(out, i, limits, l)`` return which lanes of it reach a limit, or row l of
+``limits``. The loops around them are plain loops: LLVM keeps such a vector in registers, of any width that the
+processor has, which it cannot do with an array. Indices are not checked.
 """
 
 from typing import Any
@@ -173,16 +173,16 @@ def at_least(typing: Any, out: Any, index: Any, limit: Any) -> Any:
 
 
 @intrinsic
-def reaching(typing: Any, out: Any, index: Any, limits: Any) -> Any:
-    """Return uint64: bit j is set where ``out[index, j] >= limits[0, j]``, by arrays of unsigned or real numbers."""
+def reaching(typing: Any, out: Any, index: Any, limits: Any, their: Any) -> Any:
+    """Return uint64: bit j is set where ``out[index, j] >= limits[their, j]``, of unsigned or real numbers."""
     vector = Vector(out.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _loaded(context, builder, out, args[0], args[1], vector)
-        limit = _loaded(context, builder, limits, args[2], ir.Constant(args[1].type, 0), vector)
+        limit = _loaded(context, builder, limits, args[2], args[3], vector)
         return _bits(builder, vector, row, limit)
 
-    return types.uint64(out, types.intp, limits), generate
+    return types.uint64(out, types.intp, limits, types.intp), generate
 
 
 def _bits(builder: Any, vector: Vector, row: Any, limit: Any) -> Any:

@@ -15,11 +15,19 @@ from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.lanes import FLOAT_LANES
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, followers, row_regions, searches, tile_regions
+from gpuens.partition.linkage import average, followers, general_regions, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.regions import bounding_weights, compact, make_room, merge_histograms, regions_of, search
+from gpuens.partition.linkage.regions import (
+    bounding_weights,
+    compact,
+    make_room,
+    merge_histograms,
+    regions_of,
+    search,
+    similarity_of,
+)
 from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
@@ -637,13 +645,13 @@ def general_dendrogram(labels, similarity, device="cpu", work=None):
 
 
 def whole_similarity(n_clusters, kind, seed=0):
-    """Return whole numbers, whose sums are exact: of both signs, or all negative."""
+    """Return whole numbers, whose sums are exact: of both signs, all negative, or all 0."""
     s = np.random.default_rng(seed).integers(-4, 5, (n_clusters, n_clusters))
-    s = {"both signs": s, "negative": -9 - abs(s)}[kind]
+    s = {"both signs": s, "negative": -9 - abs(s), "nothing": 0 * s}[kind]
     return np.triu(s) + np.triu(s, 1).T
 
 
-@pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16)])
+@pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16), ("nothing", 4)])
 def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, monkeypatch):
     """Ties included, and negative similarities in their order."""
     monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
@@ -667,6 +675,49 @@ def test_any_similarity_of_real_numbers(n_listed, seed, where, monkeypatch):
     assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
     assert (found.similarities < 0).any()
     assert n_listed == 16 or work.searches > 0
+
+
+@pytest.mark.parametrize("exponent", [-700, -160, 160, 700])
+def test_any_similarity_beyond_the_numbers_of_float32(exponent):
+    """By which its searches rule out most pairs."""
+    labels = structured_labels(150, 6, 4, noise=0.4, missing=0.1, seed=3)[0]
+    s = np.random.default_rng(3).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
+    s += s.T
+    expected, _ = general_dendrogram(labels, s)
+    found, _ = general_dendrogram(labels, s * 2.0**exponent)
+    np.testing.assert_array_equal(found.similarities, expected.similarities * 2.0**exponent)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in merges_of(expected)]
+
+
+@pytest.mark.parametrize("n", [17, 65, 300])
+def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
+    """Of few queries, which take one vector, and of many; in any order, and where most regions have merged."""
+    rng = np.random.default_rng(n)
+    codes = np.asfortranarray(rng.integers(0, 7, (n, 6)).astype(np.uint8))
+    offsets, sizes = np.arange(0, 43, 7), rng.integers(1, 50, n)
+    s = rng.uniform(-1, 1, (42, 42))
+    s += s.T
+    regions = regions_of(codes, offsets, sizes)
+    affinities = general_regions.affinities_of(codes, offsets, s, regions.size)
+    kept = np.arange(0, n - n // 3, 2)
+    general_regions.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
+    regions = make_room(regions, np.arange(n), 4 * len(regions.clusters))
+    merge_histograms(regions, kept, kept + 1, np.array([len(kept)]))
+    active = np.setdiff1d(np.arange(n), kept + 1)
+    every = np.array([[similarity_of(regions, affinities, 6, a, b) for b in active] for a in active])
+    np.fill_diagonal(every, -np.inf)
+    for n_queries in (3, 16, 17, len(active)):
+        queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)
+        lists = Lists.empty(n, 5)
+        margin = general_regions.margin(s, n, 6)
+        general_regions.search_general(
+            active[queries], active, regions, affinities, 6, margin, lists, np.zeros(1, dtype=np.uint64)
+        )
+        best = np.sort(every[queries])[:, ::-1][:, :5]
+        np.testing.assert_array_equal(lists.similarities[active[queries]], best)
+        np.testing.assert_array_equal(
+            active[every[queries].argsort(axis=1)[:, ::-1][:, :5]], lists.ids[active[queries]]
+        )
 
 
 def test_a_diagonal_in_full_is_the_diagonal():

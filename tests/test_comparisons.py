@@ -63,7 +63,7 @@ def matches(labels, of_query, units, sums):
 
 @njit()
 def lanes_reaching(sums, limits):
-    hits, found = reaching(sums, 1, limits), []
+    hits, found = reaching(sums, 1, limits, 0), []
     while hits:
         found.append(lowest(hits))
         hits &= hits - np.uint64(1)

@@ -213,9 +213,10 @@ def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool,
         + n_rows * (4 * entry * n_clusterings + 112)
         + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
     )
-    if device == "cpu" and not general:  # searches by rows, and by tiles
-        needed += devices.n_threads() * 4 * LANES * n_clusters + tile_regions.bytes_needed(codes, n_clusters)
-        needed += FOLLOWER_BYTES * n_rows
+    if device == "cpu":
+        needed += devices.n_threads() * 4 * LANES * n_clusters  # searches by rows, or by affinities
+    if device == "cpu" and not general:
+        needed += tile_regions.bytes_needed(codes, n_clusters) + FOLLOWER_BYTES * n_rows
     return needed
 
 

@@ -4,8 +4,10 @@ The average similarity of regions A and R is p_Aᵀ S p_R. With the affinities V
 added when two merge, it is Σ_c n_A[c] V_R[c] / (|A| |R| M): one look-up per entry of A. The look-ups are made for the
 region with fewer entries (of equally many for the one with the smaller id), so that both directions give the same bits.
 
-A search visits each region once for eight queries, whose affinities are stored side by side, so that one entry of a
-region meets eight adjacent numbers. Regions near the last entry of a list are scored again in the one exact order.
+A search visits each region once for up to 64 queries, whose affinities are stored side by side in float32, each query's
+largest being 1, so that one entry of a region meets four vectors. Regions that come near the last entry of a list, or
+nearer than rounding can tell, are scored again in the one exact order. It begins where those like the queries are, so
+that few come near.
 """
 
 from typing import Any
@@ -16,11 +18,13 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
+from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, nothing, plus_times, reaching, scaled_sum, store
+from gpuens.partition.linkage.comparisons import histogram_scores
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 from gpuens.partition.linkage.regions import Regions, similarity_of
 
-LANES = 8  # queries that are searched for together
+VECTORS = 4  # of queries that are searched for together where there are many
 
 
 def bytes_needed(n_rows: int, n_clusters: int) -> int:
@@ -71,61 +75,112 @@ def search_general(
 
     A list that is not full holds all others, and its bound is minus infinity. ``margin``: see the function.
     """
-    at_once = max(4096, -(-len(queries) // 100))
+    longest = int(regions.length[active].max(initial=0))
+    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # what rounding changes a score by at most
+    begins = np.searchsorted(active, queries)  # where those like a query are
+    vectors = VECTORS if len(queries) >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
+    lanes = vectors * FLOAT_LANES
+    at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
     with progress.bar(total=len(queries), description="nearest regions") as shown:
         for first in range(0, len(queries), at_once):
-            some = queries[first : first + at_once]
+            some = slice(first, first + at_once)
 
-            def work(start: int, stop: int, some: np.ndarray = some) -> int:
-                return int(_search(start, stop, some, active, regions, affinities, n_clusterings, margin, *lists))
+            def work(start: int, stop: int, queries: Any = queries[some], begins: Any = begins[some]) -> int:
+                part = slice(start * lanes, stop * lanes)
+                return int(_search(
+                    queries[part], begins[part], active, regions, affinities, n_clusterings, margin, slack,
+                    _scratch(vectors, affinities.shape[1], lists.ids.shape[1]), *lists,
+                ))  # fmt: skip
 
-            compared += np.uint64(sum(devices.over_ranges(work, len(some), grain=LANES)))
-            shown.update(len(some))
+            compared += np.uint64(sum(devices.over_ranges(work, -(-len(queries[some]) // lanes))))
+            shown.update(len(queries[some]))
 
 
-@njit(cache=True, nogil=True)
-def _search(start, stop, queries, active, regions, affinities, n_clusterings, margin, ids, similarities, bound, hashes):
+def _scratch(vectors: int, n_clusters: int, n_listed: int) -> tuple[np.ndarray, ...]:
+    """Return the working memory of `_search` by so many vectors."""
+    lanes = vectors * FLOAT_LANES
+    return (
+        aligned_zeros(vectors * n_clusters, FLOAT_LANES, np.float32),
+        aligned_zeros(vectors, FLOAT_LANES, np.float32),
+        aligned_zeros(vectors, FLOAT_LANES, np.float32),
+        np.empty(lanes),
+        np.empty(lanes, dtype=np.int64),
+        np.empty((lanes, n_listed), dtype=np.uint64),
+    )
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _search(
+    queries, begins, active, regions, affinities, n_clusterings, margin, slack, scratch,
+    ids, similarities, bound, hashes,
+):  # fmt: skip
     n_clusters, n_listed = affinities.shape[1], ids.shape[1]
-    table = np.zeros((n_clusters, LANES))
-    score = np.empty(LANES)
-    floor = np.empty(LANES)  # the score that a region of one object needs to be listed
-    listed = np.empty(LANES, dtype=np.int64)
-    ties = np.empty((LANES, n_listed), dtype=np.uint64)
-    compared = 0
-    for first in range(start, stop, LANES):
-        width = min(LANES, stop - first)
+    clusters, counts, start, length, size, _ = regions
+    # floor: the score that is worth scoring exactly; per_similarity: what a similarity is as a score
+    table, sums, floor, per_similarity, listed, ties = scratch
+    vectors, lanes, compared = len(floor), len(listed), 0
+    for first in range(0, len(queries), lanes):
+        width = min(lanes, len(queries) - first)
         for j in range(width):
-            a = queries[first + j]
+            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
+            largest = 0.0
             for c in range(n_clusters):
-                table[c, j] = affinities[a, c]
+                largest = max(largest, abs(affinities[a, c]))
+            scale = 1.0 / largest if largest > 1e-300 else 1.0  # which is finite
+            for c in range(n_clusters):
+                table[c * vectors + v, lane] = np.float32(affinities[a, c] * scale)
             for s in range(n_listed):
                 ids[a, s] = -1
                 similarities[a, s] = 0.0
-            listed[j], floor[j] = 0, -np.inf
-        for r in active:
-            for j in range(LANES):
-                score[j] = 0.0
-            for e in range(regions.start[r], regions.start[r] + regions.length[r]):
-                count = np.float64(regions.counts[e])
-                row = table[regions.clusters[e]]
-                for j in range(LANES):
-                    score[j] += count * row[j]
-            compared += regions.length[r] * width
-            for j in range(width):
-                a = queries[first + j]
-                if score[j] < floor[j] * regions.size[r] or r == a:
-                    continue
-                similarity = similarity_of(regions, affinities, n_clusterings, a, r)
-                listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))
-                if listed[j] == n_listed:
-                    least = similarities[a, n_listed - 1] - margin
-                    floor[j] = least * (regions.size[a] * n_clusterings)
+            listed[j], floor[v, lane] = 0, -np.inf
+            per_similarity[j] = scale * (size[a] * n_clusterings)
+        for j in range(width, lanes):
+            floor[j // FLOAT_LANES, j % FLOAT_LANES] = np.inf
+        for step in range(len(active)):
+            place = begins[first] + step
+            r = active[place if place < len(active) else place - len(active)]
+            if vectors == 1:
+                histogram_scores(clusters, counts, start[r], start[r] + length[r], size[r], table, sums)
+            else:
+                _scores(clusters, counts, start[r], start[r] + length[r], size[r], table, sums)
+            compared += length[r] * width
+            for v in range(vectors):
+                hits = reaching(sums, v, floor, v)
+                while hits:
+                    lane = lowest(hits)
+                    hits &= hits - np.uint64(1)
+                    j = v * FLOAT_LANES + lane
+                    a = queries[first + j]
+                    if r == a:
+                        continue
+                    similarity = similarity_of(regions, affinities, n_clusterings, a, r)
+                    listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, pair_hash(a, r))
+                    if listed[j] == n_listed:
+                        least = similarities[a, n_listed - 1] - margin
+                        floor[v, lane] = np.float32(least * per_similarity[j] - slack)
         for j in range(width):
             a = queries[first + j]
             full = listed[j] == n_listed
             bound[a] = similarities[a, n_listed - 1] if full else -np.inf
             hashes[a] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _scores(clusters, counts, begin, end, size, table, sums):
+    """Write what `comparisons.histogram_scores` does for the lanes of four vectors, which lie side by side."""
+    one, two, three, four = nothing(table), nothing(table), nothing(table), nothing(table)
+    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for negative ones
+        row, count = VECTORS * clusters[e], counts[e]
+        one = plus_times(one, table, row, count)
+        two = plus_times(two, table, row + 1, count)
+        three = plus_times(three, table, row + 2, count)
+        four = plus_times(four, table, row + 3, count)
+    each = 1.0 / size
+    store(scaled_sum(one, nothing(table), each), sums, 0)
+    store(scaled_sum(two, nothing(table), each), sums, 1)
+    store(scaled_sum(three, nothing(table), each), sums, 2)
+    store(scaled_sum(four, nothing(table), each), sums, 3)
 
 
 # --- kernels/general_regions.cu ---------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def _search(
             for j in range(FLOAT_LANES):
                 needed[0, j] = max(smallest, floor[j] * both[0, j])
                 sees_all[j] &= both[0, j] > 0.0
-            hits = reaching(together, 0, needed)
+            hits = reaching(together, 0, needed, 0)
             while hits:
                 j = lowest(hits)
                 hits &= hits - np.uint64(1)

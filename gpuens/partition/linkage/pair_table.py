@@ -463,7 +463,7 @@ def _search(
         listed = 0
         limits[:] = np.finfo(np.float32).tiny
         for i in range(len(in_lanes)):
-            hits = reaching(in_lanes, i, limits)
+            hits = reaching(in_lanes, i, limits, 0)
             while hits:
                 q = i * FLOAT_LANES + lowest(hits)
                 hits &= hits - np.uint64(1)

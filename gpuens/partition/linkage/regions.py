@@ -464,7 +464,7 @@ def _search(
                     begin, end = start[r], start[r] + length[r]
                     histogram_scores(clusters, counts, begin, end, size[r], table, sums)
                     compared += length[r] * width
-                    hits = reaching(sums, 0, floor)
+                    hits = reaching(sums, 0, floor, 0)
                     while hits:
                         j = lowest(hits)
                         hits &= hits - np.uint64(1)

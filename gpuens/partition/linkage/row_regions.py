@@ -229,9 +229,9 @@ def _search(
                         total[j] += weight * np.float32(sums[i, j])
                         score = total[j] * (share * np.float32(per_unit[j]))
                         of_region[0, j] = np.uint32(score + np.float32(1.0))
-                    hits = reaching(of_region, 0, floor)
+                    hits = reaching(of_region, 0, floor, 0)
                 else:
-                    hits = reaching(sums, i, least)
+                    hits = reaching(sums, i, least, 0)
                 r = small[at_region]
                 at_region += 1
                 begin_region = at + i + 1
