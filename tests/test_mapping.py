@@ -9,6 +9,7 @@ from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_lab
 
 import gpuens as ge
 from gpuens.device import to_host
+from gpuens.similarity import ranks
 from gpuens.similarity import reference_sets as reference_sets_module
 from gpuens.similarity.mapping import points_of
 from gpuens.similarity.ranks import rank_correlation
@@ -150,6 +151,43 @@ def test_rank_correlation(zeros, counts, where):
     assert (found.diagonal() == 1).all()
     assert np.count_nonzero(found[3]) == 1
     assert zeros == 1.0 or found[2, 5] == pytest.approx(-1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("largest_count", [1, 40])
+@pytest.mark.parametrize("zeros", [0.3, 0.97])
+def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, monkeypatch):
+    """More objects and columns than a block has, whose sums are whole numbers."""
+    rng = np.random.default_rng(7)
+    columns = np.where(rng.random((150, 50)) < zeros, 0, rng.integers(1, 2**20, (150, 50)))
+    counts = rng.integers(1, largest_count + 1, 150)
+    monkeypatch.setattr(ranks, "BLOCK", 32)
+    sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
+    entries = [(part.indptr, part.indices, part.data) for part in sparse]
+    expected = np.triu((columns.T * counts) @ columns)
+    for dense in (0, 1e9):
+        monkeypatch.setattr(ranks, "DENSE", dense)
+        np.testing.assert_array_equal(ranks.rank_products(*entries, counts), expected)
+    np.testing.assert_array_equal(ranks._mirrored(expected.copy()), (columns.T * counts) @ columns)
+
+
+def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(monkeypatch):
+    monkeypatch.setattr(ranks, "DENSE", 1e9)
+    columns = np.array([[2**26 + 1, 2**26 + 3], [1, 1]])
+    entries = [
+        (part.indptr, part.indices, part.data)
+        for part in (scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns))
+    ]
+    np.testing.assert_array_equal(ranks.rank_products(*entries, np.ones(2, dtype=int)), np.triu(columns.T @ columns))
+
+
+@pytest.mark.parametrize("bits", [8, 33, 50, 62])
+def test_covariances_are_rounded_once(bits):
+    rng = np.random.default_rng(bits)
+    numbers = rng.integers(0, 2**bits, (2000, 4)).tolist()
+    numbers += [[a, b, a, b - 1] for a, b, *_ in numbers if b] + [[a, b, b, a] for a, b, *_ in numbers]
+    numbers += [[2**62, 2**62, 1, x] for x in (0, 1, 2**62, 2**62 - 1)] + [[2**33, 2**32, 0, 0], [0, 0, 2**32, 2**32]]
+    for a, b, c, d in numbers:
+        assert ranks._difference(*(np.uint64(x) for x in (a, b, c, d))) == float(a * b - c * d)
 
 
 def test_rank_correlation_of_objects_beyond_a_million():

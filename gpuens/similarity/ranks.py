@@ -16,6 +16,8 @@ from gpuens.compiled import njit
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
 STEPS = 2**43  # coefficients in [0, 1] are rounded to multiples of 1 / STEPS, so that rounding errors break no ties
+BLOCK = 1024  # objects, or columns, that are worked on together
+DENSE = 64  # products of dense columns that take the time of one of two entries
 
 
 def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
@@ -102,64 +104,139 @@ def _whole(columns: Any) -> Any:
 
 
 def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: int) -> np.ndarray:
-    """Return twice the average rank of each non-zero minus that of the zeros, for columns start … stop - 1.
+    """Return twice the average rank of each non-zero minus that of the zeros, for columns start … stop - 1."""
+    bounds = columns.indptr[start : stop + 1]
+    some = slice(bounds[0], bounds[-1])
+    values, objects, ranks = columns.data[some], columns.indices[some], np.empty(bounds[-1] - bounds[0], dtype=np.int64)
+    column = np.repeat(np.arange(stop - start), np.diff(bounds))
+    _rank(bounds - bounds[0], np.argsort(column * (2 * STEPS) + values), values, objects, counts, n, ranks)
+    return ranks
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _rank(bounds, order, values, objects, counts, n, ranks):
+    """Write what `_doubled_ranks` returns; ``order`` sorts the values of each column.
 
     With z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of the
     zeros is z + 1.
     """
-    bounds = columns.indptr[start : stop + 1]
-    values, objects = (array[bounds[0] : bounds[-1]] for array in (columns.data, columns.indices))
-    if not len(values):
-        return np.empty(0, dtype=np.int64)
-    column = np.repeat(np.arange(stop - start), np.diff(bounds))
-    order = np.lexsort((values, column))
-    ordered, weight = values[order], counts[objects[order]]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (ordered[1:] != ordered[:-1]) | (column[1:] != column[:-1])
-    starts = np.flatnonzero(first)
-    tied = np.add.reduceat(weight, starts)
-    of_column = np.bincount(column, weights=weight, minlength=stop - start).astype(np.int64)
-    before = np.cumsum(tied) - tied - (np.cumsum(of_column) - of_column)[column[starts]]
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = (n - of_column[column[starts]] + 2 * before + tied)[np.cumsum(first) - 1]
-    return ranks
+    for c in range(len(bounds) - 1):
+        zeros, before = n, 0
+        for e in range(bounds[c], bounds[c + 1]):
+            zeros -= counts[objects[e]]
+        first = bounds[c]
+        while first < bounds[c + 1]:
+            last, tied = first, 0
+            while last < bounds[c + 1] and values[order[last]] == values[order[first]]:
+                tied += counts[objects[order[last]]]
+                last += 1
+            for e in range(first, last):
+                ranks[order[e]] = zeros + 2 * before + tied
+            before += tied
+            first = last
 
 
 def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
-    """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators: Python's integers have any size."""
-    exact = [int(total) for total in totals]
-    variances = np.array([n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)], dtype=float)
-    deviations = np.sqrt(variances)
-    row_of = np.array(exact, dtype=object)
+    """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators, from an upper triangle of products."""
     found = np.zeros(products.shape)
-    for c in np.flatnonzero(deviations).tolist():
-        covariances = (n * products[c].astype(object) - exact[c] * row_of).astype(np.float64)
-        np.divide(covariances, deviations[c] * deviations, out=found[c], where=deviations > 0)
-    np.clip(found, -1.0, 1.0, out=found)
-    np.fill_diagonal(found, 1.0)
-    return found
+    exact = [int(total) for total in totals]
+    variances = [n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)]
+    deviations = np.sqrt(np.array(variances, dtype=float))
+    whole = totals.astype(np.uint64), np.uint64(n)
+    devices.over_ranges(lambda a, b: _correlate(a, b, products, *whole, deviations, found), len(found), grain=16)
+    return _mirrored(found)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _correlate(start, stop, products, totals, n, deviations, found):
+    for c in range(start, stop):
+        found[c, c] = 1.0
+        for d in range(c + 1, len(found)):
+            both = deviations[c] * deviations[d]
+            if both > 0.0:
+                covariance = _difference(n, np.uint64(products[c, d]), totals[c], totals[d])
+                found[c, d] = min(max(covariance / both, -1.0), 1.0)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _difference(a, b, c, d):
+    """Return a b - c d of unsigned integers of 64 bits, rounded once."""
+    high, low = _product(a, b)
+    other_high, other_low = _product(c, d)
+    negative = high < other_high or (high == other_high and low < other_low)
+    if negative:
+        high, low, other_high, other_low = other_high, other_low, high, low
+    high -= other_high + np.uint64(low < other_low)
+    low -= other_low
+    scale = 1.0
+    if high > 0:
+        step = np.uint64(32)
+        zeros = np.uint64(0)  # of ``high``, before its first bit
+        while step > 0:
+            if high >> (np.uint64(64) - zeros - step) == 0:
+                zeros += step
+            step >>= np.uint64(1)
+        lost = low << zeros  # decides together with the last bit that is kept, which no rounding leaves
+        high = (high << zeros) | (low >> np.uint64(1) >> (np.uint64(63) - zeros))
+        low, scale = high | np.uint64(lost > 0), 2.0**64 / np.float64(np.uint64(1) << zeros)
+    found = np.float64(low) * scale
+    return -found if negative else found
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _product(a, b):
+    """Return the high and the low 64 bits of the product of unsigned integers."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & mask, b >> half, b & mask
+    low = a_low * b_low
+    middle = a_high * b_low + (low >> half)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> half) + (other >> half), a * b
 
 
 @kernels.primitive
 def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
-    """Return Σ counts[i] μ_ic μ_id of all pairs of columns, int64 (n_columns, n_columns), host.
+    """Return Σ counts[i] μ_ic μ_id of all pairs of columns c ≤ d, int64 (n_columns, n_columns), host; 0 below.
 
     ``columns`` and ``rows`` hold the same integers μ as SciPy does, by columns (CSC) and by rows (CSR).
     """
-    n_columns = len(columns[0]) - 1
+    n_columns, n_objects = len(columns[0]) - 1, len(rows[0]) - 1
+    in_rows = np.diff(rows[0]).astype(np.float64)
+    largest = int(columns[2].max(initial=0))
+    exact = BLOCK * largest**2 * int(counts.max(initial=0)) < 2**53  # sums of a block as float64
+    if exact and DENSE * (in_rows @ in_rows) > n_objects * n_columns**2:
+        return _products_of_blocks(rows, counts, n_columns)
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         _products(start, stop, *columns, *rows, counts, products)
 
     devices.over_ranges(work, n_columns)
-    return _mirrored(products)
+    return products
+
+
+def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np.ndarray:
+    """Return `rank_products` by matrix products of dense blocks of objects, whose sums are whole numbers below 2⁵³."""
+    from scipy.sparse import csr_array
+
+    starts, places, values = rows
+    sparse = csr_array((values.astype(np.float64), places, starts), shape=(len(starts) - 1, n_columns))
+    products = np.zeros((n_columns, n_columns), dtype=np.int64)
+    once = bool((counts == 1).all())
+    for start in range(0, len(counts), BLOCK):
+        block = sparse[start : start + BLOCK].toarray()
+        weighted = block if once else block * counts[start : start + BLOCK, None]
+        products += (weighted.T @ block).astype(np.int64)
+    return np.triu(products)
 
 
 def _mirrored(upper: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix of an upper triangle."""
-    lower = np.tril_indices(len(upper), -1)
-    upper[lower] = upper.T[lower]
+    """Return the symmetric matrix of an upper triangle, which becomes it."""
+    for start in range(0, len(upper), BLOCK):
+        some = slice(start, start + BLOCK)
+        own = upper[some, some]
+        own += np.triu(own, 1).T
+        upper[start + BLOCK :, some] = upper[some, start + BLOCK :].T
     return upper
 
 
@@ -189,4 +266,4 @@ def _(columns: Entries, rows: Entries, counts: np.ndarray, *, device: str) -> np
          np.int32(in_shared)),
         device=device, shared=8 * n_columns if in_shared else 0,
     )  # fmt: skip
-    return _mirrored(devices.to_host(products).view(np.int64))
+    return devices.to_host(products).view(np.int64)
