@@ -5,17 +5,19 @@ label. Adding the table's row of one label to a vector of 64 sums is 64 comparis
 additions, whatever the weights. A missing label is a cluster of its own with weight 0.
 
 For label rows, integers of 8 or 16 bits in 64 lanes bound the score from above (exactly for unit weights). Regions are
-histograms, whose entries multiply rows of a table of floats in 16 lanes. Rows are compared by chunks of clusterings,
-whose part of a table fits the smallest cache, unless all of it is little more: sums stay in registers then. If a table
-of all clusters would be large, several are filled in turn.
+histograms, whose entries multiply rows of a table of floats in 16 lanes, or in four times as many. Rows are compared by
+chunks of clusterings, whose part of a table fits the smallest cache, unless all of it is little more: sums stay in
+registers then. If a table of all clusters would be large, several are filled in turn.
 """
 
 from typing import Any
 
 import numpy as np
 
+from gpuens import device as devices
 from gpuens.compiled import extending, njit
 from gpuens.lanes import (
+    FLOAT_LANES,
     LANES,
     TAKEN,
     nothing,
@@ -32,6 +34,7 @@ WHOLE = 4  # chunks that are rather one, as the next cache has room for them
 LABELS = 16  # of a row at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
+VECTORS = 4  # of queries that histograms are compared with at once, where there are many
 BYTE, UNITS = 255, 65_535  # the largest sums of 8 and of 16 bits
 CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
 
@@ -133,6 +136,34 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
     if e < last:
         even = plus_times(even, table, clusters[e], counts[e])
     store(scaled_sum(even, odd, 1.0 / size), sums, 0)
+
+
+def vectors_for(n_queries: int) -> int:
+    """Return how many vectors of queries `scores_of_vectors` takes together: one where threads would go short."""
+    return VECTORS if n_queries >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
+    """Write what `histogram_scores` does for one or for `VECTORS` vectors of lanes, to as many rows of ``sums``.
+
+    Those of a cluster are consecutive rows of ``table``.
+    """
+    if len(sums) == 1:
+        histogram_scores(clusters, counts, begin, end, size, table, sums)
+        return
+    one, two, three, four = nothing(table), nothing(table), nothing(table), nothing(table)
+    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for negative ones
+        row, count = VECTORS * clusters[e], counts[e]
+        one = plus_times(one, table, row, count)
+        two = plus_times(two, table, row + 1, count)
+        three = plus_times(three, table, row + 2, count)
+        four = plus_times(four, table, row + 3, count)
+    each = 1.0 / size
+    store(scaled_sum(one, nothing(table), each), sums, 0)
+    store(scaled_sum(two, nothing(table), each), sums, 1)
+    store(scaled_sum(three, nothing(table), each), sums, 2)
+    store(scaled_sum(four, nothing(table), each), sums, 3)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -18,13 +18,11 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
-from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, nothing, plus_times, reaching, scaled_sum, store
-from gpuens.partition.linkage.comparisons import histogram_scores
+from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 from gpuens.partition.linkage.regions import Regions, similarity_of
-
-VECTORS = 4  # of queries that are searched for together where there are many
 
 
 def bytes_needed(n_rows: int, n_clusters: int) -> int:
@@ -41,7 +39,7 @@ def affinities_of(codes: Any, offsets: np.ndarray, similarity: Any, sizes: Any, 
 
 def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
     """Return the rounding tolerance of an average similarity after any number of merges."""
-    largest = float(abs(similarity).max()) * n_clusterings
+    largest = float(max(similarity.max(), -similarity.min())) * n_clusterings
     return 4 * float(np.finfo(np.float64).eps) * (len(similarity) + n_rows + 8) * largest
 
 
@@ -78,7 +76,7 @@ def search_general(
     longest = int(regions.length[active].max(initial=0))
     slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # what rounding changes a score by at most
     begins = np.searchsorted(active, queries)  # where those like a query are
-    vectors = VECTORS if len(queries) >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
+    vectors = vectors_for(len(queries))
     lanes = vectors * FLOAT_LANES
     at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
     with progress.bar(total=len(queries), description="nearest regions") as shown:
@@ -139,10 +137,7 @@ def _search(
         for step in range(len(active)):
             place = begins[first] + step
             r = active[place if place < len(active) else place - len(active)]
-            if vectors == 1:
-                histogram_scores(clusters, counts, start[r], start[r] + length[r], size[r], table, sums)
-            else:
-                _scores(clusters, counts, start[r], start[r] + length[r], size[r], table, sums)
+            scores_of_vectors(clusters, counts, start[r], start[r] + length[r], size[r], table, sums)
             compared += length[r] * width
             for v in range(vectors):
                 hits = reaching(sums, v, floor, v)
@@ -164,23 +159,6 @@ def _search(
             bound[a] = similarities[a, n_listed - 1] if full else -np.inf
             hashes[a] = ties[j, n_listed - 1] if full else NO_HASH
     return compared
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _scores(clusters, counts, begin, end, size, table, sums):
-    """Write what `comparisons.histogram_scores` does for the lanes of four vectors, which lie side by side."""
-    one, two, three, four = nothing(table), nothing(table), nothing(table), nothing(table)
-    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for negative ones
-        row, count = VECTORS * clusters[e], counts[e]
-        one = plus_times(one, table, row, count)
-        two = plus_times(two, table, row + 1, count)
-        three = plus_times(three, table, row + 2, count)
-        four = plus_times(four, table, row + 3, count)
-    each = 1.0 / size
-    store(scaled_sum(one, nothing(table), each), sums, 0)
-    store(scaled_sum(two, nothing(table), each), sums, 1)
-    store(scaled_sum(three, nothing(table), each), sums, 2)
-    store(scaled_sum(four, nothing(table), each), sums, 3)
 
 
 # --- kernels/general_regions.cu ---------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ the rows, so that a histogram holds n_A and then p_A, and merges as any other. W
 sum above, 0 for the last M, and those of the sum below, 0 for all others.
 
 No bound excludes tiles of rows here, as any row may have few labels that all match. A search visits each region once
-for 16 queries, and bounds both sums in float32; what may enter a list is scored exactly.
+for up to 64 queries, and bounds both sums in float32; what may enter a list is scored exactly. It begins where those
+like the queries are, so that little enters.
 """
 
 from typing import Any
@@ -21,7 +22,7 @@ from gpuens import device as devices
 from gpuens import kernels, progress
 from gpuens.compiled import njit
 from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
-from gpuens.partition.linkage.comparisons import histogram_scores
+from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.nearest import WARPS, Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import SMALLEST, Regions, shared
@@ -65,19 +66,35 @@ def search_observed(
     bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])  # from above, the others from below
     bounding = bounding.astype(np.float32)
     most = 1.0 if weights.dtype.kind == "i" else np.inf  # that a similarity can be
-    at_once = max(4096, -(-len(queries) // 100))
+    begins = np.searchsorted(active, queries)  # where those like a query are
+    vectors = vectors_for(len(queries))
+    lanes = vectors * FLOAT_LANES
+    at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
     with progress.bar(total=len(queries), description="nearest regions") as shown:
         for first in range(0, len(queries), at_once):
-            some = queries[first : first + at_once]
+            some = slice(first, first + at_once)
 
-            def work(start: int, stop: int, some: np.ndarray = some) -> int:
+            def work(start: int, stop: int, queries: Any = queries[some], begins: Any = begins[some]) -> int:
+                part = slice(start * lanes, stop * lanes)
                 return int(_search(
-                    some[start * FLOAT_LANES : stop * FLOAT_LANES], active, of_labelled, regions, weights, bounding,
-                    most, aligned_zeros(len(bounding), FLOAT_LANES, np.float32), *lists,
+                    queries[part], begins[part], active, of_labelled, regions, weights, bounding, most,
+                    _scratch(vectors, len(bounding), regions.counts.dtype, lists.ids.shape[1]), *lists,
                 ))  # fmt: skip
 
-            compared += np.uint64(sum(devices.over_ranges(work, -(-len(some) // FLOAT_LANES))))
-            shown.update(len(some))
+            compared += np.uint64(sum(devices.over_ranges(work, -(-len(queries[some]) // lanes))))
+            shown.update(len(queries[some]))
+
+
+def _scratch(vectors: int, n_clusters: int, counts: np.dtype, n_listed: int) -> tuple[np.ndarray, ...]:
+    """Return the working memory of `_search` by so many vectors."""
+    lanes = vectors * FLOAT_LANES
+    return (
+        aligned_zeros(vectors * n_clusters, FLOAT_LANES, np.float32),
+        np.zeros((lanes, n_clusters), dtype=counts),
+        *(aligned_zeros(vectors, FLOAT_LANES, np.float32) for _ in range(5)),
+        np.empty(lanes, dtype=np.int64),
+        np.empty((lanes, n_listed), dtype=np.uint64),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -93,66 +110,68 @@ def _first_of_labelled(active, regions, n_clusters):
     return first
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, makes_arrays=False)
 def _search(
-    queries, active, of_labelled, regions, weights, bounding, most, table, ids, similarities, bound, bound_hash
-):
-    n_clusters, n_listed = weights.shape[1], ids.shape[1]
+    queries, begins, active, of_labelled, regions, weights, bounding, most, scratch,
+    ids, similarities, bound, bound_hash,
+):  # fmt: skip
+    n_listed = ids.shape[1]
     clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
     start, length, size = regions.start, regions.length, regions.size
-    held = np.zeros((FLOAT_LANES, n_clusters), dtype=counts.dtype)
-    together = np.empty((1, FLOAT_LANES), dtype=np.float32)
-    both = np.empty((1, FLOAT_LANES), dtype=np.float32)
-    needed = np.empty((1, FLOAT_LANES), dtype=np.float32)  # the sum above that is worth scoring exactly
-    floor = np.empty(FLOAT_LANES, dtype=np.float32)
-    listed = np.empty(FLOAT_LANES, dtype=np.int64)
-    ties = np.empty((FLOAT_LANES, n_listed), dtype=np.uint64)
-    sees_all = np.empty(FLOAT_LANES, dtype=np.bool_)
+    # needed: the sum above that is worth scoring exactly, by ``floor``, the ratio that is; least: of the sums below
+    table, held, together, both, needed, floor, least, listed, ties = scratch
+    vectors, lanes = len(floor), len(listed)
     smallest = np.float32(np.finfo(np.float32).tiny)
     compared = 0
-    for first in range(0, len(queries), FLOAT_LANES):
-        width = min(FLOAT_LANES, len(queries) - first)
-        floor[:] = 0.0
-        sees_all[:] = True
+    for first in range(0, len(queries), lanes):
+        width = min(lanes, len(queries) - first)
+        for v in range(vectors):
+            for lane in range(FLOAT_LANES):
+                floor[v, lane], least[v, lane] = 0.0, np.inf
         for j in range(width):
-            a = queries[first + j]
+            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
             for e in range(start[a], start[a] + length[a]):
-                table[clusters[e], j] = bounding[clusters[e]] * (counts[e] / size[a])
+                table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
                 held[j, clusters[e]] = counts[e]
             for s in range(n_listed):
                 ids[a, s] = -1
                 similarities[a, s] = 0.0
             listed[j] = 0
-        for place in range(len(active)):
+        for step in range(len(active)):
+            place = begins[first] + step
+            if place >= len(active):
+                place -= len(active)
             r, middle = active[place], of_labelled[place]
             begin, end = start[r], start[r] + length[r]
             compared += length[r] * width
-            histogram_scores(clusters, counts, begin, middle, size[r], table, together)
-            histogram_scores(clusters, counts, middle, end, size[r], table, both)
-            for j in range(FLOAT_LANES):
-                needed[0, j] = max(smallest, floor[j] * both[0, j])
-                sees_all[j] &= both[0, j] > 0.0
-            hits = reaching(together, 0, needed, 0)
-            while hits:
-                j = lowest(hits)
-                hits &= hits - np.uint64(1)
-                a, tie, last = queries[first + j], pair_hash(queries[first + j], r), n_listed - 1
-                full = listed[j] == n_listed
-                if r == a or (full and not comes_before(most, tie, similarities[a, last], ties[j, last])):
-                    continue
-                similarity = shared(clusters, counts, begin, middle, held[j], weights[0])
-                similarity /= shared(clusters, counts, middle, end, held[j], weights[1])
-                listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
-                if listed[j] == n_listed:
-                    # lower by all that sums of float32 can be off by
-                    floor[j] = similarities[a, last] * max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])
+            scores_of_vectors(clusters, counts, begin, middle, size[r], table, together)
+            scores_of_vectors(clusters, counts, middle, end, size[r], table, both)
+            for v in range(vectors):
+                for lane in range(FLOAT_LANES):
+                    needed[v, lane] = max(smallest, floor[v, lane] * both[v, lane])
+                    least[v, lane] = min(least[v, lane], both[v, lane])
+                hits = reaching(together, v, needed, v)
+                while hits:
+                    lane = lowest(hits)
+                    hits &= hits - np.uint64(1)
+                    j, last = v * FLOAT_LANES + lane, n_listed - 1
+                    a = queries[first + j]
+                    full, tie = listed[j] == n_listed, pair_hash(a, r)
+                    if r == a or (full and not comes_before(most, tie, similarities[a, last], ties[j, last])):
+                        continue
+                    similarity = shared(clusters, counts, begin, middle, held[j], weights[0])
+                    similarity /= shared(clusters, counts, middle, end, held[j], weights[1])
+                    listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
+                    if listed[j] == n_listed:
+                        # lower by all that sums of float32 can be off by
+                        floor[v, lane] = similarities[a, last] * max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])
         for j in range(width):
-            a = queries[first + j]
+            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
             full = listed[j] == n_listed
             bound[a] = similarities[a, n_listed - 1] if full else 0.0
-            bound_hash[a] = (ties[j, n_listed - 1] if full else NO_HASH) if sees_all[j] else np.uint64(0)
+            bound_hash[a] = (ties[j, n_listed - 1] if full else NO_HASH) if least[v, lane] > 0.0 else np.uint64(0)
             for e in range(start[a], start[a] + length[a]):
-                table[clusters[e], j] = 0.0
+                table[clusters[e] * vectors + v, lane] = 0.0
                 held[j, clusters[e]] = 0
     return compared
 
