@@ -127,6 +127,41 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     return shared
 
 
+def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_array | None:
+    """Return `intersections` in a sparse layout, or None once more than ``most`` of them are found not to be empty.
+
+    For rows in this process and ``weights`` (G,) float64, on the CPU. Cells are found once, and held while they are put
+    in order.
+    """
+    offsets, n_found, n_clusters = rows.offsets, 0, rows.n_clusters
+    parts = [(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+
+    def keep(found: Cells) -> None:
+        nonlocal n_found
+        end = found.starts[-1]
+        second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
+        parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.cols[:end]))
+        n_found += 2 * int(end)  # of two threads one may be lost here
+        if n_found > most:
+            raise _TooManyError
+
+    try:
+        _over_cells(labels_of(rows.ensemble), weights, keep)
+    except _TooManyError:
+        return None
+    counts, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if 2 * len(counts) > most:
+        return None
+    parts.clear()
+    upper = sparse.coo_array((counts, (first, second)), shape=(n_clusters, n_clusters)).tocsr()
+    sizes = cluster_sums(rows.codes, offsets, weights, device=rows.device)
+    return (upper + upper.T + sparse.diags_array(sizes)).tocsr()
+
+
+class _TooManyError(Exception):
+    """More intersections than are wanted."""
+
+
 def layout_for(n_clusters: int) -> str:
     """Return the layout that "auto" means for the intersections of ``n_clusters`` clusters."""
     return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gpuens import Ensemble, contingency
 from gpuens.encoding import cast_codes
+from gpuens.rows import Rows
 
 SHAPES = [  # objects, clusters of each clustering, share of missing labels
     (40, (3, 4, 2), 0.0),
@@ -119,6 +120,19 @@ def test_real_weights(ens, layout):
     assert found.dtype == np.float64
     np.testing.assert_allclose(dense(found), naive_intersections(ens, w), rtol=1e-13)
     np.testing.assert_allclose(contingency.entropy(ens, w), naive_entropy(ens, w), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_clusters", [(30, 70, 3), (9,), (5, 5)])
+def test_few_intersections_are_those_of_the_sparse_layout(n_clusters):
+    rows = Rows(random_labels(400, n_clusters, 0.2), device="cpu")
+    weights = np.random.default_rng(0).random(400)
+    expected = contingency.intersections(rows.ensemble, weights, layout="sparse")
+    within = np.repeat(np.arange(len(n_clusters)), n_clusters)
+    between = np.count_nonzero(expected.toarray() * (within[:, None] != within))
+    found = contingency.few_intersections(rows, weights, between)
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    if between:
+        assert contingency.few_intersections(rows, weights, between - 1) is None
 
 
 def test_the_sparse_layout_is_canonical():

@@ -1,5 +1,6 @@
-"""The transfer cut against dense matrices, and both of its ways against each other."""
+"""The transfer cut against dense matrices, and its ways against each other."""
 
+import operator
 import sys
 
 import numpy as np
@@ -24,11 +25,23 @@ def embed(labels, weights, k, device="cpu"):
     return to_host(points)[to_host(reduced.row_of)], values
 
 
-@pytest.fixture(params=["dense", "lanczos"])
+@pytest.fixture(params=["dense", "sums over labels", "sparse products"])
 def way(request, monkeypatch):
-    if request.param == "lanczos":
+    if request.param != "dense":
         monkeypatch.setattr(MODULE, "DENSE_UP_TO", 0)
+        monkeypatch.setattr(MODULE, "FILLED", {"sums over labels": 0.0, "sparse products": 1e9}[request.param])
     return request.param
+
+
+def test_products_with_clusters_that_hardly_intersect_are_those_of_a_sparse_matrix(monkeypatch):
+    rows = core_groups(Rows(structured_labels(400, 8, 40, noise=0.01, seed=1)[0])).rows
+    share, v = np.random.default_rng(0).random(len(rows)), np.random.default_rng(1).random(rows.n_clusters)
+    expected = MODULE._gram_product(rows, share, v)
+    for filled, kind in ((1e9, operator.matmul), (0.0, MODULE._gram_product)):
+        monkeypatch.setattr(MODULE, "FILLED", filled)
+        product = MODULE._products(rows, share)
+        assert product.func is kind
+        np.testing.assert_allclose(product(v), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
