@@ -101,6 +101,15 @@ def test_table_two_of_the_paper(where):
 # --- clusters ---------------------------------------------------------------------------------------------------------
 
 
+def test_shares_that_are_not_0_give_the_bits_of_all_shares(labels, monkeypatch):
+    found = {}
+    for filled in (0.0, 1.0):
+        monkeypatch.setattr(coupled, "FILLED", filled)
+        found[filled] = ge.similarity.coupled_clusters(labels, np.arange(labels.shape[1]) % 3 + 0.5)
+    for all_shares, some in zip(*found.values(), strict=True):
+        np.testing.assert_array_equal(some, all_shares)
+
+
 def test_coupled_clusters_are_the_literal_ones(labels, where):
     found = ge.similarity.coupled_clusters(labels, device=where)
     close_blocks(found, oracles.ccsc(labels))

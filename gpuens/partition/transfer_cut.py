@@ -43,6 +43,7 @@ DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
 TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
 ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
 FILLED = 0.25  # intersections of clusters for each label of a row, up to which products with them are quicker than sums
+SPARSE = 0.3  # of a graph's entries that are edges, up to which a product with a sparse matrix is quicker
 INTERSECTION_BYTES = 40  # of each, while a sparse matrix of them is made
 BLOCK = 512  # rows of a similarity computed at once
 STEP_BYTES = 2**26  # of points and distances computed at once
@@ -251,12 +252,10 @@ def _leading(
     graph: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return D^-½ V diag(w) (N_c, d) and the eigenvalues, from a Gram matrix of clusters or from products with it."""
-    degree, beside = cluster_weights * objects, None  # D; 0 for clusters without objects
+    degree, more = cluster_weights * objects, None  # D; 0 for clusters without objects
     if graph is not None:
         degree = degree + graph.sum(axis=0)
-        beside = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
-        beside *= _inverse_roots(degree)[:, None]
-        beside *= _inverse_roots(degree)
+        more = graph, _inverse_roots(degree)
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
@@ -265,7 +264,7 @@ def _leading(
         from scipy.sparse.linalg import ArpackError
 
         try:
-            values, vectors = _lanczos(products(), scale, n_dimensions, beside)
+            values, vectors = _lanczos(products(), scale, n_dimensions, more and _times_graph(*more))
         except ArpackError:  # no convergence
             dense = True
     if dense:
@@ -275,8 +274,25 @@ def _leading(
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
-        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, beside)
+        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, more and _squared_graph(*more))
     return scale[:, None] * with_direction(vectors, degree), values
+
+
+def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return what a symmetric graph of the clusters adds to D^-½ W D^-½, for ``scale`` D^-½."""
+    squared: np.ndarray = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
+    squared *= scale[:, None]
+    squared *= scale
+    return squared
+
+
+def _times_graph(graph: np.ndarray, scale: np.ndarray) -> Product:
+    """Return the product of `_squared_graph` with a vector, which is not made."""
+    from scipy.sparse import csr_array
+
+    each = 1.0 / _guarded(graph.sum(axis=1))
+    edges: Any = csr_array(graph) if np.count_nonzero(graph) < SPARSE * graph.size else graph
+    return lambda v: scale * (edges @ (each * (edges @ (scale * v))))
 
 
 def _all_points(rows: Rows, table: np.ndarray) -> Any:
@@ -309,9 +325,9 @@ def _lanczos(
     product: Product,
     scale: np.ndarray,
     n_dimensions: int,
-    beside: np.ndarray | None = None,
+    beside: Product | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `_dense_eigenvectors` by Lanczos's iterations.
+    """Return the result of `_dense_eigenvectors` by Lanczos's iterations; ``beside`` multiplies by what it adds.
 
     They find one vector of a multiple eigenvalue, and further ones only by rounding. So the space orthogonal to the
     vectors found is searched too, until it has no eigenvalue above the smallest of those found.
@@ -322,7 +338,7 @@ def _lanczos(
     def times(v: np.ndarray) -> np.ndarray:
         found: np.ndarray = scale * product(scale * v)
         if beside is not None:
-            found = found + beside @ v
+            found += beside(v)
         return found
 
     values, vectors = _iterate(times, n, n_dimensions, rng)

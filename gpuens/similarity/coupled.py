@@ -26,6 +26,7 @@ from gpuens.similarity.blocks import Blocks
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
+FILLED = 0.2  # of the shares between clusters that are not 0, up to which these are gone through
 SHARE_OF_BUDGET = 0.25  # of the memory budget, for the intersections of all clusters
 
 
@@ -202,12 +203,26 @@ def _relative(
     spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable[..., Any] | None = None
 ) -> np.ndarray:
     """Return `relative_similarities`, in threads if given `over_ranges`."""
+    from scipy.sparse import csr_array
+
     k = spread.shape[1]
     similarities = np.zeros((k, k))
-    if over_ranges is None:
-        _relative_rows(0, k, spread, offsets, weights, similarities)
+    if np.count_nonzero(spread) < FILLED * spread.size:
+        filled = csr_array(spread)
+
+        def work(start: int, stop: int) -> None:
+            entries = filled.indptr, filled.indices, filled.data
+            _relative_rows_of_few(start, stop, spread, *entries, offsets, weights, similarities)
+
     else:
-        over_ranges(lambda a, b: _relative_rows(a, b, spread, offsets, weights, similarities), k, grain=8)
+
+        def work(start: int, stop: int) -> None:
+            _relative_rows(start, stop, spread, offsets, weights, similarities)
+
+    if over_ranges is None:
+        work(0, k)
+    else:
+        over_ranges(work, k, grain=8)
     lower = np.tril_indices(k, -1)
     similarities[lower] = similarities.T[lower]
     return similarities
@@ -241,6 +256,26 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
                     continue
                 for other in range(v, k):
                     of_one[other] += min(share, spread[u, other])
+            for other in range(v, k):
+                similarities[v, other] += weights[m] * of_one[other]
+
+
+@njit(cache=True, nogil=True)
+def _relative_rows_of_few(start, stop, spread, starts, cols, values, offsets, weights, similarities):
+    """Do what `_relative_rows` does, to the bit, by the entries of ``spread`` that are not 0, row by row."""
+    k = spread.shape[1]
+    of_one = np.zeros(k)
+    for v in range(start, stop):
+        for m in range(len(weights)):
+            if weights[m] == 0.0:
+                continue
+            of_one[v:] = 0.0
+            for u in range(offsets[m], offsets[m + 1]):
+                share = spread[u, v]
+                if share == 0.0:
+                    continue
+                for e in range(starts[u], starts[u + 1]):
+                    of_one[cols[e]] += min(share, values[e])  # those before v are not read
             for other in range(v, k):
                 similarities[v, other] += weights[m] * of_one[other]
 
