@@ -199,7 +199,8 @@ def _points_fit(
         points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # and what numbers them anew
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
-    eigenvectors += INTERSECTION_BYTES * min(n_intersections, n_clusters**2)
+    if not _all_at_once(n_clusters, n_dimensions):
+        eigenvectors += INTERSECTION_BYTES * min(n_intersections, n_clusters**2)
     checks.check_memory(
         points + labels + eigenvectors,
         devices.memory_budget(device),
@@ -259,7 +260,7 @@ def _leading(
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
-    dense = len(degree) <= max(DENSE_UP_TO, 4 * n_dimensions)
+    dense = _all_at_once(len(degree), n_dimensions)
     if not dense:
         from scipy.sparse.linalg import ArpackError
 
@@ -276,6 +277,11 @@ def _leading(
         )
         values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, more and _squared_graph(*more))
     return scale[:, None] * with_direction(vectors, degree), values
+
+
+def _all_at_once(n_clusters: int, n_dimensions: int) -> bool:
+    """Return whether eigenvectors are those of a dense matrix."""
+    return n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions)
 
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
