@@ -21,7 +21,7 @@ from gpuens.generate.points import Points
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.mixture import posteriors
-from gpuens.partition.soft_correspondence import (
+from gpuens.partition.soft_memberships import (
     BLOCK_ROWS,
     label_correspondences,
     label_memberships,

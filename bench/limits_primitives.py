@@ -36,7 +36,7 @@ from gpuens.reduction.ca_tree import _Shape, measure_nodes
 from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity.diagonal import coassociation_tile
-from gpuens.similarity.neighborhood import overlaps
+from gpuens.similarity.neighborhood_bits import overlaps
 
 K = 32  # clusters wanted, centroids
 N_LISTED = 16
@@ -138,12 +138,13 @@ def gram(on: Labels) -> Call:
     n, m = on.shape
     share = on.rng.random(n) + 0.1
     return Call(
-        lambda: contingency.dense_intersections(on.rows, share), lambda found: {"counters": n * m * (m - 1) / 2}
+        lambda: contingency.clusters.dense_intersections(on.rows, share),
+        lambda found: {"counters": n * m * (m - 1) / 2},
     )
 
 
 def eigenvectors(on: Labels) -> Call:
-    shared = contingency.dense_intersections(on.rows, np.ones(len(on)))
+    shared = contingency.clusters.dense_intersections(on.rows, np.ones(len(on)))
     # of the tridiagonal form
     return Call(lambda: leading_eigenvectors(shared, K), lambda found: {"float64 products": 2 / 3 * on.n_clusters**3})
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from gpuens import checks, failures, metrics, progress, record
 from gpuens import device as devices
-from gpuens.contingency import encode, nmi_of, score_pairs
+from gpuens.contingency.labels import encode
+from gpuens.contingency.scores import nmi_of, score_pairs
 from gpuens.encoding import encode_vector
 from gpuens.ensemble import Ensemble
 from gpuens.evidence.agreement import of_rows as agreement_of_rows

@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks, progress
 from gpuens import device as devices
 from gpuens.comparison import chosen, made
-from gpuens.contingency import agreement_of
+from gpuens.contingency.scores import agreement_of
 from gpuens.ensemble import Ensemble
 from gpuens.forecast import Forecast, foresee
 from gpuens.odd_columns import odd_columns

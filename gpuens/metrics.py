@@ -12,7 +12,9 @@ from scipy import sparse
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.contingency import AVERAGES, Table, ari_of, cells, encode, labels_of, nmi_of, score_pairs, table
+from gpuens.contingency.labels import Table, encode, labels_of
+from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
+from gpuens.contingency.tables import cells, table
 from gpuens.encoding import split_columns
 from gpuens.ensemble import Ensemble
 

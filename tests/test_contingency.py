@@ -40,7 +40,7 @@ def ens(request):
 
 @pytest.fixture
 def sparse_tables(monkeypatch):
-    monkeypatch.setattr(contingency, "DENSE_CELLS", 0)
+    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", 0)
 
 
 # --- oracles: slow and obvious ----------------------------------------------------------------------------------------
@@ -129,10 +129,10 @@ def test_few_intersections_are_those_of_the_sparse_layout(n_clusters):
     expected = contingency.intersections(rows.ensemble, weights, layout="sparse")
     within = np.repeat(np.arange(len(n_clusters)), n_clusters)
     between = np.count_nonzero(expected.toarray() * (within[:, None] != within))
-    found = contingency.few_intersections(rows, weights, between)
+    found = contingency.clusters.few_intersections(rows, weights, between)
     np.testing.assert_array_equal(found.toarray(), expected.toarray())
     if between:
-        assert contingency.few_intersections(rows, weights, between - 1) is None
+        assert contingency.clusters.few_intersections(rows, weights, between - 1) is None
 
 
 def test_the_sparse_layout_is_canonical():
@@ -167,7 +167,7 @@ def test_one_clustering_and_one_object():
 def test_auto_is_sparse_above_the_limit(monkeypatch):
     labels = random_labels(100, (40, 30), 0)
     assert isinstance(contingency.intersections(labels), np.ndarray)
-    monkeypatch.setattr(contingency, "DENSE_BYTES", 8 * 50**2)
+    monkeypatch.setattr(contingency.clusters, "DENSE_BYTES", 8 * 50**2)
     assert sparse.issparse(contingency.intersections(labels))
 
 
@@ -198,7 +198,7 @@ def test_one_clustering_against_all(ens, weighted):
     whole = naive_intersections(ens, w)
     for m in range(ens.n_clusterings):
         own = slice(*ens.offsets[m : m + 2])
-        np.testing.assert_array_equal(contingency.intersections_with(ens, m, w), whole[:, own])
+        np.testing.assert_array_equal(contingency.clusters.intersections_with(ens, m, w), whole[:, own])
 
 
 # --- many clusterings -------------------------------------------------------------------------------------------------
@@ -207,13 +207,13 @@ def test_one_clustering_against_all(ens, weighted):
 @pytest.fixture
 def calls(monkeypatch):
     """Counts how often tables are counted: once for many pairs, or Python takes longer than the counting."""
-    found, count = [], contingency._count_cells
+    found, count = [], contingency.counting._count_cells
 
     def counted(*args):
         found.append(count(*args))
         return found[-1]
 
-    monkeypatch.setattr(contingency, "_count_cells", counted)
+    monkeypatch.setattr(contingency.counting, "_count_cells", counted)
     return found
 
 
@@ -223,14 +223,14 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeyp
     labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
     ens = Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", memory)
-    bits, _ = contingency._bits(contingency.labels_of(ens).matrix, np.diff(ens.offsets))
+    bits, _ = contingency.counting._bits(contingency.labels.labels_of(ens).matrix, np.diff(ens.offsets))
     assert len(bits) == (185 if memory == "1GB" else 0)
     rows = np.where(labels >= 0, ens.codes + ens.offsets[:-1], ens.n_clusters)
     one_hot = np.zeros((len(labels), ens.n_clusters + 1), dtype=np.float64)
     one_hot[np.arange(len(labels))[:, None], rows] = 1
     monkeypatch.setenv("GPUENS_MEMORY", "1GB")
     if not len(bits):
-        monkeypatch.setattr(contingency, "MARKED_BYTES", 0)
+        monkeypatch.setattr(contingency.counting, "MARKED_BYTES", 0)
     expected = (one_hot.T @ one_hot)[:-1, :-1]
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
 
@@ -245,7 +245,7 @@ def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype)
     k = np.diff(ens.offsets)
     assert k[0] * k[2] > 4 * len(ens)
     n_cells = (shared > 0)[:, -k[2] :].sum(axis=1)[: -k[2]]
-    assert n_cells.min() * contingency.SCANNED < k[2] < n_cells.max() * contingency.SCANNED
+    assert n_cells.min() * contingency.counting.SCANNED < k[2] < n_cells.max() * contingency.counting.SCANNED
     for layout in ("dense", "sparse"):
         found = contingency.intersections(ens, layout=layout)
         np.testing.assert_array_equal(found if layout == "dense" else found.toarray(), shared)
@@ -254,7 +254,7 @@ def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype)
 @pytest.mark.parametrize("n", [0, 1, 2, 11, 100, 20_000])
 def test_sorting(n):
     numbers = np.random.default_rng(n).permutation(n)
-    contingency._sort_few(numbers)
+    contingency.counting._sort_few(numbers)
     np.testing.assert_array_equal(numbers, np.arange(n))
 
 
@@ -290,7 +290,7 @@ def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, monkeypatch):
         ]
 
     expected = results()
-    monkeypatch.setattr(contingency, "CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(contingency.counting, "CELLS_AT_ONCE", 1)
     for found, wanted in zip(results(), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
@@ -301,8 +301,10 @@ def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layou
     w = np.random.default_rng(7).integers(1, 9, ens.n_objects) if weighted else None
     shared = contingency.intersections(ens, w, layout=layout)
     for rows in (2**22, 1):
-        monkeypatch.setattr(contingency, "ROWS_AT_ONCE", rows)
-        np.testing.assert_array_equal(contingency.entropy_of(shared, ens.offsets), contingency.entropy(ens, w))
+        monkeypatch.setattr(contingency.entropies, "ROWS_AT_ONCE", rows)
+        np.testing.assert_array_equal(
+            contingency.entropies.entropy_of(shared, ens.offsets), contingency.entropy(ens, w)
+        )
 
 
 @pytest.mark.parametrize("score", ["ari", "nmi"])
@@ -327,7 +329,7 @@ def test_a_sparse_layout_of_too_many_clusterings_is_refused_uncounted(calls, mon
 
 @pytest.mark.parametrize("cells", [2**22, 0])
 def test_pair_tables_come_in_order_and_cells_read_both_kinds(ens, cells, monkeypatch):
-    monkeypatch.setattr(contingency, "DENSE_CELLS", cells)
+    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", cells)
     wanted, kinds, pairs = naive_intersections(ens), set(), []
     for i, j, table in contingency.pair_tables(ens):
         pairs.append((i, j))
@@ -347,7 +349,7 @@ def test_a_small_budget_makes_small_batches_and_the_same_tables(monkeypatch):
     ens = Ensemble(random_labels(200, (20,) * 7, 0.1))
     roomy = list(contingency.pair_tables(ens))
     monkeypatch.setenv("GPUENS_MEMORY", "32kB")
-    assert [len(batch) for batch in contingency._batches(contingency.labels_of(ens))] == [2] * 10 + [1]
+    assert [len(batch) for batch in contingency.labels.batches(contingency.labels.labels_of(ens))] == [2] * 10 + [1]
     for (*pair, table), (*same_pair, same) in zip(roomy, contingency.pair_tables(ens), strict=True):
         assert pair == same_pair
         np.testing.assert_array_equal(table, same)
@@ -451,7 +453,7 @@ def test_agreement_is_scikit_learns_over_the_objects_labelled_in_both(ens, avera
 @pytest.mark.parametrize("score", ["nmi", "ari"])
 def test_sparse_tables_agree_to_the_bit(ens, score, monkeypatch):
     from_dense = contingency.agreement(ens, score)
-    monkeypatch.setattr(contingency, "DENSE_CELLS", 0)
+    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", 0)
     np.testing.assert_array_equal(contingency.agreement(ens, score), from_dense)
 
 

@@ -71,7 +71,7 @@ def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labe
     rows = core_groups(Rows(labels)).rows
     weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
     expected = coupled.coupling(rows, weights).values
-    monkeypatch.setattr("gpuens.similarity.coupled.contingency.intersections", None)  # not to be had
+    monkeypatch.setattr("gpuens.contingency.clusters.intersections", None)  # not to be had
     needed = 8 * rows.n_clusters**2
     for share in (0.0, 0.999 * needed / 10**9):  # without threads and, where the strips are narrow, with
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")

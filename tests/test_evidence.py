@@ -334,7 +334,7 @@ def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("dense_cells", [2**22, 0])
 def test_consistency_is_that_of_all_pairs_of_clusterings(dense_cells, monkeypatch):
-    monkeypatch.setattr(ge.contingency, "DENSE_CELLS", dense_cells)
+    monkeypatch.setattr(ge.contingency.labels, "DENSE_CELLS", dense_cells)
     for seed in range(10):
         labels, _ = ensemble(seed, n=14 if dense_cells else 9, k=5 if dense_cells else 9, missing=(seed % 3) * 0.3)
         n, m = labels.shape

@@ -379,7 +379,8 @@ def label_space(case: Case) -> None:
 
 def soft_correspondence(case: Case) -> None:
     """On weighted rows of labels, and on soft clusterings beside labels."""
-    from gpuens.partition.soft_correspondence import memberships, soft_correspondence
+    from gpuens.partition.soft_correspondence import soft_correspondence
+    from gpuens.partition.soft_memberships import memberships
     from gpuens.soft_ensemble import SoftEnsemble
 
     rows, sizes = case.groups()

@@ -35,7 +35,7 @@ from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
 from gpuens.partition.lloyd import restarts
 from gpuens.partition.mixture import posteriors
-from gpuens.partition.soft_correspondence import (
+from gpuens.partition.soft_memberships import (
     label_correspondences,
     label_memberships,
     soft_correspondences,
@@ -45,7 +45,7 @@ from gpuens.reduction import find_rows
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.rows import Rows, by_first_row
-from gpuens.similarity import coupled, mapping, neighborhood, ranks
+from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.reference_sets import reference_sets
@@ -151,9 +151,9 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
     ens = ensemble(9, n_clusterings=6)
     w = None if weights is None else np.arange(1, 10)
     expected = contingency.intersections(ens, w, device="cpu")
-    monkeypatch.setattr(contingency, "DENSE_CELLS", dense_cells)
+    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", dense_cells)
     monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
-    monkeypatch.setattr(contingency, "MOST_PAIRS", most_pairs)
+    monkeypatch.setattr(contingency.kernel, "MOST_PAIRS", most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
 
@@ -164,7 +164,7 @@ def test_dense_intersections(n_clusterings, device):
     ens = ensemble(200, n_clusterings=n_clusterings)
     rows = Rows(ens, device=device)
     weights = rows.xp.asarray(np.random.default_rng(3).random(200) + 0.1)
-    found = contingency.dense_intersections(rows, weights)
+    found = contingency.clusters.dense_intersections(rows, weights)
     assert devices.kind_of(found) == devices.kind_of(weights)
     expected = contingency.intersections(ens, devices.to_host(weights), "dense", device=device)
     np.testing.assert_array_equal(on_host(found), expected)
@@ -312,8 +312,8 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
     expected = coupled_tile(*on_cpu)
     np.testing.assert_array_equal(on_host(coupled_tile(*on_device, device=device)), expected)
     theta = float(expected.flat[0]) if expected.size else 0.5  # met exactly by a pair
-    bits = on_host(neighborhood.neighborhood_bits(*on_device, theta, device=device))
-    np.testing.assert_array_equal(bits, neighborhood.neighborhood_bits(*on_cpu, theta))
+    bits = on_host(neighborhood_bits.neighborhood_bits(*on_device, theta, device=device))
+    np.testing.assert_array_equal(bits, neighborhood_bits.neighborhood_bits(*on_cpu, theta))
     each = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     np.testing.assert_array_equal(each[:, :n_cols], expected >= theta)
     assert not each[:, n_cols:].any()
@@ -329,7 +329,7 @@ def test_who_is_near_among_many_clusterings(largest, theta, device):
     blocks, offsets, xp = Blocks(matrices), np.arange(701) * 3, devices.namespace(device)
     expected = coupled_tile(codes[:20], codes, offsets, blocks.on("cpu"))
     theta = float(expected[3, 77]) if theta is None else theta * largest
-    found = neighborhood.neighborhood_bits(
+    found = neighborhood_bits.neighborhood_bits(
         xp.asarray(codes[:20]), xp.asarray(codes), offsets, blocks.on(device), theta, device=device
     )
     each = np.unpackbits(on_host(found).astype("<u8").view(np.uint8), axis=1, bitorder="little")
@@ -349,7 +349,7 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
             one_object = g == h and counts[g] == 1
             expected[i, j] -= each[g, place[h]] * own[g] + each[g, place[h]] * own[h] - (one_object and own[g])
     found = xp.full((n_rows, n_cols), 9)
-    neighborhood.leave_out_themselves(found, xp.asarray(bits[rows]), rows, cols, place, own, counts, device=device)
+    neighborhood_bits.leave_out_themselves(found, xp.asarray(bits[rows]), rows, cols, place, own, counts, device=device)
     np.testing.assert_array_equal(on_host(found), expected)
 
 
@@ -359,11 +359,11 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
 def test_overlaps(n_rows, n_cols, n_bits, counts, device):
     """Bits that all count once, up to five times, and so often that most planes have few words."""
     times = np.sort(np.random.default_rng(9).integers(1, counts, n_bits))
-    words, masks, runs = neighborhood.bit_planes(times)
+    words, masks, runs = neighborhood_bits.bit_planes(times)
     (rows, of_rows), (cols, of_cols) = bits_of(n_rows, n_bits), bits_of(n_cols, n_bits, seed=10)
     xp, planes = devices.namespace(device), [bits[:, words] & masks for bits in (rows, cols)]
-    expected = neighborhood.overlaps(*planes, runs)
-    found = neighborhood.overlaps(*map(xp.asarray, planes), runs, device=device)
+    expected = neighborhood_bits.overlaps(*planes, runs)
+    found = neighborhood_bits.overlaps(*map(xp.asarray, planes), runs, device=device)
     np.testing.assert_array_equal(on_host(found), expected)
     np.testing.assert_array_equal(expected, of_rows * times @ of_cols.T)
 
@@ -372,11 +372,11 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
 @pytest.mark.parametrize("most", [2, 6, 2**40])
 def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, monkeypatch):
     """One by one and as bits in common; objects that count once, a few times, and very often."""
-    monkeypatch.setattr(neighborhood, "COMPARED", compared)
+    monkeypatch.setattr(neighborhood_bits, "COMPARED", compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
     counts = np.random.default_rng(11).integers(1, most, 300)
-    found = neighborhood.neighbor_counts(bits, ens.codes, ens.offsets, counts)
+    found = neighborhood_bits.neighbor_counts(bits, ens.codes, ens.offsets, counts)
     for m, (first, last) in enumerate(itertools.pairwise(ens.offsets.tolist())):
         members = ens.codes[:, m, None] == np.arange(last - first)
         np.testing.assert_array_equal(found[:, first:last], each * counts @ members)
@@ -389,9 +389,9 @@ def test_neighbors_in_each_cluster(n_rows, n_cols, dtype, device):
     ens, xp = ensemble(300, dtype), devices.namespace(device)
     bits, each = bits_of(n_rows, n_cols)
     counts = np.random.default_rng(11).integers(1, 2**40, n_cols)
-    expected = neighborhood.neighbor_counts(bits, ens.codes[:n_cols], ens.offsets, counts)
+    expected = neighborhood_bits.neighbor_counts(bits, ens.codes[:n_cols], ens.offsets, counts)
     codes = ens.codes_on(device)[:n_cols]
-    found = neighborhood.neighbor_counts(xp.asarray(bits), codes, ens.offsets, counts, device=device)
+    found = neighborhood_bits.neighbor_counts(xp.asarray(bits), codes, ens.offsets, counts, device=device)
     np.testing.assert_array_equal(on_host(found), expected)
     n_labels = np.count_nonzero(ens.codes[:n_cols] != np.iinfo(dtype).max, axis=1)
     np.testing.assert_array_equal(expected.sum(axis=1), each @ (counts * n_labels))
@@ -402,8 +402,8 @@ def test_neighbors_in_each_cluster(n_rows, n_cols, dtype, device):
 def test_sums_over_neighbors(n_rows, n_cols, width, device):
     bits, each = bits_of(n_rows, n_cols)
     values = np.random.default_rng(12).integers(-(2**40), 2**40, (n_cols, width))
-    xp, expected = devices.namespace(device), neighborhood.neighbor_sums(bits, values)
-    found = neighborhood.neighbor_sums(xp.asarray(bits), xp.asarray(values), device=device)
+    xp, expected = devices.namespace(device), neighborhood_bits.neighbor_sums(bits, values)
+    found = neighborhood_bits.neighbor_sums(xp.asarray(bits), xp.asarray(values), device=device)
     np.testing.assert_array_equal(on_host(found), expected)
     np.testing.assert_array_equal(expected, each @ values)
 

@@ -9,10 +9,9 @@ from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structur
 
 from gpuens import device as devices
 from gpuens import kernels
-from gpuens.partition import soft_correspondence
-from gpuens.partition.soft_correspondence import (
-    _descend,
-    _Problem,
+from gpuens.partition import soft_correspondence, soft_descent
+from gpuens.partition.soft_descent import Problem, descend
+from gpuens.partition.soft_memberships import (
     label_correspondences,
     label_memberships,
     memberships,
@@ -23,7 +22,7 @@ from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
-MODULE = sys.modules[_descend.__module__]  # the package shows the function under the same name
+MODULE = sys.modules["gpuens.partition.soft_correspondence"]  # the package shows the function under the same name
 ALPHA, BETA = 0.5, 2.0
 
 
@@ -84,7 +83,7 @@ def of_rows(clusterings, device="cpu"):
 
 
 def problem_of(rows, k, alpha, beta):
-    return _Problem(SoftEnsemble.of(rows.ensemble), rows.counts, k, alpha, beta, rows.device)
+    return Problem(SoftEnsemble.of(rows.ensemble), rows.counts, k, alpha, beta, rows.device)
 
 
 def joined(rows, parts):
@@ -107,7 +106,7 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
     n, k_h = len(matrices[0]), [a.shape[1] for a in matrices]
     alphas, betas = ([factor * n / size for size in k_h] for factor in (alpha, beta))
     rows, row_of = of_rows(clusterings, where)
-    table, objective, _ = _descend(problem_of(rows, k, alpha, beta), joined(rows, s), 50, -1.0, n_steps)
+    table, objective, _ = descend(problem_of(rows, k, alpha, beta), joined(rows, s), 50, -1.0, n_steps)
 
     m, values = oracles.scec_membership(matrices, s), []
     for _ in range(50):
@@ -135,7 +134,7 @@ def test_every_device_has_the_same_bits(clusterings, where):
 def test_blocks_of_rows_do_not_matter(clusterings, budget, where, monkeypatch):
     """Neither their size, nor whether memberships are held from one pass to the next."""
     rows, _ = of_rows(clusterings, where)
-    monkeypatch.setattr(MODULE, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(soft_descent, "BLOCK_ROWS", 16)
     found = []
     for scratch in (2**30, 1):
         monkeypatch.setattr(devices, "scratch", lambda device, room=scratch: room)
@@ -225,7 +224,7 @@ def test_one_hot_matrices_are_labels(where):
     tables = []
     for clusterings in (list(labels.T), one_hot):
         rows, _ = of_rows(clusterings, where)
-        tables.append(_descend(problem_of(rows, 3, ALPHA, BETA), joined(rows, start), 30, 0.0, 5)[0])
+        tables.append(descend(problem_of(rows, 3, ALPHA, BETA), joined(rows, start), 30, 0.0, 5)[0])
     np.testing.assert_allclose(*tables, atol=1e-10, rtol=0)
 
 

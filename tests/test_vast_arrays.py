@@ -14,9 +14,9 @@ from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.linkage.rounds import ACTIVE, RETIRED, UNKNOWN, State, look_up, update_lists
 from gpuens.partition.linkage.single import Edges, offer_listed
-from gpuens.partition.soft_correspondence import label_memberships
+from gpuens.partition.soft_memberships import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
-from gpuens.similarity import coupled, neighborhood
+from gpuens.similarity import coupled, neighborhood_bits
 from gpuens.similarity.blocks import OnDevice, coupled_tile
 
 pytestmark = pytest.mark.skipif(
@@ -190,7 +190,7 @@ def test_a_cluster_far_down_its_block():
     units = vast(values.shape, np.int32)  # the screen's: nothing is known without the values
     blocks = OnDevice(starts, values, units, 1.0)
     assert coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
-    assert neighborhood.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
+    assert neighborhood_bits.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
 
 
 def test_shares_in_a_far_cluster():
@@ -205,7 +205,7 @@ def test_far_planes():
     n_planes = 2**32 + 5
     rows, cols = vast((2, n_planes), np.uint64), vast((3, n_planes), np.uint64)
     rows[:, -5:], cols[:, -5:] = [[1, 0, 0, 0, 3], [0, 0, 7, 0, 0]], [[1, 0, 7, 0, 1]] * 3
-    found = neighborhood.overlaps(rows, cols, np.array([2**32, 2**32 + 4, n_planes]), device="emulated")
+    found = neighborhood_bits.overlaps(rows, cols, np.array([2**32, 2**32 + 4, n_planes]), device="emulated")
     assert found.tolist() == [[1 + 2 * 1] * 3, [3] * 3]
 
 

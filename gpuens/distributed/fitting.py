@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from gpuens import checks, contingency
+from gpuens import checks
 from gpuens import device as devices
+from gpuens.contingency.clusters import layout_for
+from gpuens.contingency.labels import Table
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
@@ -109,7 +111,7 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     estimator._note_names(rows.ensemble)
 
 
-def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> contingency.Table:
+def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Table:
     """Return the intersections of all clusters, counted chunk by chunk; see `gpuens.contingency.intersections`.
 
     Examples
@@ -126,7 +128,7 @@ def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> c
     checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
     chunks = Chunks(labels, client)
     if layout == "auto":
-        layout = contingency.layout_for(sum(len(c) for c in chunks.numbering.categories))
+        layout = layout_for(sum(len(c) for c in chunks.numbering.categories))
     bare = chunks.bare()
     parts = [
         chunks.task(worker.count_intersections, rows, bare, layout, phase="intersections") for rows in chunks.rows()

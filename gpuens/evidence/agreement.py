@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency import cells, nmi_of
+from gpuens.contingency.scores import nmi_of
+from gpuens.contingency.tables import cells
 from gpuens.evidence.given import given, members_of_clusters
 from gpuens.rows import Rows
 

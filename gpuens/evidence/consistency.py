@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency import Table, ari_of, labels_of, nmi_of, pair_tables
+from gpuens.contingency.labels import Table, labels_of
+from gpuens.contingency.scores import ari_of, nmi_of
+from gpuens.contingency.tables import pair_tables
 from gpuens.evidence.agreement import Shares, ecs_of, shares_of
 from gpuens.rows import as_rows
 

@@ -23,7 +23,7 @@ from gpuens.compiled import njit
 from gpuens.incidence import row_lookups
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels, nearest_centroids
-from gpuens.partition.soft_correspondence import label_correspondences
+from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility, category_kmeans
 from gpuens.rows import Rows, numbered
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpuens import checks, contingency
+from gpuens import checks
 from gpuens import device as devices
+from gpuens.contingency.clusters import dense_intersections
 from gpuens.incidence import row_sums
 from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
 from gpuens.partition.embeddings import (
@@ -116,7 +117,7 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
     some = degrees > 0
     scale = 1.0 / np.sqrt(np.where(some, degrees, 1.0))
     share = np.where(some, rows.xp.asarray(rows.counts) * scale * scale, np.finfo(np.float64).tiny)
-    gram = where_eigenvectors_are(contingency.dense_intersections(rows, share))
+    gram = where_eigenvectors_are(dense_intersections(rows, share))
     values, vectors = eigenvectors(gram)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # K^½
     spread = similarity.times(root)

@@ -22,8 +22,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from gpuens import checks, contingency
+from gpuens import checks
 from gpuens import device as devices
+from gpuens.contingency.clusters import dense_intersections, few_intersections
 from gpuens.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import (
@@ -183,7 +184,7 @@ def _table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     if rows.here:  # the shares are the same in every product
         share = _shares(rows, cluster_weights)
-        gram = partial(contingency.dense_intersections, rows, share)
+        gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, rows.device, graph)
 
@@ -216,7 +217,7 @@ def _shares(rows: Rows, cluster_weights: np.ndarray) -> Any:
 
 
 def _gram(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
-    return devices.to_host(contingency.dense_intersections(rows, _shares(rows, cluster_weights)))
+    return devices.to_host(dense_intersections(rows, _shares(rows, cluster_weights)))
 
 
 def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -231,7 +232,7 @@ def _most_intersections(rows: Rows) -> int:
 def _products(rows: Rows, share: Any) -> Product:
     """Return the function of v that `_gram_product` is, by the quicker way on the CPU."""
     if rows.device == "cpu":
-        shared = contingency.few_intersections(rows, share, _most_intersections(rows))
+        shared = few_intersections(rows, share, _most_intersections(rows))
         if shared is not None:
             return partial(operator.matmul, shared)
     return partial(_gram_product, rows, share)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, contingency
+from gpuens import checks
 from gpuens import device as devices
+from gpuens.contingency.scores import agreement_of
 from gpuens.incidence import label_histograms, row_lookups
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels
@@ -166,5 +167,5 @@ def _held_with(rows: Rows, m: int) -> np.ndarray:
 
 def _mutual(rows: Rows) -> np.ndarray:
     """Return the normalised mutual information of all clusterings (M, M), 0 of two without an object in common."""
-    agreement: np.ndarray = np.nan_to_num(contingency.agreement_of(rows))
+    agreement: np.ndarray = np.nan_to_num(agreement_of(rows))
     return agreement

@@ -1,6 +1,6 @@
 """The similarities of the field as matrices S of clusters: the similarity of objects is B S Bᵀ / M."""
 
-from gpuens.contingency import entropy
+from gpuens.contingency.entropies import entropy
 from gpuens.similarity.agreement import Agreement, AgreementLinks, weac_weights
 from gpuens.similarity.base import Measure, Similarity
 from gpuens.similarity.blocks import Blocks

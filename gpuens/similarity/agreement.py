@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, contingency
+from gpuens import checks
+from gpuens.contingency.scores import agreement_of
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
@@ -71,7 +72,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     [1.0, 0.25, 0.25]
     """
     rows, beta = as_rows(ens, device), checks.check_between(beta, "beta", 0, 9)
-    agreement = contingency.agreement_of(rows, "max")
+    agreement = agreement_of(rows, "max")
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
     if not largest > 0:  # a single clustering, or some that agree in nothing

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.contingency import intersections_of
+from gpuens.contingency.clusters import intersections_of
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums, label_histograms, row_lookups, row_sums
 from gpuens.rows import Rows

@@ -10,7 +10,8 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.contingency import entropy, entropy_of, intersections_of
+from gpuens.contingency.clusters import intersections_of
+from gpuens.contingency.entropies import entropy, entropy_of
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal

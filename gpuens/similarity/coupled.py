@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks, contingency, kernels
+from gpuens import checks, kernels
 from gpuens import device as devices
 from gpuens.compiled import njit
+from gpuens.contingency.clusters import intersections_of, intersections_with
+from gpuens.contingency.labels import Table
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
@@ -105,15 +107,13 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
     shares_of = coupling_fits(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
         layout = "dense" if rows.here and rows.device == "cpu" else "auto"
-        shared = contingency.intersections_of(rows, layout)
+        shared = intersections_of(rows, layout)
         return coupling_of(shared, rows.offsets, shares_of, device=rows.device if rows.here else "cpu")
     sizes, offsets = rows.cluster_sizes(), rows.offsets
 
     def work(start: int, stop: int) -> list[np.ndarray]:
         def couple(j: int) -> np.ndarray:
-            return _coupled(
-                contingency.intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of, _relative
-            )
+            return _coupled(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of, _relative)
 
         return [couple(j) for j in range(start, stop)]
 
@@ -123,9 +123,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
     return Blocks([matrix for some in found for matrix in some])
 
 
-def coupling_of(
-    shared: contingency.Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu"
-) -> Blocks:
+def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
     """Return the result of `coupling` from cluster intersections and the λ of the clusterings."""
     sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
     matrices = []

@@ -7,7 +7,8 @@ import numpy as np
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
-from gpuens.contingency import cells, intersections_of
+from gpuens.contingency.clusters import intersections_of
+from gpuens.contingency.tables import cells
 from gpuens.rows import Rows
 from gpuens.similarity.base import ClusterSimilarity
 

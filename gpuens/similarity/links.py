@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.contingency import intersections, intersections_of
+from gpuens.contingency.clusters import intersections, intersections_of
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks

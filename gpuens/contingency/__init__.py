@@ -1,0 +1,14 @@
+"""Intersections of clusters |c ∩ d|, and what derives from them: entropies and agreement between clusterings.
+
+Tables are counted for one pair of clusterings at a time, never by a product of incidence matrices: N × N_c is never
+held, nor N_c × N_c where only a sum over it is needed. Counts are integers: results do not depend on the order of the
+objects or the number of threads. An object counts in a table if both of its labels are known.
+"""
+
+from gpuens.contingency.clusters import intersections
+from gpuens.contingency.entropies import entropy
+from gpuens.contingency.labels import Table
+from gpuens.contingency.scores import agreement, ari_of, nmi_of
+from gpuens.contingency.tables import cells, pair_tables, table
+
+__all__ = ["Table", "agreement", "ari_of", "cells", "entropy", "intersections", "nmi_of", "pair_tables", "table"]

@@ -1,0 +1,234 @@
+"""Intersections of all clusters of an ensemble, |c ∩ d|, dense and sparse."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.kernel import count_dense
+from gpuens.contingency.labels import Labels, Table, given, labels_of
+from gpuens.ensemble import Ensemble
+from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
+from gpuens.rows import Rows
+
+DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
+
+
+def intersections(
+    ens: Any, weights: Any = None, layout: str = "auto", *, device: str = "auto"
+) -> np.ndarray | sparse.csr_array:
+    """Return the number of objects that any two clusters of the ensemble share: |c ∩ d|.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    weights : array (n_objects,), optional
+        Weights of the objects, positive numbers.
+    layout : {"auto", "dense", "sparse"}
+        "auto" is dense up to 512 MB (N_c = 8000) and a quarter of the memory budget.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Returns
+    -------
+    ndarray or scipy.sparse.csr_array (n_clusters, n_clusters), symmetric, in host memory
+        int64, or float64 if the weights are floats. Within one clustering it is diag(sizes). The sparse array is
+        canonical (indices sorted, no stored zeros).
+
+    Raises
+    ------
+    MemoryError
+        Before anything of that size is allocated. The sparse layout is counted first, so its size is exact.
+    ValueError
+        For an unknown layout or device, or for weights that are not positive.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.intersections([[0, 0, 0, 1], ["b", "a", "a", None]])
+    array([[3, 0, 2, 1],
+           [0, 1, 0, 0],
+           [2, 0, 2, 0],
+           [1, 0, 0, 1]])
+    """
+    ens, weights, device = given(ens, weights, device)
+    checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
+    labels, w = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
+    sizes = ens.sizes
+    if w is not None:
+        sizes = devices.to_host(cluster_sums(ens.codes_on(device), ens.offsets, w, device=device))
+    needed, budget = 8 * ens.n_clusters**2, devices.memory_budget()
+    if layout == "auto":
+        layout = "dense" if needed <= min(DENSE_BYTES, budget // 4) else "sparse"
+    if layout == "sparse":
+        return _sparse_intersections(labels, w, ens.offsets, sizes, budget)
+    checks.check_memory(needed, budget, "the dense table of cluster intersections", "pass layout='sparse'")
+    return _dense_intersections(labels, w, ens.offsets, sizes)
+
+
+def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
+    """Return `intersections` in a dense layout, in the memory of the rows' device; ``weights`` (G,) float64 are there.
+
+    The caller has checked that such arrays fit.
+    """
+    if rows.device == "cpu":
+        return intersections(rows.ensemble, weights, "dense", device="cpu")
+    labels, xp = labels_of(rows.ensemble, rows.device), rows.xp
+    k = np.array(labels.n_clusters, dtype=np.int64)
+    first, second = np.triu_indices(len(k), 1)
+    whole, unit = fixed_point(weights, len(weights))
+    counted, starts = count_dense(labels, first, second, whole)
+    tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])  # a cell for clusters of one clustering
+    start_of = np.full((len(k), len(k)), starts[-1])
+    start_of[first, second] = start_of[second, first] = starts[:-1]
+    own = xp.asarray(np.repeat(np.arange(len(k)), k))
+    number, size = xp.arange(len(own)) - xp.asarray(rows.offsets)[own], xp.asarray(k)[own]
+    place = np.where(own[:, None] < own, number[:, None] * size + number, number * size[:, None] + number[:, None])
+    place *= own[:, None] != own
+    place += xp.asarray(start_of)[own[:, None], own]
+    shared = tables[place]
+    each = xp.arange(len(own))
+    shared[each, each] = cluster_sums(rows.codes, rows.offsets, weights, device=rows.device)
+    return shared
+
+
+def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_array | None:
+    """Return `intersections` in a sparse layout, or None once more than ``most`` of them are found not to be empty.
+
+    For rows in this process and ``weights`` (G,) float64, on the CPU. Cells are found once, and held while they are put
+    in order.
+    """
+    offsets, n_found, n_clusters = rows.offsets, 0, rows.n_clusters
+    parts = [(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+
+    def keep(found: Cells) -> None:
+        nonlocal n_found
+        end = found.starts[-1]
+        second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
+        parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.cols[:end]))
+        n_found += 2 * int(end)  # of two threads one may be lost here
+        if n_found > most:
+            raise _TooManyError
+
+    try:
+        over_cells(labels_of(rows.ensemble), weights, keep)
+    except _TooManyError:
+        return None
+    counts, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if 2 * len(counts) > most:
+        return None
+    parts.clear()
+    upper = sparse.coo_array((counts, (first, second)), shape=(n_clusters, n_clusters)).tocsr()
+    sizes = cluster_sums(rows.codes, offsets, weights, device=rows.device)
+    return (upper + upper.T + sparse.diags_array(sizes)).tocsr()
+
+
+class _TooManyError(Exception):
+    """More intersections than are wanted."""
+
+
+def layout_for(n_clusters: int) -> str:
+    """Return the layout that "auto" means for the intersections of ``n_clusters`` clusters."""
+    return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"
+
+
+def intersections_of(rows: Rows, layout: str = "auto") -> Table:
+    """Return `intersections` of the objects of rows, which may be in pieces."""
+    if layout == "auto":
+        layout = layout_for(rows.n_clusters)
+    shared: Table = rows.sum(intersections, None, layout)
+    return shared
+
+
+def _dense_intersections(labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    shared = np.zeros((offsets[-1], offsets[-1]), dtype=sizes.dtype)
+    np.fill_diagonal(shared, sizes)
+    over_cells(labels, w, lambda found: _place_in_square(found, offsets, shared))
+    return shared
+
+
+def _sparse_intersections(
+    labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray, budget: int
+) -> sparse.csr_array:
+    """Count in two passes: the cells of each row and clustering first, then the cells, straight into place."""
+    n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
+    what = f"the sparse table of the intersections of {n_clusters} clusters"
+    instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
+    checks.check_memory(16 * n_clusters * n_clusterings, budget, what, instead)
+    n_cells = np.zeros((n_clusters, n_clusterings), dtype=np.int64)
+    own = np.repeat(np.arange(n_clusterings), np.diff(offsets))
+    n_cells[np.arange(n_clusters), own] = sizes > 0
+    over_cells(labels, w, lambda found: _count_in_rows(found, offsets, n_cells))
+    ends = np.cumsum(n_cells).reshape(n_cells.shape)
+    nnz = int(ends[-1, -1])
+    index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
+    checks.check_memory(nnz * (8 + index.itemsize), budget, f"{what} ({nnz} are not empty)", instead)
+    starts = np.subtract(ends, n_cells, out=n_cells)
+    indptr = np.concatenate([[0], ends[:, -1]]).astype(index)
+    indices, counts = np.empty(nnz, dtype=index), np.empty(nnz, dtype=sizes.dtype)
+    filled = np.flatnonzero(sizes)
+    diagonal = starts[filled, own[filled]]
+    indices[diagonal], counts[diagonal] = filled, sizes[filled]
+    over_cells(labels, w, lambda found: _place_in_rows(found, offsets, starts, indices, counts))
+    shared = sparse.csr_array((counts, indices, indptr), shape=(n_clusters, n_clusters))
+    shared.has_canonical_format = True
+    return shared
+
+
+@njit(cache=True, nogil=True)
+def _place_in_square(found, offsets, shared):
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            r, c = first + found.rows[t], second + found.cols[t]
+            shared[r, c] = shared[c, r] = found.counts[t]
+
+
+@njit(cache=True, nogil=True)
+def _count_in_rows(found, offsets, n_cells):
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            n_cells[first + found.rows[t], found.first + p] += 1
+            n_cells[second + found.cols[t], found.i] += 1
+
+
+@njit(cache=True, nogil=True)
+def _place_in_rows(found, offsets, starts, indices, counts):
+    """Write cells into a CSR matrix: those of row r and clustering m from starts[r, m] on, which advance."""
+    first = offsets[found.i]
+    for p in range(len(found.starts) - 1):
+        second = offsets[found.first + p]
+        for t in range(found.starts[p], found.starts[p + 1]):
+            r, c = first + found.rows[t], second + found.cols[t]
+            at, mirrored = starts[r, found.first + p], starts[c, found.i]
+            indices[at], counts[at] = c, found.counts[t]
+            indices[mirrored], counts[mirrored] = r, found.counts[t]
+            starts[r, found.first + p] += 1
+            starts[c, found.i] += 1
+
+
+def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the shared objects, or weight (int64), of all clusters and those of clustering m, (N_c, k_m).
+
+    It starts no threads: callers run several clusterings in parallel.
+    """
+    labels, offsets = labels_of(ens), ens.offsets
+    shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)
+    _count_with(m, labels.matrix, offsets, weights, shared)
+    return shared
+
+
+@njit(cache=True, nogil=True)
+def _count_with(m, labels, offsets, w, shared):
+    n_clusters = shared.shape[1]
+    for other in range(labels.shape[0]):
+        first, k = offsets[other], offsets[other + 1] - offsets[other]
+        for x in range(labels.shape[1]):
+            if labels[m, x] < n_clusters and labels[other, x] < k:
+                shared[first + labels[other, x], labels[m, x]] += 1 if w is None else w[x]

@@ -1,0 +1,71 @@
+"""Tables of pairs of clusterings on a GPU: kernels/intersections.cu, and a sort where they are sparse."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.contingency.labels import Labels, Table, held_dense
+from gpuens.incidence import fixed_point, from_fixed_point
+
+CHUNK = 2**15  # objects that a block counts at least
+MOST_PAIRS = 2**15  # of clusterings in one launch
+
+
+def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
+    """Return the tables of pairs of clusterings, counted on the device and copied to the host."""
+    xp, k = devices.namespace(labels.device), labels.n_clusters
+    whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
+    dense = [pair for pair in pairs if held_dense(labels, *pair)]
+    tables: dict[tuple[int, int], Table] = {
+        pair: _sparse_table(labels, *pair, whole, unit) for pair in set(pairs) - set(dense)
+    }
+    first, second = np.array(dense, dtype=np.int64).reshape(-1, 2).T
+    counted, starts = count_dense(labels, first, second, whole)
+    flat = devices.to_host(from_fixed_point(counted, unit))
+    for (i, j), start in zip(dense, starts.tolist(), strict=False):
+        tables[i, j] = flat[start : start + k[i] * k[j]].reshape(k[i], k[j])
+    return tables
+
+
+def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: Any) -> tuple[Any, np.ndarray]:
+    """Return the dense tables of pairs of clusterings one after the other, on the device, and where each starts.
+
+    ``whole`` (N,) are weights of objects in fixed point; None are ones.
+    """
+    xp, k = devices.namespace(labels.device), np.array(labels.n_clusters, dtype=np.int64)
+    n_objects = labels.matrix.shape[1]
+    starts = np.concatenate([[0], np.cumsum(k[first] * k[second])]).astype(np.int64)
+    counted = xp.zeros(int(starts[-1]), dtype=np.uint64)
+    count = np.dtype(np.uint32 if whole is None else np.uint64)
+    shared_cells = min(kernels.SHARED_BYTES // count.itemsize, int(np.diff(starts).max(initial=0)))
+    for start in range(0, len(first), MOST_PAIRS):
+        some = slice(start, start + MOST_PAIRS)
+        kernels.launch(
+            "count_pairs", (kernels.blocks(n_objects, CHUNK), len(first[some])), 512,
+            (labels.matrix, xp.asarray(k), xp.asarray(first[some].copy()), xp.asarray(second[some].copy()),
+             xp.asarray(starts[:-1][some]), xp.ones(1, dtype=np.int64) if whole is None else whole, counted, n_objects,
+             shared_cells),
+            device=labels.device, shared=count.itemsize * shared_cells, CODE=kernels.c_name(labels.matrix.dtype),
+            COUNT=kernels.c_name(count),
+        )  # fmt: skip
+    return counted, starts
+
+
+def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:
+    """Return a sparse table: the cells of the objects, sorted and summed run by run."""
+    xp = devices.namespace(labels.device)
+    k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
+    a, b = labels.matrix[i], labels.matrix[j]
+    known = (a < k_i) & (b < k_j)
+    cell = a[known].astype(np.int64) * k_j + b[known]
+    order = xp.argsort(cell)
+    cell = cell[order]
+    last = xp.flatnonzero(xp.concatenate([cell[1:] != cell[:-1], xp.ones(1, dtype=bool)])) if cell.size else order
+    summed = last + 1 if whole is None else xp.cumsum(whole[known][order])[last]
+    total, cell = devices.to_host(summed), devices.to_host(cell[last])
+    counts = np.diff(total, prepend=np.zeros(1, dtype=total.dtype))
+    rows, cols = np.divmod(cell, k_j)
+    return sparse.coo_array((counts if unit is None else counts * unit, (rows, cols)), shape=(k_i, k_j)).tocsr()

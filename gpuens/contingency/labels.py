@@ -1,0 +1,86 @@
+"""Label columns as codes of one dtype, and how the tables of two of them are held.
+
+A table of many cells is sparse if most of them must be empty. Few tables are held at a time.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.encoding import as_column, encode_column
+from gpuens.ensemble import Ensemble
+from gpuens.rows import Rows, as_rows
+
+Table: TypeAlias = np.ndarray | sparse.csr_array
+
+DENSE_CELLS = 2**22  # a table of more cells than this, and of more than 4 cells per object, is sparse
+
+
+class Labels(NamedTuple):
+    """Label columns as codes on the device: ``matrix`` (M, N), one row per clustering.
+
+    In row m a value of ``n_clusters[m]`` or more means that the label is missing.
+    """
+
+    matrix: Any
+    n_clusters: list[int]
+    device: str = "cpu"
+
+
+def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
+    return Labels(ens.codes_on(device).T, np.diff(ens.offsets).tolist(), device)
+
+
+def encode(vectors: list[Any], names: list[Any]) -> Labels:
+    """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
+    device = devices.common_kind(vectors)
+    columns = [as_column(vector) for vector in vectors]
+    for column, vector, name in zip(columns, vectors, names, strict=True):
+        checks.check_label_vector(tuple(column.shape), type(vector).__name__, name)
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(columns[0]):
+            raise ValueError(
+                f"labelings must label the same objects, but {names[0]} has {len(columns[0])} labels and {name} has "
+                f"{len(column)}; pass labelings of one length, with -1 or None where a label is missing."
+            )
+    encoded = [encode_column(column, name) for column, name in zip(columns, names, strict=True)]
+    n_clusters = [len(categories) for _, categories in encoded]
+    missing = max(n_clusters)
+    dtype = np.min_scalar_type(missing)
+    matrix = np.stack([np.where(codes < 0, missing, codes).astype(dtype) for codes, _ in encoded])
+    return Labels(matrix, n_clusters, device)
+
+
+def given(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
+    """Return the ensemble, what its rows count for, and where to work; Rows say all three themselves."""
+    rows = as_rows(labels, device)
+    return rows.ensemble, rows.counts if weights is None and isinstance(labels, Rows) else weights, rows.device
+
+
+def held_dense(labels: Labels, i: int, j: int) -> bool:
+    """Return whether a table is held dense; larger ones would be nearly all zeros."""
+    return bool(labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1]))
+
+
+def batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
+    """Split the pairs i < j into batches whose tables are small next to the labels and the memory budget."""
+    n_objects, k = labels.matrix.shape[1], labels.n_clusters
+    most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
+    if labels.device != "cpu":
+        most = min(most, devices.scratch(labels.device) // 8)
+    batch: list[tuple[int, int]] = []
+    held = 0
+    for i, j in itertools.combinations(range(len(k)), 2):
+        size = min(k[i] * k[j], 4 * n_objects + DENSE_CELLS)
+        if batch and held + size > most:
+            yield batch
+            batch, held = [], 0
+        batch.append((i, j))
+        held += size
+    if batch:
+        yield batch

@@ -1,0 +1,190 @@
+"""Agreement of clusterings: the normalised mutual information and the adjusted Rand index of their tables."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.compiled import njit
+from gpuens.contingency.clusters import intersections_of
+from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.labels import Labels, Table, given, labels_of
+from gpuens.contingency.tables import cells, over_pairs
+from gpuens.rows import Rows
+
+AVERAGES: dict[str, Callable[[float, float], float]] = {
+    "geometric": lambda u, v: math.sqrt(u * v),
+    "max": max,
+    "arithmetic": lambda u, v: (u + v) / 2,
+    "min": min,
+}
+
+
+def agreement(
+    ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None, *, device: str = "auto"
+) -> np.ndarray:
+    """Return the agreement of each pair of clusterings over the objects labelled in both.
+
+    Parameters
+    ----------
+    ens : Ensemble, Rows, or anything that Ensemble takes
+    score : {"nmi", "ari"}
+    average : {"geometric", "max", "arithmetic", "min"}
+        The normaliser of the mutual information; unused by the adjusted Rand index.
+    weights : array (n_objects,), optional
+        Weights of the objects, positive numbers.
+
+    Returns
+    -------
+    ndarray (n_clusterings, n_clusterings), float64, symmetric with ones on its diagonal
+        NaN for two clusterings without a labelled object in common.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.agreement([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]], score="ari").round(2).tolist()
+    [[1.0, 1.0, -0.5], [1.0, 1.0, -0.5], [-0.5, -0.5, 1.0]]
+    """
+    ens, weights, device = given(ens, weights, device)
+    checks.check_choice(score, "score", ("nmi", "ari"))
+    checks.check_choice(average, "average", AVERAGES)
+    of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
+    labels = labels_of(ens, device)
+    return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
+
+
+def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
+    """Return `agreement` by the normalised mutual information of the objects of rows, which may be in pieces."""
+    if rows.here:
+        return agreement(rows, average=average)
+    shared = intersections_of(rows)
+    own = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
+    scores = np.eye(len(own))
+    for i, j in itertools.combinations(range(len(own)), 2):
+        scores[i, j] = scores[j, i] = nmi_of(shared[own[i], own[j]], average)
+    return scores
+
+
+def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
+    """Return ``of_table`` of each pair of label columns, a symmetric matrix with a diagonal of ones."""
+    scores = np.eye(len(labels.n_clusters))
+    n_objects = labels.matrix.shape[1] if w is None else w.sum()
+    if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):  # squares fit int64
+
+        def score(found: Cells) -> None:
+            for j, sums in enumerate(_sums_of_squares(found).tolist(), found.first):
+                scores[found.i, j] = scores[j, found.i] = _ari(*sums)
+
+        over_cells(labels, w, score)
+        return scores
+    for i, j, value in over_pairs(labels, w, lambda i, j, table: of_table(table)):
+        scores[i, j] = scores[j, i] = value
+    return scores
+
+
+def nmi_of(table: Table, average: str = "geometric") -> float:
+    """Return the normalised mutual information of a contingency table (dense or sparse), from 0 to 1.
+
+    It is 1 for equal partitions, also for two with a single cluster each, and 0 if only one has a single cluster. NaN
+    for a table without objects.
+
+    >>> import gpuens as ge
+    >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
+    0.8165
+    """
+    checks.check_choice(average, "average", AVERAGES)
+    rows, cols, counts = cells(table)
+    if not counts.size:
+        return math.nan
+    of_rows, of_cols = _sums(rows, counts), _sums(cols, counts)
+    if _one_to_one(counts, of_rows, of_cols):
+        return 1.0
+    if np.count_nonzero(of_rows) == 1 or np.count_nonzero(of_cols) == 1:
+        return 0.0
+    n = counts.astype(np.float64)
+    total = n.sum()
+    # one logarithm of a ratio of products: the ratio of independent labels is 1, so the sum is exactly 0
+    information = (n * np.log((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
+    normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
+    return float(min(1.0, max(0.0, information / normaliser)))
+
+
+def ari_of(table: Table) -> float:
+    """Return the adjusted Rand index of a contingency table (dense or sparse); at most 1, and 0 on average by chance.
+
+    Pairs of objects are counted in exact integers of any size, unless the table holds real weights. It is 1 for equal
+    partitions and for a single object, NaN for a table without objects.
+
+    >>> import gpuens as ge
+    >>> round(ge.contingency.ari_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
+    0.5714
+    """
+    rows, cols, counts = cells(table)
+    of_rows, of_cols = (_sums(lines, counts).astype(counts.dtype) for lines in (rows, cols))
+    sizes = counts.size, int(np.count_nonzero(of_rows)), int(np.count_nonzero(of_cols))
+    return _ari(*sizes, counts.sum().item(), *(_sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
+
+
+def _ari(
+    n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
+) -> float:
+    """Return the index from the numbers of non-empty cells, rows and columns and their sums of squares."""
+    if n_cells == 0:
+        return math.nan
+    if n_cells == n_rows == n_cols:  # one to one
+        return 1.0
+    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # ordered pairs of objects
+    tn = total**2 - same_row - same_col + same_both
+    return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+
+
+@njit(cache=True, nogil=True)
+def _sums_of_squares(found):
+    """Return the arguments of `_ari` for each table of whole numbers, (tables, 7)."""
+    n_tables = len(found.starts) - 1
+    sums = np.zeros((n_tables, 7), np.int64)
+    end = found.starts[-1]
+    if end == 0:
+        return sums
+    of_rows, of_cols = np.zeros(found.rows[:end].max() + 1, np.int64), np.zeros(found.cols[:end].max() + 1, np.int64)
+    for p in range(n_tables):
+        cells = range(found.starts[p], found.starts[p + 1])
+        for t in cells:
+            of_rows[found.rows[t]] += found.counts[t]
+            of_cols[found.cols[t]] += found.counts[t]
+            sums[p, 0] += 1
+            sums[p, 3] += found.counts[t]
+            sums[p, 4] += found.counts[t] ** 2
+        for t in cells:  # each row and column once
+            row, col = of_rows[found.rows[t]], of_cols[found.cols[t]]
+            sums[p, 1] += row > 0
+            sums[p, 2] += col > 0
+            sums[p, 5] += row**2
+            sums[p, 6] += col**2
+            of_rows[found.rows[t]] = of_cols[found.cols[t]] = 0
+    return sums
+
+
+def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the sums of a table's rows (or columns) as floats, exact for counts below 2^53."""
+    return np.bincount(lines, weights=counts)
+
+
+def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) -> bool:
+    """Return whether the two partitions are equal."""
+    return bool(counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols))
+
+
+def _entropy_of(p: np.ndarray) -> float:
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum())
+
+
+def _sum_of_squares(x: np.ndarray) -> Any:
+    """Return Σ x² as a Python number, exact for integers even where int64 would overflow."""
+    if x.dtype.kind == "f" or int(x.sum()) < 2**31:
+        return (x * x).sum().item()
+    return int((x.astype(object) ** 2).sum())

@@ -1,0 +1,135 @@
+"""Contingency tables of one pair of clusterings at a time, and the cells of a table that are not empty."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.compiled import njit
+from gpuens.contingency.kernel import count_pairs
+from gpuens.contingency.labels import Labels, Table, batches, encode, given, held_dense, labels_of
+
+
+def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:
+    """Yield (i, j, table) for each pair i < j of clusterings, with a few tables in memory at a time.
+
+    ``table[c, d]``, of shape (k_i, k_j), is the number (with ``weights``, the weight) of objects in cluster c of
+    clustering i and cluster d of clustering j: int64, or float64 if the weights are floats. It is an ndarray, or a
+    scipy.sparse.csr_array where k_i·k_j is beyond both 4 million and 4 cells an object; `cells` reads both.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> for i, j, table in ge.contingency.pair_tables([[0, 0, 0, 1], ["b", "a", "a", None]]):
+    ...     print(i, j, table.tolist())
+    0 1 [[2, 1], [0, 0]]
+    """
+    ens, weights, device = given(ens, weights, device)
+    return over_pairs(labels_of(ens, device), checks.check_weights(weights, ens.n_objects), lambda i, j, table: table)
+
+
+def table(a: Any, b: Any) -> Table:
+    """Return the contingency table of two label vectors: the number of objects with each pair of labels.
+
+    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories. Objects missing (-1, NaN, None) in
+    either are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th of ``b``. The counts are
+    int64, in an ndarray or a csr_array as in `pair_tables`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For vectors that are not 1-D, are empty, differ in length or hold no labels.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.contingency.table(["x", "y", "y", None], [7, 5, 5, 5])
+    array([[0, 1],
+           [2, 0]])
+    """
+    labels = encode([a, b], ["a", "b"])
+    return _counter(labels, [(0, 1)], None)(0, 1)
+
+
+def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the non-empty cells of a table in row-major order: rows, columns (int64) and counts.
+
+    >>> import gpuens as ge
+    >>> rows, cols, counts = ge.contingency.cells(ge.contingency.table([0, 0, 1], [0, 1, 1]))
+    >>> rows.tolist(), cols.tolist(), counts.tolist()
+    ([0, 0, 1], [0, 1, 1], [1, 1, 1])
+    """
+    if isinstance(table, np.ndarray):
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = _nonzero(np.ascontiguousarray(table))
+        return found
+    table = sparse.csr_array(table)
+    table.sum_duplicates()
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return rows, table.indices.astype(np.int64), table.data
+
+
+def over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -> Iterator[Any]:
+    """Yield (i, j, work(i, j, table)) for i < j in order; batches of tables are processed in threads."""
+    for batch in batches(labels):
+        count = _counter(labels, batch, w)
+
+        def run(start: int, stop: int, batch: list[Any] = batch, count: Callable[..., Any] = count) -> list[Any]:
+            return [(i, j, work(i, j, count(i, j))) for i, j in batch[start:stop]]
+
+        for done in devices.over_ranges(run, len(batch)):
+            yield from done
+
+
+def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
+    """Return a function (i, j) → table for these pairs; on the CPU it counts on demand."""
+    if labels.device == "cpu":
+        return lambda i, j: _count(labels, i, j, w)
+    tables = count_pairs(labels, pairs, w)
+    return lambda i, j: tables[i, j]
+
+
+def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table:
+    """Return the table of clusterings i and j."""
+    a, b, k_a, k_b = labels.matrix[i], labels.matrix[j], labels.n_clusters[i], labels.n_clusters[j]
+    dtype = np.int64 if w is None else w.dtype
+    if held_dense(labels, i, j):
+        flat = np.zeros(k_a * k_b + 1, dtype=dtype)
+        count_into(flat, a, b, k_a, k_b, w)
+        return flat[:-1].reshape(k_a, k_b)
+    known = (a < k_a) & (b < k_b)
+    counts = np.ones(np.count_nonzero(known), dtype=dtype) if w is None else w[known]
+    index = np.int32 if max(k_a, k_b) < 2**31 else np.int64
+    return sparse.coo_array((counts, (a[known].astype(index), b[known].astype(index))), shape=(k_a, k_b)).tocsr()
+
+
+@njit(cache=True, nogil=True)
+def count_into(flat, a, b, k_a, k_b, w):
+    """Add each object to cell a·k_b + b of a flat table; missing labels go, without a branch, to its last cell."""
+    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned indices spare the check for negative values
+    nowhere = np.uintp(k_a * k_b)
+    for x in range(a.size):
+        r, c = np.uintp(a[x]), np.uintp(b[x])
+        at = r * cols + c if (r < rows) & (c < cols) else nowhere
+        if w is None:
+            flat[at] += 1
+        else:
+            flat[at] += w[x]
+
+
+@njit(cache=True, nogil=True)
+def _nonzero(table):
+    n = 0
+    for r in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            n += table[r, c] != 0
+    rows, cols, counts = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, table.dtype)
+    t = 0
+    for r in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            if table[r, c] != 0:
+                rows[t], cols[t], counts[t] = r, c, table[r, c]
+                t += 1
+    return rows, cols, counts

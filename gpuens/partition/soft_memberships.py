@@ -1,0 +1,190 @@
+"""Memberships M = A S / r of label rows and soft rows, and the sums Aᵀ M: the two products of soft correspondence."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens import device as devices
+from gpuens import kernels
+from gpuens.compiled import njit
+from gpuens.rows import Rows
+from gpuens.soft_ensemble import SoftEnsemble
+
+BLOCK_ROWS = 4096  # rows of soft clusterings summed together
+
+
+def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return M (G, k) of any rows by eq 6, host.
+
+    ``table`` (N_c, k) holds the correspondences of all clusters in joined order.
+    """
+    ensemble = SoftEnsemble.of(rows.ensemble)
+    return devices.to_host(memberships_of(ensemble, table, slice(0, ensemble.n_objects), rows.device))
+
+
+def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, some: slice, device: str) -> Any:
+    known, soft = np.split(table, [ensemble.offsets[-1]])
+    codes, means = some_rows(ensemble.codes_on(device), some), _means(known, ensemble.offsets)
+    sums = label_memberships(codes, ensemble.offsets, known, means, device=device)
+    if len(soft):
+        soft_memberships(ensemble.soft_on(device)[some], soft, sums, device=device)
+    sums /= ensemble.n_clusterings
+    return sums
+
+
+def some_rows(codes: Any, some: slice) -> Any:
+    """Return some rows of codes, columns contiguous."""
+    return codes if some == slice(0, len(codes)) else codes[some].copy(order="F")
+
+
+def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the mean row of each clustering (M, k), which stands for a missing label."""
+    if len(offsets) == 1:
+        return np.zeros((0, table.shape[1]))
+    sums: np.ndarray = np.add.reduceat(table, offsets[:-1], axis=0)
+    return sums / np.diff(offsets)[:, None]
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, of_missing: np.ndarray) -> np.ndarray:
+    """Return (G, k): Σ_m table[cluster of the row in m], or ``of_missing[m]`` (M, k) where its label is missing."""
+    sums, table = np.zeros((len(codes), table.shape[1])), np.ascontiguousarray(table)
+    given = codes, offsets, table, of_missing, sums
+    devices.over_ranges(lambda a, b: _label_memberships(a, b, *given), len(codes), grain=2048)
+    return sums
+
+
+@kernels.primitive
+def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of ``values`` (G, k) over the rows of each cluster (N_c, k) and over missing labels (M, k).
+
+    Everything is int64.
+    """
+    known = np.zeros((int(offsets[-1]), values.shape[1]), dtype=np.int64)
+    unknown = np.zeros((codes.shape[1], values.shape[1]), dtype=np.int64)
+    devices.over_ranges(
+        lambda a, b: _label_correspondences(a, b, codes, offsets, values, known, unknown), codes.shape[1]
+    )
+    return known, unknown
+
+
+@kernels.primitive
+def soft_memberships(soft: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
+    """Add Σ_j soft[g, j] table[j] (N, J) × (J, k) to ``sums`` (N, k), in the order of the clusters."""
+    table = np.ascontiguousarray(table)
+    devices.over_ranges(lambda a, b: _soft_memberships(soft[a:b], table, sums[a:b]), len(soft), grain=512)
+
+
+@kernels.primitive
+def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) -> np.ndarray:
+    """Return (blocks, J, k): Σ_g soft[g, j] values[g] over the rows of each block, in their order."""
+    n_blocks = -(-len(soft) // block_rows)
+    sums = np.zeros((n_blocks, soft.shape[1], values.shape[1]))
+
+    def work(start: int, stop: int) -> None:
+        for block in range(start, stop):
+            rows = slice(block * block_rows, (block + 1) * block_rows)
+            _soft_correspondences(soft[rows], values[rows], sums[block])
+
+    devices.over_ranges(work, n_blocks)
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _label_memberships(start, stop, codes, offsets, table, of_missing, sums):
+    missing = codes.dtype.type(-1)
+    for g in range(start, stop):
+        for m in range(codes.shape[1]):
+            if codes[g, m] != missing:
+                row = table[offsets[m] + codes[g, m]]
+            else:
+                row = of_missing[m]
+            for d in range(table.shape[1]):
+                sums[g, d] += row[d]
+
+
+@njit(cache=True, nogil=True)
+def _label_correspondences(start, stop, codes, offsets, values, known, unknown):
+    missing = codes.dtype.type(-1)
+    for m in range(start, stop):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                row = known[offsets[m] + codes[g, m]]
+            else:
+                row = unknown[m]
+            for d in range(values.shape[1]):
+                row[d] += values[g, d]
+
+
+@njit(cache=True, nogil=True)
+def _soft_memberships(soft, table, sums):
+    for g in range(soft.shape[0]):
+        for j in range(soft.shape[1]):
+            for d in range(table.shape[1]):
+                sums[g, d] += soft[g, j] * table[j, d]
+
+
+@njit(cache=True, nogil=True)
+def _soft_correspondences(soft, values, sums):
+    for g in range(soft.shape[0]):
+        for j in range(soft.shape[1]):
+            for d in range(values.shape[1]):
+                sums[j, d] += soft[g, j] * values[g, d]
+
+
+# --- kernels/soft_correspondence.cu, kernels/soft_clusterings.cu ------------------------------------------------------
+
+
+@label_memberships.kernel
+def _(codes: Any, offsets: Any, table: Any, of_missing: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((len(codes), table.shape[1]))
+    kernels.launch(
+        "label_memberships", kernels.blocks(sums.size, 256), 256,
+        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), xp.asarray(of_missing), sums,
+         *codes.shape, table.shape[1]),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@label_correspondences.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> tuple[Any, Any]:
+    xp, width = devices.namespace(device), values.shape[1]
+    known = xp.zeros((int(offsets[-1]), width), dtype=np.uint64)
+    unknown = xp.zeros((codes.shape[1], width), dtype=np.uint64)
+    cells = (np.diff(devices.to_host(offsets)) + 1) * width
+    shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
+    offsets = xp.asarray(offsets)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "label_correspondences", (kernels.blocks(values.size, 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], values, known, unknown[some], len(codes), width, shared // 8),
+            device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
+    return known.view(np.int64), unknown.view(np.int64)
+
+
+@soft_memberships.kernel
+def _(soft: Any, table: Any, sums: Any, *, device: str) -> None:
+    xp = devices.namespace(device)
+    kernels.launch(
+        "soft_memberships", kernels.blocks(sums.size, 256), 256,
+        (soft, xp.ascontiguousarray(xp.asarray(table)), sums, *soft.shape, sums.shape[1]),
+        device=device,
+    )  # fmt: skip
+
+
+@soft_correspondences.kernel
+def _(soft: Any, values: Any, block_rows: int, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((-(-len(soft) // block_rows), soft.shape[1], values.shape[1]))
+    kernels.launch(
+        "soft_correspondences", kernels.blocks(sums.size, 256), 256,
+        (soft, values, sums, *soft.shape, values.shape[1], block_rows),
+        device=device,
+    )  # fmt: skip
+    return sums
