@@ -1,6 +1,7 @@
 """What Numba keeps of compiled functions: a convenience, whatever befalls its files and where there is no place."""
 
 import gc
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -54,14 +55,91 @@ def test_what_was_compiled_is_kept(twice, tmp_path):
     for n in range(2):
         function = twice()
         assert (function(21), hits(function)) == (42, n)
-    assert [path.suffix for path in kept(tmp_path)] == [".nbc", ".nbi"]
+    assert [path.suffix for path in kept(tmp_path)] == [".nbc"]
+
+
+def test_what_is_compiled_at_the_same_time_for_other_types_is_kept(twice, monkeypatch):
+    """Tasks of a batch begin at the same time, and compile the same functions for data of their own."""
+    one, other, dump = twice(), twice(), IndexDataCacheFile._dump
+
+    def dump_after_the_other(file, thing):
+        monkeypatch.setattr(IndexDataCacheFile, "_dump", dump)
+        assert other(0.5) == 1.0
+        return dump(file, thing)
+
+    monkeypatch.setattr(IndexDataCacheFile, "_dump", dump_after_the_other)
+    assert one(21) == 42
+    function = twice()
+    assert (function(21), function(0.5), hits(function)) == (42, 1.0, 2)
+
+
+def test_a_file_of_other_types_is_not_taken(twice, tmp_path):
+    function = twice()
+    assert (function(21), function(0.5)) == (42, 1.0)
+    one, other = kept(tmp_path)
+    one.write_bytes(other.read_bytes())
+    function = twice()
+    assert (function(21), function(0.5), hits(function)) == (42, 1.0, 1)
+
+
+def test_a_changed_function_is_compiled_again_in_the_place_of_what_it_was(twice, tmp_path):
+    assert twice()(21) == 42
+    before = kept(tmp_path)
+    path = tmp_path / "kept_by_numba.py"
+    path.write_text(SOURCE.replace("2 * x", "x * 3"))
+    os.utime(path, (0, 0))
+    function = twice()
+    assert (function(21), hits(function)) == (63, 0)
+    assert kept(tmp_path) == before
+
+
+@pytest.fixture
+def calling(tmp_path, monkeypatch):
+    """Return a function that writes what a compiled function reads, imports it anew and returns that function."""
+    monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "calls").mkdir()
+    (tmp_path / "calls" / "above.py").write_text(
+        "from calls import between\nfrom calls.between import OTHER, twice\nfrom gpuens.compiled import njit\n\n"
+        "@njit(cache=True)\ndef above(x):\n    return between.plus(twice(x)) + OTHER\n"
+    )
+    (tmp_path / "calls" / "between.py").write_text(
+        f"from calls.below import ONE, OTHER, TABLE\n{SOURCE}\n"
+        "@njit()\ndef plus(x):\n    return x + ONE[1] + TABLE[0]\n"
+    )
+
+    def load(other=0, one=1, table=0):
+        (tmp_path / "calls" / "below.py").write_text(
+            f"import numpy as np\n\nOTHER, ONE, TABLE = {other}, (0, {one}), np.array([{table}, 5])\n"
+        )
+        for name in ("calls", "calls.above", "calls.between", "calls.below"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module("calls.above").above
+
+    return load
+
+
+def test_what_a_function_calls_and_reads_in_other_files_is_part_of_it(calling, tmp_path):
+    for n in range(2):
+        function = calling()
+        assert (function(21), hits(function)) == (43, n)
+    for changed, result in ({"other": 7}, 50), ({"one": 3}, 45), ({"table": 4}, 47):
+        function = calling(**changed)
+        assert (function(21), hits(function)) == (result, 0), changed
+        function = calling()
+        assert (function(21), hits(function)) == (43, 0), changed
+    path = tmp_path / "calls" / "between.py"
+    path.write_text(path.read_text().replace("2 * x", "3 * x * 1"))
+    compiled.cache._version_of.cache_clear()
+    function = calling()
+    assert (function(21), hits(function)) == (64, 0)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_half_a_file_is_compiled_again(twice, tmp_path, suffix, share):
+def test_half_a_file_is_compiled_again(twice, tmp_path, share):
     assert twice()(21) == 42
-    (path,) = (path for path in kept(tmp_path) if path.suffix == suffix)
+    (path,) = kept(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     for n in range(2):  # and is whole again
@@ -133,7 +211,7 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
     assert least(one, 2.5) == 2.0
     assert gc.isenabled()  # which compiling does without
-    assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 2)
+    assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 1)
 
 
 def test_releases_of_numba_that_nobody_has_tried_compile_as_numba_does(monkeypatch):
