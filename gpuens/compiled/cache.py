@@ -111,7 +111,7 @@ def made_from(function: Any) -> str:
         if one.__code__ in seen:
             continue
         seen.add(one.__code__)
-        found[one.__code__.co_filename] = _version_of(one.__code__.co_filename)
+        found[one.__code__.co_filename] = _content_of(one.__code__.co_filename)
         for name, thing in _named_in(one):
             thing = getattr(thing, "py_func", getattr(thing, "_defn", thing))  # of a compiled one, and of an intrinsic
             if isinstance(thing, FunctionType) and _home(thing) == _home(function):
@@ -124,11 +124,10 @@ def made_from(function: Any) -> str:
 
 
 @cache
-def _version_of(file: str) -> tuple[float, int] | None:
-    with suppress(OSError):  # within an archive
-        about = os.stat(file)
-        return about.st_mtime, about.st_size
-    return None
+def _content_of(file: str) -> str | None:
+    with suppress(OSError), open(file, "rb") as source:  # not when it was changed, which images of containers round
+        return hashlib.sha256(source.read()).hexdigest()
+    return None  # within an archive
 
 
 def _named_in(function: Any) -> Iterator[tuple[str, Any]]:
