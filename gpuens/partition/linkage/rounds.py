@@ -352,55 +352,67 @@ def _update(
                 ids[a, s] = -1
             continue
 
-        b = partner[a]
-        nearest[a] = UNKNOWN
         seen_in[a] = this_round
-        if n_clusterings is None:  # known when this is compiled: a ratio of sums is between those of the parts
-            if bound[a] != bound[b] or bound_hash[b] == 0:
-                bound_hash[a] = 0
-            bound[a] = max(bound[a], bound[b])
-        elif bound[a] != bound[b]:
-            part = (regions.size[a] - regions.size[b]) / regions.size[a]  # of a, before
-            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
-            bound_hash[a] = 0
-        n_pooled = 0
-        for side in (a, b):
-            for s in range(n_listed):
-                if ids[side, s] < 0:
-                    break
-                new = now(into, ids[side, s])
-                seen = new == a
-                for earlier in range(n_pooled):
-                    seen = seen or pooled[earlier] == new
-                if not seen:
-                    pooled[n_pooled] = new
-                    n_pooled += 1
-        for s in range(n_listed):
-            ids[a, s] = -1
-        listed = 0
-        if len(held):
-            lay_out(regions, a, held)
-        for p in range(n_pooled):
-            similarity = similarity_to(regions, held, weights, n_clusterings, a, pooled[p])
-            tie = pair_hash(a, pooled[p])
-            dropped, dropped_tie = nothing, NO_HASH
-            if listed == n_listed:
-                dropped, dropped_tie = similarities[a, n_listed - 1], ties[0, n_listed - 1]
-                if not comes_before(similarity, tie, dropped, dropped_tie):
-                    dropped, dropped_tie = similarity, tie
-            listed = insert(ids, similarities, ties, a, 0, listed, pooled[p], similarity, tie)
-            if slack > 0.0 or margin > 0.0:
-                dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
-            if n_clusterings is None and bound_hash[a] == 0:
-                dropped_tie = np.uint64(0)
-            if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
-                bound[a], bound_hash[a] = dropped, dropped_tie
-        if len(held):
-            clear(regions, a, held)
+        _unite(
+            a, state, regions, weights, n_clusterings, slack, margin, nothing, held, pooled, ties,
+            ids, similarities, bound, bound_hash,
+        )  # fmt: skip
     if n_waiting > 0:
         for i in range(n_waiting, AT_ONCE):
             waiting[i, 0], waiting[i, 1] = waiting[0, 0], waiting[0, 1]
         _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities)
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _unite(
+    a, state, regions, weights, n_clusterings, slack, margin, nothing, held, pooled, ties,
+    ids, similarities, bound, bound_hash,
+):  # fmt: skip
+    """List for a union what is nearest to it of what its two parts list, and bound what neither lists."""
+    n_listed, into, b = ids.shape[1], state.into, state.partner[a]
+    state.nearest[a] = UNKNOWN
+    if n_clusterings is None:  # known when this is compiled: a ratio of sums is between those of the parts
+        if bound[a] != bound[b] or bound_hash[b] == 0:
+            bound_hash[a] = 0
+        bound[a] = max(bound[a], bound[b])
+    elif bound[a] != bound[b]:
+        part = (regions.size[a] - regions.size[b]) / regions.size[a]  # of a, before
+        bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
+        bound_hash[a] = 0
+    n_pooled = 0
+    for side in (a, b):
+        for s in range(n_listed):
+            if ids[side, s] < 0:
+                break
+            new = now(into, ids[side, s])
+            seen = new == a
+            for earlier in range(n_pooled):
+                seen = seen or pooled[earlier] == new
+            if not seen:
+                pooled[n_pooled] = new
+                n_pooled += 1
+    for s in range(n_listed):
+        ids[a, s] = -1
+    listed = 0
+    if len(held):
+        lay_out(regions, a, held)
+    for p in range(n_pooled):
+        similarity = similarity_to(regions, held, weights, n_clusterings, a, pooled[p])
+        tie = pair_hash(a, pooled[p])
+        dropped, dropped_tie = nothing, NO_HASH
+        if listed == n_listed:
+            dropped, dropped_tie = similarities[a, n_listed - 1], ties[0, n_listed - 1]
+            if not comes_before(similarity, tie, dropped, dropped_tie):
+                dropped, dropped_tie = similarity, tie
+        listed = insert(ids, similarities, ties, a, 0, listed, pooled[p], similarity, tie)
+        if slack > 0.0 or margin > 0.0:
+            dropped, dropped_tie = dropped * (1.0 + slack) + margin, np.uint64(0)
+        if n_clusterings is None and bound_hash[a] == 0:
+            dropped_tie = np.uint64(0)
+        if dropped > nothing and comes_before(dropped, dropped_tie, bound[a], bound_hash[a]):
+            bound[a], bound_hash[a] = dropped, dropped_tie
+    if len(held):
+        clear(regions, a, held)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
