@@ -250,17 +250,27 @@ class Ensemble:
         Raises
         ------
         ValueError
-            For another number of clusterings, and for objects without any known label.
+            For another number of clusterings, for clusterings with other names, or in another order, where both have
+            names, and for objects without any known label.
         """
         if isinstance(labels, Ensemble):
             codes, categories, kind = labels._any_copy, labels.categories, labels.device_kind
         else:
             columns, names, kind = split_columns(labels, self.n_clusterings)
             codes, categories = encode_columns(columns, names)
+        names = labels.names if isinstance(labels, Ensemble) else names
         if len(categories) != self.n_clusterings:
             raise ValueError(
                 f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "
                 "clusterings in the same order."
+            )
+        named = all(isinstance(name, str) for name in [*names, *self.names])
+        if named and names != self.names:
+            m = next(m for m in range(len(names)) if names[m] != self.names[m])
+            raise ValueError(
+                "The feature names should match those that were passed during fit: clustering "
+                f"{m} is {names[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
+                "pass an array."
             )
         tables = [find_values(own, known) for own, known in zip(categories, self.categories, strict=True)]
         codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)

@@ -108,6 +108,8 @@ class Run:
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
             features = {} if self.features is None else {"features": datasets.load(self.features).X}
+            if self.features is not None:
+                io.refuse_other_order(read.ids, self.labels, self.features)
         if instead is not None:
             from gpuens import forecast
             from gpuens.methods import ESTIMATORS

@@ -545,7 +545,7 @@ AFTER_READING = {
     "generate features.npy -k 2:99999999999999999999 -o out.npy": "n_clusters must be from 1 to *",
     "generate features.npy --algorithm fast -o out.npy": "algorithm must be one of *",
     "generate features.npy --seed -1 -o out.npy": "random_state must be at least 0, but is -1.",
-    "score labels.csv labels.csv": "path 'labels.csv' has 6 columns where one is needed; choose one of them.",
+    "score labels.csv labels.csv": "path 'labels.csv' has 6 columns where one is needed; choose one by --columns-b.",
     "score labels.csv short.csv": "labelings must label the same objects, but a has 120 labels and b has 2; *",
     "score labels.csv nothing.csv": "path 'nothing.csv' does not exist; check the name.",
     "demo --data nothing": "data set 'nothing' is unknown; there are *",
@@ -739,6 +739,104 @@ def test_score_of_several_columns_has_a_row_each_and_the_mean(folder, call):
     assert [column.pop("name") for column in facts["columns"]] == list("abcdef")
     assert facts.pop("columns") == scores.to_dict("records")
     assert facts == pytest.approx(scores.mean().to_dict())
+
+
+# --- two files of the same objects ------------------------------------------------------------------------------------
+
+NAMED = [f"cell {x}" for x in range(len(LABELS))]
+
+
+@pytest.fixture
+def named(folder):
+    """Files that name the objects: labels and their consensus, and both in another order; return that order."""
+    order = np.random.default_rng(0).permutation(len(LABELS))
+    frame = pd.DataFrame(LABELS, columns=list("abcdef"), index=pd.Index(NAMED, name="cell")).assign(batch=0)
+    consensus = pd.DataFrame({"label": LWEA(K).fit(LABELS).labels_, "truth": TRUTH}, index=frame.index)
+    for name, table in {"cells": frame, "out": consensus[["label"]], "classes": consensus[["truth"]]}.items():
+        table.to_csv(f"{name}.csv")
+        table.iloc[order].to_csv(f"{name}_mixed.csv")
+    return order
+
+
+def test_objects_that_both_files_name_go_together_by_their_names(named, call):
+    ids = "--id-column cell"
+    expected = call(f"score out.csv classes.csv {ids}")
+    assert expected[0] == 0
+    assert call(f"score out_mixed.csv classes.csv {ids}") == expected
+    assert call(f"score out.csv classes_mixed.csv {ids}") == expected
+    assert call("score out.csv truth.csv --columns-a label") == expected  # one without names
+    excluding = f"{ids} --exclude batch"
+    for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc,eac --truth {{}} --json"):
+        texts = []
+        for name in ("out.csv", "out_mixed.csv"):
+            code, out, err = call(f"{command.format(name)} {excluding}")
+            assert (code, err) == (0, [])
+            texts.append([line for line in out if '"seconds"' not in line and '"memory"' not in line])
+        assert "\n".join(texts[0]).replace("out.csv", "out_mixed.csv") == "\n".join(texts[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("score out.csv other.csv", "path 'out.csv' has an object 'cell 7' that 'other.csv' has not; both must be"),
+        ("score other.csv out.csv", "path 'other.csv' has an object 'cell x' that 'out.csv' has not; both must be"),
+        ("score out.csv twice.csv", "path 'twice.csv' gives several objects the name 'cell 3'"),
+        ("evidence cells.csv short.csv --exclude batch", "path 'cells.csv' has an object 'cell 119' that 'short.csv'"),
+        ("score out.csv classes.csv --exclude bach", "neither file has a column 'bach'"),
+        ("run cells.csv --exclude batch -k 4 --method tome --features x_mixed.parquet", "the objects of 'x_mixed"),
+    ],
+)
+def test_files_of_other_objects_are_refused(named, call, line, expected):
+    out = pd.read_csv("out.csv", index_col=0)
+    for name, cells in {"other": {7: "cell x"}, "twice": {7: "cell 3"}}.items():
+        out.set_axis([cells.get(x, cell) for x, cell in enumerate(NAMED)]).rename_axis("cell").to_csv(f"{name}.csv")
+    out[:-1].to_csv("short.csv")
+    pd.DataFrame(np.load("features.npy"), index=NAMED).iloc[named].add_prefix("x").to_parquet("x_mixed.parquet")
+    code, _, err = call(f"{line} --id-column cell")
+    assert (code, len(err)) == (3, 1)
+    assert expected in err[0]
+
+
+def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame(LABELS, columns=list("abcdef"), index=NAMED).astype("category")
+    anndata.AnnData(obs=obs).write_h5ad("cells.h5ad")
+    assert call(f"run cells.h5ad -k {K} -o out.h5ad")[0] == 0
+    assert call(f"run cells.h5ad -k {K} -o out.npy")[0] == 0
+    expected = call("score out.npy truth.csv")
+    assert expected[0] == 0
+    assert call("score out.h5ad truth.csv") == expected
+    assert len(call("score out.h5ad truth.csv --columns-a [a-f]")[1]) == 1 + 6 + 1
+    of_array, of_cells = (call(f"evidence cells.h5ad out.{kind}") for kind in ("npy", "h5ad"))
+    assert of_array[0] == of_cells[0] == 0
+    assert of_array[1][1:] == of_cells[1][1:]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "describe labels.{}",
+        f"compare labels.{{}} -k {K} --methods tome --features features.{{}} --json",
+        "choose labels.{} --json",
+        "choose --features features.{} --n-clusterings 5 --ks 2:3 --json",
+        "evidence labels.{} out.{} --json",
+        "score labels.{} out.{}",
+        "score out.{} truth.csv",
+        "generate features.{} -k 3:5 --n-clusterings 4 -o base.npy",
+    ],
+)
+def test_a_zarr_array_is_read_as_an_npy_file_is(folder, call, line):
+    zarr = pytest.importorskip("zarr")
+    for name, array in {"labels": LABELS, "out": TRUTH, "features": np.load("features.npy")}.items():
+        np.save(f"{name}.npy", array)
+        zarr.save_array(f"{name}.zarr", array)
+    printed = []
+    for kind in ("npy", "zarr"):
+        code, out, err = call(line.replace("{}", kind))
+        assert (code, err) == (0, [])
+        text = "\n".join(out).replace(".npy", ".zarr").partition("methods would take")[0]
+        printed.append(re.sub(r'seconds: .*|"(seconds|memory)": [\d.]+', "", text))
+    assert printed[0] == printed[1]
 
 
 # --- info -------------------------------------------------------------------------------------------------------------

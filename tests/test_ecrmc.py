@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import random_labels, refused, structured_labels
+from scipy.cluster import hierarchy
 
 import gpuens as ge
 from gpuens.cli import main
@@ -79,7 +80,11 @@ def test_the_merge_list_of_all_objects():
     assert len(est.children_) == len(labels) - 1
     assert (np.diff(est.distances_) >= 0).all()
     assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
-    assert len(est.linkage_matrix()) == len(labels) - 1
+    Z = est.linkage_matrix()
+    assert len(Z) == len(labels) - 1
+    assert est.distances_.min() < 0 == Z[:, 2].min()  # similarities above 1; SciPy refuses negative distances
+    np.testing.assert_allclose(np.diff(Z[:, 2]), np.diff(est.distances_), atol=1e-12)
+    assert hierarchy.fcluster(Z, 3, "maxclust").max() == 3
 
 
 def test_how_many_neighbours(monkeypatch):

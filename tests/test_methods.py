@@ -237,6 +237,19 @@ def test_fit_again_and_clone(method, ensemble):
     assert not hasattr(clone(est), "children_")
 
 
+def test_columns_of_other_names_are_refused_by_predict(ensemble):
+    import pandas as pd
+
+    frame = pd.DataFrame(ensemble[0]).add_prefix("run ")
+    est = ge.LWEA(4).fit(frame)
+    np.testing.assert_array_equal(est.predict(frame), est.labels_)
+    np.testing.assert_array_equal(est.predict(ge.Ensemble(frame)), est.labels_)
+    np.testing.assert_array_equal(est.predict(ensemble[0]), est.labels_)  # an array has no names
+    for other in (frame[frame.columns[::-1]], ge.Ensemble(frame.rename(columns={"run 0": "run 9"}))):
+        with pytest.raises(ValueError, match=r"feature names should match .* 'run 0' is expected"):
+            est.predict(other)
+
+
 def test_names_of_dataframe_columns_are_kept(ensemble):
     import pandas as pd
 

@@ -27,7 +27,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="NAMES",
         help="all, fast (that take labels in chunks too), or names separated by commas (all)",
     )
-    parser.add_argument("--truth", metavar="FILE", help="label file with one column: known classes, for scores")
+    parser.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="label file with one column: known classes, for scores; objects that "
+        "both files name go together by their names",
+    )
     parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
     parser.add_argument(
         "--max-seconds",
@@ -52,12 +57,17 @@ def compare(args: argparse.Namespace) -> None:
     from gpuens import comparison, datasets
 
     with failures.stage("read"):
-        labels = io.read_label_file(args.labels, **reading(args)).ensemble
+        read = io.read_label_file(args.labels, **reading(args))
         features = None if args.features is None else datasets.load(args.features).X
-        truth = None if args.truth is None else one_column(args.truth, "write one of them to a file")
+        if args.features is not None:
+            io.refuse_other_order(read.ids, args.labels, args.features)
+        truth = None
+        if args.truth is not None:
+            named = {"id_column": args.id_column, "exclude": args.exclude}
+            truth, _ = one_column(args.truth, "write one of them to a file", (args.labels, read.ids), **named)
     with failures.stage("compare"):
         found = comparison.compare(
-            labels,
+            read.ensemble,
             args.n_clusters,
             methods=args.methods,
             truth=truth,

@@ -21,7 +21,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "clusterings, but in no more than nine tenths.",
     )
     parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
-    parser.add_argument("consensus", metavar="CONSENSUS", help="label file with one column: the consensus")
+    parser.add_argument(
+        "consensus",
+        metavar="CONSENSUS",
+        help="label file with one column: the consensus; objects that both files name go together by their names",
+    )
     add_selection(parser)
     add_selection(parser, "-consensus")
     add_reading(parser)
@@ -51,9 +55,14 @@ def evidence(args: argparse.Namespace) -> None:
 
     with failures.stage("read"):
         read = io.read_label_file(args.labels, **reading(args))
-        consensus = np.asarray(
-            one_column(args.consensus, "choose one by --columns-consensus", **reading(args, "_consensus"))
+        consensus, _ = one_column(
+            args.consensus,
+            "choose one by --columns-consensus",
+            (args.labels, read.ids),
+            results=True,
+            **reading(args, "_consensus"),
         )
+        consensus = np.asarray(consensus)
     with failures.stage("evidence"):
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)

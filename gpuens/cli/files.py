@@ -17,14 +17,23 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
         checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
 
 
-def one_column(path: str, instead: str, **reading: Any) -> Any:
-    """Return the single column of a label file; refuse others, and say what to do ``instead``."""
+def one_column(path: str, instead: str, beside: tuple[str, Any], **reading: Any) -> tuple[Any, list[str]]:
+    """Return the single column of a label file, and which of the columns that are to be left out or to be ids it lacks.
+
+    ``beside`` are the path of another file and the names of its objects, or None: the column is in their order. Other
+    files are refused, and people told what to do ``instead``.
+    """
     from gpuens import io
 
-    columns = io.read_columns(path, **reading)
-    if len(columns) != 1:
-        raise ValueError(f"path {path!r} has {len(columns)} columns where one is needed; {instead}.")
-    return next(iter(columns.values()))
+    found = io.read_column_file(path, beside=True, **reading)
+    if len(found.columns) != 1:
+        raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
+    column = next(iter(found.columns.values()))
+    other, ids = beside
+    places = io.places_of(ids, other, found.ids, path)
+    if places is not None:
+        column = column.iloc[places] if hasattr(column, "iloc") else column[places]
+    return column, found.lacks
 
 
 def check_output(output: str, *sources: str) -> None:

@@ -11,7 +11,12 @@ from gpuens.cli.files import check_inputs, one_column, print_json
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = command("score", score, "Compare the labels in one file with those in another.")
-    parser.add_argument("a", metavar="A", help="label file; of several columns each is compared with B")
+    parser.add_argument(
+        "a",
+        metavar="A",
+        help="label file; of several columns each is compared with B, of an h5ad file "
+        "with consensuses these; objects that both files name go together by their names",
+    )
     parser.add_argument("b", metavar="B", help="label file with one column")
     for side in "ab":
         add_selection(parser, f"-{side}")
@@ -28,8 +33,11 @@ def score(args: argparse.Namespace) -> None:
     from gpuens import metrics
 
     with failures.stage("read"):
-        a = io.read_columns(args.a, **reading(args, "_a"))
-        truth = one_column(args.b, "choose one of them", **reading(args, "_b"))
+        read = io.read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
+        truth, lacks = one_column(args.b, "choose one by --columns-b", (args.a, read.ids), **reading(args, "_b"))
+        if nowhere := [column for column in read.lacks if column in lacks]:
+            raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
+    a = read.columns
     with failures.stage("score"):
         rows = [metrics.scores(column, truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

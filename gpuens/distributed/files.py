@@ -16,7 +16,7 @@ from gpuens.checks import reading
 from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
-from gpuens.io.arrays import open_npy
+from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_folder
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 
@@ -135,13 +135,8 @@ def _parquet(path: str) -> _Opened:
 
 def _array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file; only the header is read."""
-    if kind == ".npy":
-        with reading(path):
-            return open_npy(path)
-    with io.needs("zarr", kind), reading(path):
-        import zarr
-
-        return zarr.open_array(path, mode="r")
+    with reading(path):
+        return open_npy(path) if kind == ".npy" else open_zarr(path)
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from gpuens import checks, device
+from gpuens.io.kinds import needs
 
 
 class Header(NamedTuple):
@@ -45,6 +46,13 @@ def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
         there = os.fstat(file.fileno()).st_size - found.begin
     _as_claimed(found, there, "the file")
     return np.lib.format.open_memmap(path, mode="r")
+
+
+def open_zarr(path: str | os.PathLike[str]) -> Any:
+    """Return a zarr array; only its header is read."""
+    with needs("zarr", "zarr"):
+        import zarr
+    return zarr.open_array(path, mode="r")
 
 
 class Archive:

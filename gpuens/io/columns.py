@@ -40,6 +40,12 @@ def choose_columns(
     return found, ids
 
 
+def there(columns: list[str], names: list[Any]) -> list[str]:
+    """Return which of some names and patterns a file has; numbers, which are another file's, are left out."""
+    texts = [name for name in names if isinstance(name, str)]
+    return [column for column in columns if column in texts or fnmatch.filter(texts, column)]
+
+
 def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
     """Return the positions of columns given by name, number or pattern ('leiden_*'); refuse unknown ones."""
     chosen: list[int] = []

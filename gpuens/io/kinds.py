@@ -11,9 +11,9 @@ ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
 WITH_NUMBERS = (".npz", *TABLES)  # outputs that hold real numbers beside labels
-INPUTS = (*ARRAYS, *TABLES, *ANNOTATED)
+INPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
-OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
+OUTPUTS = INPUTS
 
 Path_ = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]

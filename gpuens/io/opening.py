@@ -12,8 +12,9 @@ import numpy as np
 from gpuens import checks, device
 from gpuens.checks import reading
 from gpuens.io import annotated
+from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
-from gpuens.io.kinds import TEXTS, Path_, Words, needs
+from gpuens.io.kinds import FOLDERS, TEXTS, Path_, Words, needs
 
 
 def open_file(
@@ -27,7 +28,7 @@ def open_file(
     features: bool = False,
 ) -> Opened:
     """Open a file and find its columns."""
-    checks.check_readable(path)
+    checks.check_readable(path, folder=suffix in FOLDERS)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
     for name, value in (("sep", sep), ("header", header)):
@@ -40,11 +41,16 @@ def open_file(
         return open_text(path, own, sep=sep, header=header, missing=missing, features=features)
     if suffix == ".parquet":
         return _open_parquet(path)
+    if suffix == ".zarr":
+        with reading(path):
+            stored = open_zarr(path)
+            needed = stored.size * stored.dtype.itemsize
+            checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
+            array = np.asarray(stored[...])
+        return _of_array(array, features)
     if suffix == ".npz":
         return _open_npz(path, key, features=features)
     if suffix == ".npy":
-        from gpuens.io.arrays import open_npy
-
         with reading(path):
             array = open_npy(path)
         return _of_array(array, features)
@@ -92,8 +98,6 @@ def _of_array(array: Any, features: bool) -> Opened:
 
 
 def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
-    from gpuens.io.arrays import Archive
-
     with reading(path), Archive(path) as archive:
         headers = {name: archive.header(name) for name in archive.names}
     stored = list(headers)

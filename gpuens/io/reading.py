@@ -8,14 +8,22 @@ import numpy as np
 from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.columns import choose_columns, mask_missing, omit_ids
-from gpuens.io.kinds import ANNOTATED, ARRAYS, INPUTS, TEXTS, Columns, Path_, Words, needs
+from gpuens.io.columns import choose_columns, mask_missing, omit_ids, there
+from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
 
 if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import sparray, spmatrix
+
+
+class ColumnFile(NamedTuple):
+    """The result of `read_column_file`."""
+
+    columns: dict[Any, Any]  # by name or number: array or pandas Series (n_objects,)
+    ids: "pd.Index | None"  # names of the objects
+    lacks: list[str]  # of the columns that were to be left out or to be ids, with ``beside``
 
 
 class LabelFile(NamedTuple):
@@ -54,6 +62,7 @@ def read_labels(
           missing: a cluster may be called NA. Blanks around a field are ignored.
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
+        - ``.zarr``: an array as in ``.npy`` (needs zarr).
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
@@ -144,10 +153,40 @@ def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
     -------
     dict of name or number: array or pandas Series (n_objects,)
     """
-    found, names, _ = _read_labels(path, **options)
+    return read_column_file(path, **options).columns
+
+
+def read_column_file(path: Path_, **options: Any) -> ColumnFile:
+    """Read label columns as `read_columns` does, and the names of the objects.
+
+    ``beside=True``: the options are those of another file, and columns that this one lacks may be named as ids or as to
+    be excluded. ``results=True``: of an h5ad file with consensuses, read these, and not what they were made from.
+    """
+    lacks: list[str] = []
+    if options.pop("beside", False):
+        options, lacks = _of_another(path, options)
+    found, names, ids = _read_labels(path, **options)
     if hasattr(found, "iloc"):
-        return {name: found.iloc[:, m] for m, name in enumerate(found.columns)}
-    return {name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}
+        return ColumnFile({name: found.iloc[:, m] for m, name in enumerate(found.columns)}, ids, lacks)
+    return ColumnFile({name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}, ids, lacks)
+
+
+def _of_another(path: Path_, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return those of another file's options that this file can have, and which columns it lacks."""
+    suffix = checks.file_kind(path, INPUTS)
+    found = {name: value for name, value in options.items() if name not in ("exclude", "id_column")}
+    if suffix not in TEXTS:
+        found |= {"sep": None, "header": None}
+    given: dict[str, Any] = {name: found.get(name) for name in ("key", "sep", "header", "missing")}
+    names = open_file(path, suffix, **given).names
+    lacks: list[str] = []
+    for option in ("exclude", "id_column"):
+        wanted = options.get(option) or []
+        wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+        own = there(wanted, names)
+        lacks += [column for column in wanted if column not in own]
+        found[option] = None if not own else own[0] if option == "id_column" else own
+    return found, lacks
 
 
 def _read_labels(
@@ -160,13 +199,18 @@ def _read_labels(
     missing: Words | None = None,
     sep: str | None = None,
     header: bool | None = None,
+    results: bool = False,
 ) -> tuple[Any, list[Any] | None, Any]:
     """Return the labels in a file (array or DataFrame), the column names or None, and the ids or None."""
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
     everything = columns is None
     if everything and suffix in ANNOTATED:
-        columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), annotated.read_results(path))
+        added = annotated.read_results(path) & set(opened.names)
+        if results and added:
+            columns = sorted(added)
+        else:
+            columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
     wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
     found = opened.read(wanted)
@@ -178,7 +222,8 @@ def _read_labels(
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
-    return found, None if suffix in ARRAYS and names == list(range(found.shape[1])) else names, ids
+    unnamed = suffix in (*ARRAYS, *FOLDERS)
+    return found, None if unnamed and names == list(range(found.shape[1])) else names, ids
 
 
 def read_features(
@@ -262,7 +307,7 @@ def read_ids(
         As `read_labels`.
     """
     suffix = checks.file_kind(path, INPUTS)
-    if id_column is None and suffix in ARRAYS:
+    if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
     of_ids = None if id_column is None else choose_columns([*opened.names, ""], id_column=id_column)[1]

@@ -188,7 +188,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For another number of clusterings, and for objects without a label known from fit.
+            For another number of clusterings, columns of a DataFrame with other names or in another order than those of
+            fit, and for objects without a label known from fit.
         """
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
@@ -421,9 +422,10 @@ class Consensus(ClusterMixin, BaseEstimator):
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
 
-        Objects with equal rows merge at 1 - (their similarity). With unequal cluster weights that distance can lie
-        above a cut, so that ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them
-        together.
+        Distances are 1 - similarity, as `distances_`. Similarities above 1, as those of ECRMC, would give negative
+        ones, which SciPy refuses: then they are from the largest one. Objects with equal rows merge at their own
+        similarity. With unequal cluster weights that distance can lie above a cut, so that
+        ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them together.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
 

@@ -53,8 +53,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
     Z = top.linkage_matrix()
-    lifted = max(0.0, -Z[0, 2])  # SciPy draws no negative distances, as of similarities above 1
-    Z[:, 2] += lifted
+    lifted = top.most - 1.0
     cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
     colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
     figure: Any = ax.figure  # may be a part of one

@@ -113,9 +113,17 @@ class Dendrogram:
         return found
 
     def linkage_matrix(self) -> np.ndarray:
-        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves."""
+        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves.
+
+        SciPy takes no negative distances: where similarities are above 1, distances are those from the largest.
+        """
         children, counts = self.children()
-        return np.column_stack([children, 1.0 - self.similarities, counts])
+        return np.column_stack([children, self.most - self.similarities, counts])
+
+    @property
+    def most(self) -> float:
+        """The similarity at distance 0: 1, or the largest one if that is above, as with ECRMC."""
+        return float(self.similarities.max(initial=1.0))
 
 
 @njit(cache=True, nogil=True)
