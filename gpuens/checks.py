@@ -383,7 +383,10 @@ def sentences(found: list[warnings.WarningMessage]) -> list[str]:
 def warn_of_fewer(found: int, wanted: int) -> None:
     """Warn about fewer clusters than requested."""
     if found < wanted:
-        warn(f"found only {found} of {wanted} clusters; the ensemble does not distinguish more groups.")
+        warn(
+            f"found only {found} of {wanted} clusters: no object is in the others, most often as the ensemble does not "
+            "distinguish more groups."
+        )
 
 
 # --- words of a sentence ----------------------------------------------------------------------------------------------

@@ -148,6 +148,7 @@ def choose_k(
     method : str
         A method by name; linkages cut one tree for all k where the labels are the same.
     n_clusterings : int
+        With features: the number of clusterings for each k.
     objects : float
         With features: the share of the objects that each clustering is of.
     n_init : int
@@ -318,6 +319,8 @@ def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
         ks = range(2, min(LARGEST, largest) + 1)
     if not isinstance(ks, Iterable):
         raise TypeError(f"ks must be some numbers of clusters, such as range(2, 21), not {checks.shown(ks)}.")
+    if largest < 2:
+        raise ValueError("ks: all objects are alike, or there is a single one, so that there is nothing to choose.")
     numbers = sorted({checks.check_integer(k, "ks", minimum=2, maximum=largest) for k in ks})
     if not numbers:
         raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")

@@ -440,6 +440,8 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
     few = "choose --features features.npy --ks 3:4 --n-clusterings 5"
     assert json.loads("\n".join(call(f"{few} --json")[1]))["ks"][1]["pac"] >= 0
     assert call("choose labels.csv --features features.npy")[0] == 2
+    code, _, err = call("choose labels.csv --n-init 3")
+    assert (code, err) == (2, ["gpuens: --n-init is about --features; leave it out with LABELS."])
     code, _, err = call("choose labels.csv --ks 2-6")
     assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
 

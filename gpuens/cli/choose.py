@@ -25,8 +25,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--features", metavar="FILE", help="a file or data set as for `generate`, in place of LABELS")
     parser.add_argument("--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20)")
     parser.add_argument("--method", default="eac", help="a method, see `gpuens methods` (eac)")
-    parser.add_argument("--n-clusterings", type=int, default=50, metavar="M", help="of each k, with --features (50)")
-    parser.add_argument("--n-init", type=int, default=5, metavar="N", help="starts of each k-means (5)")
+    parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
+    parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")
     parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
     add_reading(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
@@ -45,6 +45,9 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError("give LABELS or --features FILE, one of them.")
     if args.labels is not None:
         check_inputs(args.labels, kinds=io.INPUTS)
+    drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
+    if args.labels is not None and drawn:
+        raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} is about --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
     from gpuens import choosing, datasets
@@ -54,8 +57,7 @@ def choose(args: argparse.Namespace) -> None:
         features = None if args.features is None else datasets.load(args.features).X
     given: dict[str, Any] = {
         "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
-        "n_clusterings": args.n_clusterings, "n_init": args.n_init, "null": args.null, "random_state": args.seed,
-        "resume": args.resume,
+        "null": args.null, "random_state": args.seed, "resume": args.resume, **drawn,
     }  # fmt: skip
     with failures.stage("choose"):
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]

@@ -22,8 +22,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "X",
-        help="npy, npz, csv, tsv, parquet or h5ad file, or the name of a data set; for leiden also a graph: a sparse "
-        "square matrix in npz, or that of scanpy.pp.neighbors in h5ad, unless --key names features",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr file, or the name of a data set; for leiden also a graph: a "
+        "sparse square matrix in npz, or that of scanpy.pp.neighbors in h5ad, unless --key names features",
     )
     add_selection(parser)
     add_reading(parser)

@@ -25,7 +25,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "the run.",
     )
     parser.add_argument(
-        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet or h5ad file: one column per clustering"
+        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet, h5ad or zarr file: one column per clustering"
     )
     add_selection(parser)
     parser.add_argument(
