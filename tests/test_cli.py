@@ -766,7 +766,8 @@ def test_objects_that_both_files_name_go_together_by_their_names(named, call):
     assert expected[0] == 0
     assert call(f"score out_mixed.csv classes.csv {ids}") == expected
     assert call(f"score out.csv classes_mixed.csv {ids}") == expected
-    assert call("score out.csv truth.csv --columns-a label") == expected  # one without names
+    assert call("score out_mixed.csv classes.csv --id-column 0") == expected
+    assert call("score out.csv truth.csv --columns-a label --id-column 0") == expected  # one without names
     excluding = f"{ids} --exclude batch"
     for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc,eac --truth {{}} --json"):
         texts = []

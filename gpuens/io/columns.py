@@ -41,9 +41,14 @@ def choose_columns(
 
 
 def there(columns: list[str], names: list[Any]) -> list[str]:
-    """Return which of some names and patterns a file has; numbers, which are another file's, are left out."""
+    """Return which of some names, patterns and numbers of columns a file has; of a single column none is a number."""
     texts = [name for name in names if isinstance(name, str)]
-    return [column for column in columns if column in texts or fnmatch.filter(texts, column)]
+
+    def has(column: str) -> bool:
+        named = column in texts or bool(fnmatch.filter(texts, column))
+        return named or (column.isdecimal() and int(column) < len(names) > 1)
+
+    return [column for column in columns if has(column)]
 
 
 def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
