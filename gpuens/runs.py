@@ -104,12 +104,13 @@ class Run:
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
         from gpuens.io import annotated
+        from gpuens.io.matching import refuse_other_order
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
             features = {} if self.features is None else {"features": datasets.load(self.features).X}
             if self.features is not None:
-                io.refuse_other_order(read.ids, self.labels, self.features)
+                refuse_other_order(read.ids, self.labels, self.features)
         if instead is not None:
             from gpuens import forecast
             from gpuens.methods import ESTIMATORS

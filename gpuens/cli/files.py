@@ -23,14 +23,15 @@ def one_column(path: str, instead: str, beside: tuple[str, Any], **reading: Any)
     ``beside`` are the path of another file and the names of its objects, or None: the column is in their order. Other
     files are refused, and people told what to do ``instead``.
     """
-    from gpuens import io
+    from gpuens.io.matching import places_of
+    from gpuens.io.reading import read_column_file
 
-    found = io.read_column_file(path, beside=True, **reading)
+    found = read_column_file(path, beside=True, **reading)
     if len(found.columns) != 1:
         raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
     column = next(iter(found.columns.values()))
     other, ids = beside
-    places = io.places_of(ids, other, found.ids, path)
+    places = places_of(ids, other, found.ids, path)
     if places is not None:
         column = column.iloc[places] if hasattr(column, "iloc") else column[places]
     return column, found.lacks

@@ -31,9 +31,10 @@ def score(args: argparse.Namespace) -> None:
 
     check_inputs(args.a, args.b, kinds=io.INPUTS)
     from gpuens import metrics
+    from gpuens.io.reading import read_column_file
 
     with failures.stage("read"):
-        read = io.read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
+        read = read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
         truth, lacks = one_column(args.b, "choose one by --columns-b", (args.a, read.ids), **reading(args, "_b"))
         if nowhere := [column for column in read.lacks if column in lacks]:
             raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")

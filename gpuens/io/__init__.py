@@ -1,11 +1,9 @@
 """Label and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, told by their endings."""
 
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
-from gpuens.io.matching import places_of, refuse_other_order
 from gpuens.io.reading import (
     LabelFile,
     check_label_file,
-    read_column_file,
     read_columns,
     read_features,
     read_graph,
@@ -25,14 +23,11 @@ __all__ = [
     "check_label_file",
     "needs",
     "packages_for",
-    "places_of",
-    "read_column_file",
     "read_columns",
     "read_features",
     "read_graph",
     "read_ids",
     "read_label_file",
     "read_labels",
-    "refuse_other_order",
     "write_labels",
 ]
