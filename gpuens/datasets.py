@@ -16,6 +16,7 @@ import numpy as np
 
 from gpuens import checks, io
 from gpuens.io.arrays import Archive
+from gpuens.io.matching import places_of
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
@@ -101,6 +102,24 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
         return _fetch_covtype()
     where = f"{str(folder)!r} included" if folder else "set GPUENS_DATA to a directory of npz files for others"
     raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
+
+
+def load_beside(labels: str, ids: Any, name: str) -> Dataset:
+    """Return what `load` does, with the objects of the file ``labels``, which have the names ``ids`` or none.
+
+    Raises
+    ------
+    ValueError
+        If a file of features names other objects, or the same in another order.
+    """
+    found = load(name)
+    named = ids is not None and name.lower().endswith(io.INPUTS)
+    if named and places_of(ids, labels, io.read_ids(name), name) is not None:
+        raise ValueError(
+            f"the objects of {name!r} are in another order than those of {labels!r}, by their names; write one of the "
+            "files in the order of the other."
+        )
+    return found
 
 
 def _folder(data: str | os.PathLike[str] | None) -> Path | None:

@@ -255,10 +255,10 @@ class Ensemble:
         """
         if isinstance(labels, Ensemble):
             codes, categories, kind = labels._any_copy, labels.categories, labels.device_kind
+            names = labels.names
         else:
             columns, names, kind = split_columns(labels, self.n_clusterings)
             codes, categories = encode_columns(columns, names)
-        names = labels.names if isinstance(labels, Ensemble) else names
         if len(categories) != self.n_clusterings:
             raise ValueError(
                 f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "

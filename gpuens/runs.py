@@ -104,13 +104,12 @@ class Run:
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
         from gpuens.io import annotated
-        from gpuens.io.matching import refuse_other_order
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
-            features = {} if self.features is None else {"features": datasets.load(self.features).X}
+            features = {}
             if self.features is not None:
-                refuse_other_order(read.ids, self.labels, self.features)
+                features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
         if instead is not None:
             from gpuens import forecast
             from gpuens.methods import ESTIMATORS

@@ -55,17 +55,14 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_page(args.report, args.labels)
     from gpuens import comparison, datasets
-    from gpuens.io.matching import refuse_other_order
 
     with failures.stage("read"):
         read = io.read_label_file(args.labels, **reading(args))
-        features = None if args.features is None else datasets.load(args.features).X
-        if args.features is not None:
-            refuse_other_order(read.ids, args.labels, args.features)
+        features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         truth = None
         if args.truth is not None:
             named = {"id_column": args.id_column, "exclude": args.exclude}
-            truth, _ = one_column(args.truth, "write one of them to a file", (args.labels, read.ids), **named)
+            truth = one_column(args.truth, "write one of them to a file", args.labels, read.ids, **named)
     with failures.stage("compare"):
         found = comparison.compare(
             read.ensemble,

@@ -55,14 +55,8 @@ def evidence(args: argparse.Namespace) -> None:
 
     with failures.stage("read"):
         read = io.read_label_file(args.labels, **reading(args))
-        consensus, _ = one_column(
-            args.consensus,
-            "choose one by --columns-consensus",
-            (args.labels, read.ids),
-            results=True,
-            **reading(args, "_consensus"),
-        )
-        consensus = np.asarray(consensus)
+        instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
+        consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
     with failures.stage("evidence"):
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)

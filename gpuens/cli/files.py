@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpuens import failures
@@ -17,24 +17,25 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
         checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
 
 
-def one_column(path: str, instead: str, beside: tuple[str, Any], **reading: Any) -> tuple[Any, list[str]]:
-    """Return the single column of a label file, and which of the columns that are to be left out or to be ids it lacks.
+def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[str] = (), **reading: Any) -> Any:
+    """Return the single column of a label file in the order of another file, ``beside``; refuse other files.
 
-    ``beside`` are the path of another file and the names of its objects, or None: the column is in their order. Other
-    files are refused, and people told what to do ``instead``.
+    ``ids`` are the names of the other's objects, or None, and it ``lacks`` columns that were to be left out or to be
+    ids: this one must have them. ``instead`` tells what to do where there are several columns.
     """
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
 
     found = read_column_file(path, beside=True, **reading)
+    if nowhere := [column for column in found.lacks if column in lacks]:
+        raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
     if len(found.columns) != 1:
         raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
     column = next(iter(found.columns.values()))
-    other, ids = beside
-    places = places_of(ids, other, found.ids, path)
-    if places is not None:
-        column = column.iloc[places] if hasattr(column, "iloc") else column[places]
-    return column, found.lacks
+    places = places_of(ids, beside, found.ids, path)
+    if places is None:
+        return column
+    return column.iloc[places] if hasattr(column, "iloc") else column[places]
 
 
 def check_output(output: str, *sources: str) -> None:

@@ -35,9 +35,8 @@ def score(args: argparse.Namespace) -> None:
 
     with failures.stage("read"):
         read = read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
-        truth, lacks = one_column(args.b, "choose one by --columns-b", (args.a, read.ids), **reading(args, "_b"))
-        if nowhere := [column for column in read.lacks if column in lacks]:
-            raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
+        again = reading(args, "_b")
+        truth = one_column(args.b, "choose one by --columns-b", args.a, read.ids, read.lacks, **again)
     a = read.columns
     with failures.stage("score"):
         rows = [metrics.scores(column, truth) for column in a.values()]

@@ -42,13 +42,8 @@ def choose_columns(
 
 def there(columns: list[str], names: list[Any]) -> list[str]:
     """Return which of some names, patterns and numbers of columns a file has; of a single column none is a number."""
-    texts = [name for name in names if isinstance(name, str)]
-
-    def has(column: str) -> bool:
-        named = column in texts or bool(fnmatch.filter(texts, column))
-        return named or (column.isdecimal() and int(column) < len(names) > 1)
-
-    return [column for column in columns if has(column)]
+    single = len(names) == 1
+    return [c for c in columns if _fitting(c, names) and not (single and c.isdecimal() and c not in names)]
 
 
 def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
@@ -60,22 +55,25 @@ def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
             raise TypeError(f"{argument} must be names or numbers of columns, not {checks.shown(column)}.")
         if isinstance(column, str) and names.count(column) > 1:
             raise ValueError(f"{argument}: {column!r} is the name of several columns; give their numbers, from 0 on.")
-        if isinstance(column, str) and column in names:
-            chosen.append(names.index(column))
-            continue
-        if isinstance(column, str) and set(column) & set("*?["):
-            fitting = [m for m, name in enumerate(names) if fnmatch.fnmatchcase(str(name), column)]
-            chosen += [m for m in fitting if m not in chosen]
-            if fitting:
-                continue
-        position = int(column) if not isinstance(column, str) or column.isdecimal() else -1
-        if not 0 <= position < len(names):
+        fitting = _fitting(column, names)
+        if not fitting:
             there = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else checks.listed(names)
             raise ValueError(f"{argument}: there is no column {column!r}; there are {there}.")
-        chosen.append(position)
+        by_pattern = isinstance(column, str) and column not in names and not column.isdecimal()
+        chosen += [m for m in fitting if not (by_pattern and m in chosen)]
     if not chosen:
         raise ValueError(f"{argument} is empty; name at least one column, or leave it out to read all.")
     return chosen
+
+
+def _fitting(column: Any, names: list[Any]) -> list[int]:
+    """Return the positions of a column given by name or number, or of all that a pattern fits."""
+    if isinstance(column, str) and column in names:
+        return [names.index(column)]
+    if isinstance(column, str) and set(column) & set("*?["):
+        return [m for m, name in enumerate(names) if fnmatch.fnmatchcase(str(name), column)]
+    position = int(column) if not isinstance(column, str) or column.isdecimal() else -1
+    return [position] if 0 <= position < len(names) else []
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------

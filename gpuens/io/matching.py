@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuens.io.kinds import INPUTS, Path_
-from gpuens.io.reading import read_ids
+from gpuens.io.kinds import Path_
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +38,3 @@ def places_of(ids: "pd.Index | None", path: Path_, others: "pd.Index | None", ot
             )
     places: np.ndarray = there.get_indexer(wanted)
     return places
-
-
-def refuse_other_order(ids: "pd.Index | None", path: Path_, features: Path_) -> None:
-    """Refuse features in a file that names other objects than the labels' file ``path``, or in another order."""
-    if ids is None or not os.fspath(features).lower().endswith(INPUTS):
-        return
-    if places_of(ids, path, read_ids(features), features) is not None:
-        raise ValueError(
-            f"the objects of {os.fspath(features)!r} are in another order than those of {os.fspath(path)!r}, by their "
-            "names; write one of the files in the order of the other."
-        )

@@ -128,7 +128,7 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: An
         ``ensemble``; ``ids``, a pandas Index (n_objects,) with the id column, else the row or cell names, else None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
     """
-    found, names, ids = _read_labels(path, **options)
+    found, names, ids, _ = _read_labels(path, **options)
     if names is None:  # an array
         check_label_file(path, found.shape)
         clusterings: Any = found
@@ -162,31 +162,10 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
     ``beside=True``: the options are those of another file, and columns that this one lacks may be named as ids or as to
     be excluded. ``results=True``: of an h5ad file with consensuses, read these, and not what they were made from.
     """
-    lacks: list[str] = []
-    if options.pop("beside", False):
-        options, lacks = _of_another(path, options)
-    found, names, ids = _read_labels(path, **options)
+    found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
         return ColumnFile({name: found.iloc[:, m] for m, name in enumerate(found.columns)}, ids, lacks)
     return ColumnFile({name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}, ids, lacks)
-
-
-def _of_another(path: Path_, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return those of another file's options that this file can have, and which columns it lacks."""
-    suffix = checks.file_kind(path, INPUTS)
-    found = {name: value for name, value in options.items() if name not in ("exclude", "id_column")}
-    if suffix not in TEXTS:
-        found |= {"sep": None, "header": None}
-    given: dict[str, Any] = {name: found.get(name) for name in ("key", "sep", "header", "missing")}
-    names = open_file(path, suffix, **given).names
-    lacks: list[str] = []
-    for option in ("exclude", "id_column"):
-        wanted = options.get(option) or []
-        wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-        own = there(wanted, names)
-        lacks += [column for column in wanted if column not in own]
-        found[option] = None if not own else own[0] if option == "id_column" else own
-    return found, lacks
 
 
 def _read_labels(
@@ -199,11 +178,24 @@ def _read_labels(
     missing: Words | None = None,
     sep: str | None = None,
     header: bool | None = None,
+    beside: bool = False,
     results: bool = False,
-) -> tuple[Any, list[Any] | None, Any]:
-    """Return the labels in a file (array or DataFrame), the column names or None, and the ids or None."""
+) -> tuple[Any, list[Any] | None, Any, list[str]]:
+    """Return labels (array or DataFrame), the column names or None, the ids or None, and the columns that it lacks."""
     suffix = checks.file_kind(path, INPUTS)
+    if beside and suffix not in TEXTS:
+        sep = header = None
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
+    lacks: list[str] = []
+    if beside:
+        out: Any = exclude or []  # texts, as the command line gives them
+        given = [*out, id_column] if isinstance(id_column, str) else out
+        own = there(given, opened.names)
+        lacks = [column for column in given if column not in own]
+        exclude, id_column = (
+            [column for column in out if column in own] or None,
+            id_column if id_column in own else None,
+        )
     everything = columns is None
     if everything and suffix in ANNOTATED:
         added = annotated.read_results(path) & set(opened.names)
@@ -223,7 +215,7 @@ def _read_labels(
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
     unnamed = suffix in (*ARRAYS, *FOLDERS)
-    return found, None if unnamed and names == list(range(found.shape[1])) else names, ids
+    return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
 
 
 def read_features(
