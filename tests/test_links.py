@@ -420,6 +420,15 @@ def test_a_missing_label_may_count_as_the_mean():
     np.testing.assert_allclose(found + constant, expected, atol=1e-12, rtol=0)
 
 
+def test_there_is_no_mean_of_a_clustering_that_no_row_has_a_label_of():
+    """As where most members of each node of a CA-tree have none."""
+    fitted = ge.ECPCSHC(1, reduction="catree:1.0,gamma=0.5")
+    fitted.fit([[0, 0, 0, 0, 1, 1], [0, -1, -1, -1, 1, -1], [0, 0, 0, 1, 1, 1]])
+    rows = fitted.reduction_.rows
+    assert (np.add.reduceat(rows.cluster_sizes(), rows.offsets[:-1]) == 0).any()
+    assert np.isfinite(ge.similarity.Trajectories(missing="mean")(rows).whole_matrix).all()
+
+
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 20])
 def test_walks_of_dense_steps_double(n_steps):
     similar = np.random.default_rng(0).random((30, 30)) ** 4

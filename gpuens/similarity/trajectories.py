@@ -80,7 +80,7 @@ class Trajectories(Measure):
         if self.missing == "mean":
             sizes = np.split(rows.cluster_sizes() / rows.n_objects, rows.offsets[1:-1])
             for block, shares in zip(found.matrices(), sizes, strict=True):
-                if shares.sum() < 1 - 0.5 / rows.n_objects:
+                if 0 < shares.sum() < 1 - 0.5 / rows.n_objects:
                     block -= shares @ block @ shares / shares.sum() ** 2
         return found
 
