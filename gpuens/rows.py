@@ -204,9 +204,17 @@ class Rule(Protocol):
     def __call__(self, rows: Rows, /) -> np.ndarray: ...
 
 
+class Choice(Rule, Protocol):
+    """A rule that gives each row the best of some labels."""
+
+    def among(self, labels: np.ndarray, /) -> "Choice":
+        """Return the rule that gives the best of these of its labels only; they ascend."""
+        ...
+
+
 @dataclass(frozen=True)
 class Numbered:
-    """A rule whose labels are numbered in the order of their first rows."""
+    """A rule whose labels are numbered in the order of their first rows; no row gets a label that none of those had."""
 
     rule: Rule
     number: np.ndarray  # the new number of each label of the rule
@@ -217,7 +225,7 @@ class Numbered:
         return found
 
 
-def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
+def numbered(rule: Choice, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
     """Return a rule with its ``n_labels`` labels numbered by first rows, and the labels of the rows.
 
     For rows in pieces, first means lexicographically first, and the labels are None.
@@ -235,6 +243,8 @@ def numbered(rule: Rule, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarra
         order = np.array(sorted(first, key=first.__getitem__), dtype=np.int64)
     rest = np.setdiff1d(np.arange(n_labels), order)
     number = np.argsort(np.concatenate([order, rest]))
+    if len(rest):
+        rule = rule.among(np.sort(order))
     return Numbered(rule, number, len(order)), None if labels is None else number[labels]
 
 

@@ -1,6 +1,6 @@
 """Whatever anybody may give to any method: it runs and keeps its promises, or one sentence refuses it.
 
-300 inputs, the same every time, belong to the suite; ``make fuzz`` tries 5,000 others. Work is done in a child process
+150 inputs, the same every time, belong to the suite; ``make fuzz`` tries 5,000 others. Work is done in a child process
 (tests/fuzz_worker.py), so that a crash of the interpreter and a run without end are failures that name their input.
 """
 

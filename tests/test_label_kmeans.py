@@ -282,6 +282,13 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
     np.testing.assert_allclose(found.objective, others.inertia_, rtol=1e-10, atol=1e-10)
 
 
+def test_no_other_row_goes_to_a_centroid_without_rows(where):
+    rows = Rows.of(ge.Ensemble([[0, 1, 2]]), np.ones(3), where)
+    search = _Search(rows.take(slice(1, 3)), squared_euclidean([np.array([[0.0], [10.0], [20.0]])]))
+    found = step_of(search, *search.divergence(np.eye(3)), 2)
+    assert found.rule(rows).tolist() == [0, 0, 1]
+
+
 @pytest.mark.parametrize("kind", ["any", "centred"])
 def test_the_objective_never_rises(kind, where):
     ens = ge.Ensemble(random_labels(400, 6, (2, 6), missing=0.1, seed=6))

@@ -75,6 +75,13 @@ def test_votes_are_the_literal_ones(labels, voting, max_iter, where):
     np.testing.assert_array_equal(est.predict(labels), est.labels_)
 
 
+def test_no_object_outside_a_sample_goes_to_a_cluster_without_objects():
+    labels = np.random.default_rng(3).integers(0, 3, (12, 3))
+    est = ge.Voting(3, max_iter=1, reduction=ge.Sample(4)).fit(labels)
+    assert est.n_clusters_ == 2
+    assert np.unique(est.labels_).tolist() == np.unique(est.predict(random_labels(200, 3, 3, seed=1))).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("voting", ["plurality", "soft"])
 def test_clear_classes_are_found(voting):
     assert ari(TRUTH, ge.Voting(K, voting=voting).fit(CLEAR).labels_) > 0.9

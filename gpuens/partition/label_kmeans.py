@@ -293,6 +293,12 @@ class Nearest:
             labels[distances <= rounding] = label
         return labels
 
+    def among(self, labels: np.ndarray) -> "Nearest":
+        some = np.isin(self.number, labels)
+        return replace(
+            self, cost=np.ascontiguousarray(self.cost[:, some]), const=self.const[some], number=self.number[some]
+        )
+
 
 class _Search:
     """Rows and their distances to centroids; a rule stands for the labels of a partition."""
@@ -361,7 +367,7 @@ class _Search:
         counted, n_objects = yield rule, len(const)
         held = np.flatnonzero(n_objects)
         if len(held) < len(const):
-            rule = replace(rule, number=np.cumsum(n_objects > 0) - 1)
+            rule = replace(rule.among(held), number=np.arange(len(held)))
             counted, n_objects = np.ascontiguousarray(counted[:, held]), n_objects[held]
         while True:
             found = self.of(rule, counted, n_objects)

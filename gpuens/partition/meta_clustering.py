@@ -130,8 +130,6 @@ def meta_clustering(
             f"found only {rule.n_labels} of {n_clusters} clusters; the other meta-clusters are the first choice of no "
             "object."
         )
-        in_use = np.flatnonzero(rule.number < rule.n_labels)
-        rule = replace(rule, rule=FirstChoice(meta, n_clusters, in_use))
     clusters = np.where(meta < 0, -1, rule.number[meta])
     found = {"meta_clusters": clusters}
     return Partition(labels, rule.n_labels, rule, found, membership=partial(shares, clusters, n_clusters))
@@ -156,6 +154,9 @@ class FirstChoice:
             else:
                 labels[some] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
         return labels
+
+    def among(self, labels: np.ndarray) -> "FirstChoice":
+        return replace(self, in_use=labels)
 
 
 def _check_n_meta_clusters(value: Any, n_clusters: int) -> None:

@@ -401,13 +401,21 @@ class NearestCenter:
     table: np.ndarray  # (N_c, d): a row's point is the sum over its clusters, scaled to length 1
     centers: np.ndarray  # (k, d)
     towards: np.ndarray  # (N_c, k): the products of both
+    number: np.ndarray  # (k,): the label of each center
 
     @classmethod
     def to(cls, centers: np.ndarray, table: np.ndarray) -> "NearestCenter":
-        return cls(table, centers, table @ centers.T)
+        return cls(table, centers, table @ centers.T, np.arange(len(centers)))
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        return np.concatenate([devices.to_host(labels) for _, _, labels in self.nearest(rows)])
+        found: np.ndarray = self.number[np.concatenate([devices.to_host(one) for _, _, one in self.nearest(rows)])]
+        return found
+
+    def among(self, labels: np.ndarray) -> "NearestCenter":
+        some = np.isin(self.number, labels)
+        return NearestCenter(
+            self.table, self.centers[some], np.ascontiguousarray(self.towards[:, some]), self.number[some]
+        )
 
     def nearest(self, rows: Rows) -> Iterator[tuple[Rows, Any, Any]]:
         """Yield rows in pieces, with their points and nearest centers."""
