@@ -79,7 +79,8 @@ def test_no_object_outside_a_sample_goes_to_a_cluster_without_objects():
     labels = np.random.default_rng(3).integers(0, 3, (12, 3))
     est = ge.Voting(3, max_iter=1, reduction=ge.Sample(4)).fit(labels)
     assert est.n_clusters_ == 2
-    assert np.unique(est.labels_).tolist() == np.unique(est.predict(random_labels(200, 3, 3, seed=1))).tolist() == [0, 1]
+    for found in (est.labels_, est.predict(random_labels(200, 3, 3, seed=1))):
+        assert np.unique(found).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("voting", ["plurality", "soft"])
