@@ -8,7 +8,7 @@ whose cuts are compared by their lifetimes.
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ from gpuens import __version__, checks, forecast, generate, progress
 from gpuens import device as devices
 from gpuens.comparison import made
 from gpuens.ensemble import Ensemble
-from gpuens.evidence import Evidence, pairs
+from gpuens.evidence import Evidence, beyond_chance, pairs
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.reduction import core_groups
@@ -55,7 +55,9 @@ class Choice:
     reasons : dict of int to str
         Why it is suggested, and why the others come close.
     structure : bool or None
-        Whether the PAC of the suggestion is smaller than that of reference data; None without them.
+        Whether the PAC of the suggestion is smaller than that of reference data. Without them False where the
+        clusterings agree no more than independent ones might (`gpuens.evidence.beyond_chance`), else None: that they
+        agree does not say that the data have clusters.
     """
 
     rows: list[dict[str, Any]]
@@ -225,7 +227,7 @@ def choose_k(
     if all(row["silhouette"] is None for row in rows):
         raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
     if "pac" not in rows[0]:
-        return _by_largest(rows, answers)
+        return _beside_chance(_by_largest(rows, answers), labels, device)
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -233,7 +235,8 @@ def choose_k(
             row["delta_area"] = row["area"] / before["area"] - 1.0
     if X is not None and null:
         _beside_null(rows, X, null, how, resampled, keep)
-    return _by_chooser(rows, answers)
+    choice = _by_chooser(rows, answers)
+    return choice if X is not None else _beside_chance(choice, labels[choice.suggested], device)
 
 
 def foresee(
@@ -449,3 +452,12 @@ def _by_largest(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
                 why = f"{'second ' * rank}{words}, {row[name]:.3f}"
                 reasons[row["k"]] = f"{reasons[row['k']]}; {why}" if row["k"] in reasons else why
     return Choice(rows, answers, next(iter(reasons)), reasons, None)
+
+
+def _beside_chance(choice: Choice, labels: Any, device: str) -> Choice:
+    """Return a choice that says so where the clusterings, those of the suggestion, may agree by chance alone."""
+    found = beyond_chance(labels, device=device)
+    if not found.doubtful:
+        return choice
+    why = {choice.suggested: f"{choice.reasons[choice.suggested]}; {found}: no structure beyond chance"}
+    return replace(choice, structure=False, reasons=choice.reasons | why)

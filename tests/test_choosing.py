@@ -63,6 +63,20 @@ def test_noise_has_no_structure_beyond_chance(kind):
     assert "no structure beyond chance" in found.reasons[found.suggested]
 
 
+@pytest.mark.parametrize("method", ["eac", "lwgp"])
+def test_labels_drawn_at_random_agree_no_more_than_chance(method):
+    draw = np.random.default_rng(2)
+    labels = draw.integers(0, 3, (60, 8))
+    found = ge.choose_k(labels, ks=[2, 3, 4], method=method)
+    assert found.structure is False
+    assert found.reasons[found.suggested].endswith(f"; {ge.evidence.beyond_chance(labels)}: no structure beyond chance")
+    assert next(iter(found.reasons)) == found.suggested
+    each = ge.choose_k({k: draw.integers(0, k, (60, 8)) for k in (2, 3)}, method=method)
+    assert each.structure is False
+    assert "no structure beyond chance" in each.reasons[each.suggested]
+    assert ge.choose_k(structured_labels(60, 8, 3, noise=0.3, seed=1)[0], ks=[2, 3], method=method).structure is None
+
+
 def test_clusters_are_more_than_chance():
     few = {"n_clusterings": 5, "ks": [3], "null": 19}
     clear = ge.choose_k(features=blobs(3, n=60), **few)

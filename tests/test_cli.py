@@ -418,12 +418,14 @@ def test_evidence_of_a_consensus_in_a_file(folder, call):
     assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item confidence silhouette nearest"
     assert (len([line for line in out if re.match(r"\d ", line)]), out[-1]) == (K, "written: each.csv")
     each, est = pd.read_csv("each.csv"), LWEA(K).fit(LABELS)
+    assert any(line.endswith(f"; {est.evidence().beyond_chance}") for line in out)
     np.testing.assert_allclose(each["confidence"], est.confidence_)
     np.testing.assert_allclose(each["ecc"], est.evidence().consistency.ecc)
     record = json.loads("\n".join(call(f"{command} --ignore-missing --json")[1]))
     found = est.evidence(missing="ignore")
     np.testing.assert_allclose([row["consensus"] for row in record["clusters"]], found.clusters.consensus)
     assert record["pairs"]["pac"] == found.pairs().pac()
+    assert record["beyond_chance"] == {"z": found.beyond_chance.z, "p": found.beyond_chance.p}
 
 
 # --- choose -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gpuens import choose_k, cli
 from gpuens.forecast import Forecast
 from gpuens.methods import CSPA, EAC, EM, LWEA, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import of_fit
+from gpuens.report import of_choice, of_fit
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
@@ -108,6 +108,16 @@ def test_what_it_says():
         assert any(cells[i : i + 3] == row for i in range(len(cells)))
     assert "theta: 0.4" in cells
     assert len(found.images) == 11
+    assert not any("nothing to find" in text for text in found.texts["p"])
+
+
+def test_labels_that_may_agree_by_chance_alone():
+    labels = np.random.default_rng(0).integers(0, 3, (50, 6))
+    est = CSPA(3).fit(labels)
+    said = f"But {est.evidence().beyond_chance}: there may be nothing to find in them."
+    assert said in read(est).texts["p"]
+    found = Read(of_choice(choose_k(labels, ks=[2, 3]), "title"))
+    assert any("independent clusterings might do as well" in text for text in found.texts["p"])
 
 
 def test_many_pairs_are_drawn(monkeypatch):

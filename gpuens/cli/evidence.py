@@ -74,7 +74,7 @@ def evidence(args: argparse.Namespace) -> None:
     )
     print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in rows)]))
     print(f"agreement with the clusterings: anmi {_text(summary['anmi'])}, ecs {_text(summary['ecs'])}")
-    print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}")
+    print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}; {found.beyond_chance}")
     pairs = summary["pairs"]
     error = f" ± {pairs['standard_error']:.1g}" if pairs["standard_error"] else ""
     print(
@@ -92,6 +92,7 @@ def _summary(found: Any) -> dict[str, Any]:
         "anmi": found.agreement.anmi,
         "ecs": found.agreement.mean_ecs,
         "inconsistency": found.consistency.inconsistency,
+        "beyond_chance": {"z": _number(found.beyond_chance.z), "p": _number(found.beyond_chance.p)},
         "pairs": {
             "pac": pairs.pac(),
             "rpac": _number(pairs.rpac()),

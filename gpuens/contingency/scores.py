@@ -125,7 +125,7 @@ def ari_of(table: Table) -> float:
     rows, cols, counts = cells(table)
     of_rows, of_cols = (_sums(lines, counts).astype(counts.dtype) for lines in (rows, cols))
     sizes = counts.size, int(np.count_nonzero(of_rows)), int(np.count_nonzero(of_cols))
-    return _ari(*sizes, counts.sum().item(), *(_sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
+    return _ari(*sizes, counts.sum().item(), *(sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
 
 
 def _ari(
@@ -183,7 +183,7 @@ def _entropy_of(p: np.ndarray) -> float:
     return float(-(p * np.log(p)).sum())
 
 
-def _sum_of_squares(x: np.ndarray) -> Any:
+def sum_of_squares(x: np.ndarray) -> Any:
     """Return Σ x² as a Python number, exact for integers even where int64 would overflow."""
     if x.dtype.kind == "f" or int(x.sum()) < 2**31:
         return (x * x).sum().item()

@@ -4,6 +4,7 @@ Everything follows from label rows and the sizes of what clusters share; only `p
 """
 
 from gpuens.evidence.agreement import Agreement, agreement
+from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.objects import Objects, objects
@@ -12,12 +13,14 @@ from gpuens.evidence.whole import Evidence
 
 __all__ = [
     "Agreement",
+    "BeyondChance",
     "Clusters",
     "Consistency",
     "Evidence",
     "Objects",
     "Pairs",
     "agreement",
+    "beyond_chance",
     "clusters",
     "consistency",
     "objects",

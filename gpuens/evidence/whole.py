@@ -10,6 +10,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.evidence.agreement import Agreement
 from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters
 from gpuens.evidence.clusters import of_rows as clusters_of_rows
 from gpuens.evidence.consistency import Consistency, consistency
@@ -40,6 +41,7 @@ class Evidence:
     clusters : Clusters
     agreement : Agreement
     consistency : Consistency
+    beyond_chance : BeyondChance
 
     Raises
     ------
@@ -88,6 +90,10 @@ class Evidence:
     def consistency(self) -> Consistency:
         found = consistency(self._rows)
         return found if self._row_of is None else replace(found, ecc=found.ecc[self._row_of])
+
+    @cached_property
+    def beyond_chance(self) -> BeyondChance:
+        return beyond_chance(self._rows)
 
     @property
     def labels(self) -> np.ndarray:

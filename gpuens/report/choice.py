@@ -35,7 +35,8 @@ def of_choice(choice: Any, title: str) -> bytes:
 def _answer(choice: Any) -> list[str]:
     lead = [f"{choice.suggested} clusters are suggested."]
     if choice.structure is False:
-        lead.append("But there is no structure beyond chance: reference data without clusters do as well.")
+        as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
+        lead.append(f"But there is no structure beyond chance: {as_well} might do as well.")
     if choice.runners_up:
         lead.append(f"Close to it: {', '.join(map(str, choice.runners_up))} clusters.")
     return lead

@@ -69,6 +69,8 @@ def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
     )
     agreement, objects = evidence.agreement, evidence.objects
     yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
+    if evidence.beyond_chance.doubtful:
+        yield f"But {evidence.beyond_chance}: there may be nothing to find in them."
     if k > 1:
         doubtful = np.count_nonzero(objects.margin <= 0) / len(objects.margin)
         yield (

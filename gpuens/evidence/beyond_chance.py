@@ -1,0 +1,126 @@
+"""Whether base clusterings agree at all: more than independent ones with clusters of the same sizes would."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.contingency.labels import Table
+from gpuens.contingency.scores import sum_of_squares
+from gpuens.contingency.tables import cells, pair_tables
+from gpuens.rows import as_rows
+
+LEVEL = 0.05
+
+
+class BeyondChance(NamedTuple):
+    """What two clusterings both put together, beside what chance lets them.
+
+    Attributes
+    ----------
+    together : float
+        Pairs of objects that two clusterings both put together, their mean over all pairs of clusterings.
+    expected, deviation : float
+        Mean and standard deviation of `together` where the labels of each clustering, missing ones too, are dealt to
+        the objects at random. Both are exact.
+    """
+
+    together: float
+    expected: float
+    deviation: float
+
+    @property
+    def z(self) -> float:
+        """By how many deviations the clusterings agree more than by chance; NaN where chance leaves no choice."""
+        return (self.together - self.expected) / self.deviation if self.deviation > 0 else float("nan")
+
+    @property
+    def p(self) -> float:
+        """The most that the probability of such a z can be by chance: Cantelli's 1 / (1 + z²), 1 below 0.
+
+        It holds for clusterings of any number and sizes, of which a normal distribution says too much.
+        """
+        z = self.z
+        return 1.0 / (1.0 + max(z, 0.0) ** 2) if z == z else z
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the agreement may be chance: p > .05."""
+        return self.p > LEVEL
+
+    def __str__(self) -> str:
+        if self.z != self.z:
+            return "nothing about the clusterings can be chance"
+        if self.doubtful:
+            return f"the clusterings agree no more than independent ones might (z = {self.z:.1f})"
+        return f"the clusterings agree beyond chance (z = {self.z:.1f})"
+
+
+def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
+    """Return how far base clusterings agree beyond chance.
+
+    It takes the M² / 2 tables of two clusterings. That they agree does not say that the data have clusters: runs of one
+    algorithm agree about noise, too. That they do not says that there is nothing to find in them.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        The base clusterings (n_objects, n_clusterings).
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses.
+
+    References
+    ----------
+    Fowlkes & Mallows, "A method for comparing two hierarchical clusterings", JASA 78 (1983), for two clusterings. Any
+    two of several are independent of any other two, also where one is in both, so that variances add up.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.evidence.beyond_chance([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]])
+    >>> round(found.together, 2), round(found.expected, 2), round(found.z, 1)
+    (3.33, 1.6, 2.8)
+    """
+    rows = as_rows(labels, device)
+    n, m = rows.n_objects, rows.n_clusterings
+    both_orders = max(m * (m - 1), 1)  # of each pair of objects, so that it is twice the pairs of clusterings
+    together = sum(_together(table) for _, _, table in pair_tables(rows))
+    sizes = np.split(rows.cluster_sizes().astype(np.float64), rows.offsets[1:-1])
+    mean, of_objects, of_pairs = np.array([_split(of_clustering, n) for of_clustering in sizes]).T
+    variance = 4.0 * (n - 2) ** 2 / max(n - 1, 1) * _products(of_objects)
+    if n > 3:
+        variance += 2.0 / (n * (n - 3)) * _products(of_pairs)
+    return BeyondChance(
+        together / both_orders, n * (n - 1) * _products(mean) / both_orders, math.sqrt(variance) / both_orders
+    )
+
+
+def _together(table: Table) -> int:
+    """Return how many ordered pairs of objects share a cell of a contingency table."""
+    counts = cells(table)[2]
+    return int(sum_of_squares(counts) - counts.sum())
+
+
+def _split(sizes: np.ndarray, n: int) -> tuple[float, float, float]:
+    """Return the mean of A_xy = [x and y ≠ x are in one cluster], and the squares of what it differs by.
+
+    A_xy - mean = a_x + a_y + rest, where the rest of no object has a sum: Σ a_x² and Σ rest². Dealt to other objects,
+    the parts of one clustering meet only the same parts of another.
+    """
+    if n < 3:
+        return float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1), 0.0, 0.0
+    mean = float((sizes * (sizes - 1)).sum()) / (n * (n - 1))
+    apart = n - sizes.sum()  # objects without a label are in no cluster with anybody
+    own = ((sizes - 1) - (n - 1) * mean) / (n - 2)
+    of_objects = float((sizes * own**2).sum()) + apart * ((n - 1) * mean / (n - 2)) ** 2
+    rest = n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects
+    return mean, of_objects, max(rest, 0.0)
+
+
+def _products(x: np.ndarray) -> float:
+    """Return Σ x_a x_b over a < b."""
+    return float(x[1:] @ np.cumsum(x)[:-1])

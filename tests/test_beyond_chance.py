@@ -1,0 +1,83 @@
+"""Agreement beyond chance against all ways to deal the labels to the objects."""
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_labels, structured_labels
+
+import gpuens as ge
+
+pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
+
+
+def literal(labels):
+    """Return the pairs of objects that two clusterings both put together, their mean over pairs of clusterings."""
+    found = [
+        sum(labels[x, a] == labels[y, a] >= 0 and labels[x, b] == labels[y, b] >= 0
+            for x, y in itertools.combinations(range(len(labels)), 2))
+        for a, b in itertools.combinations(range(labels.shape[1]), 2)
+    ]  # fmt: skip
+    return np.mean(found)
+
+
+def dealt(labels):
+    """Yield the labels with those of all clusterings but the first dealt in every way."""
+    first, *others = labels.T
+    for orders in itertools.product(itertools.permutations(range(len(labels))), repeat=len(others)):
+        columns = [column[list(order)] for column, order in zip(others, orders, strict=True)]
+        yield np.column_stack([first, *columns])
+
+
+SMALL = {
+    "two objects": [[0, 0], [0, 1]],
+    "three": [[0, 0, 1], [0, 1, 1], [2, 1, 1]],
+    "three clusterings": [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 1, 2]],
+    "one apart": [[0, 0, 0, 0, 1], [0, 0, 0, 0, 1]],
+    "six objects": [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]],
+    "missing": [[0, 0, 0, 1, 1, -1], [0, -1, -1, 0, 1, 1]],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_mean_and_deviation_are_those_of_all_ways(name, where):
+    labels = np.array(SMALL[name]).T
+    found = ge.evidence.beyond_chance(ge.Ensemble(list(labels.T)), device=where)
+    ways = [literal(way) for way in dealt(labels)]
+    np.testing.assert_allclose(found, [literal(labels), np.mean(ways), np.std(ways)], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_rows_with_counts_are_objects(missing):
+    labels = np.repeat(random_labels(40, 4, (2, 5), missing=missing, seed=1), 3, axis=0)
+    found = ge.evidence.beyond_chance(labels)
+    rows = ge.CoreGroups().reduce(ge.Rows(labels)).rows
+    assert rows.n_rows < 41
+    np.testing.assert_allclose(ge.evidence.beyond_chance(rows), found)
+    np.testing.assert_allclose(found.together, literal(labels))
+    draw = np.random.default_rng(0)
+    ways = [literal(np.column_stack([draw.permutation(column) for column in labels.T])) for _ in range(200)]
+    assert abs(np.mean(ways) - found.expected) < 4 * found.deviation / np.sqrt(len(ways))
+    assert 0.8 < np.std(ways) / found.deviation < 1.2
+
+
+def test_noise_may_be_chance_and_structure_is_not():
+    noise = [ge.evidence.beyond_chance(random_labels(300, 8, (2, 6), seed=seed)) for seed in range(20)]
+    assert all(found.doubtful for found in noise)
+    assert abs(np.mean([found.z for found in noise])) < 1
+    assert all(found.p == 1 / (1 + max(found.z, 0) ** 2) for found in noise)
+    assert str(noise[0]).startswith("the clusterings agree no more than independent ones might (z = ")
+    clear = ge.evidence.beyond_chance(structured_labels(300, 8, 4, noise=0.6, seed=1)[0])
+    assert clear.z > 10
+    assert not clear.doubtful
+    assert str(clear).startswith("the clusterings agree beyond chance (z = ")
+
+
+@pytest.mark.parametrize("labels", [[[0, 0, 1]], [[0, 0, 0], [0, 1, 1]], [[0, 1, 2], [0, 1, 1]]])
+def test_nothing_can_be_said_where_chance_has_no_choice(labels):
+    found = ge.evidence.beyond_chance(labels)
+    assert found.together == found.expected
+    assert np.isnan(found.z)
+    assert np.isnan(found.p)
+    assert not found.doubtful
+    assert str(found) == "nothing about the clusterings can be chance"
