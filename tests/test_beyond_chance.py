@@ -22,11 +22,12 @@ def literal(labels):
 
 
 def dealt(labels):
-    """Yield the labels with those of all clusterings but the first dealt in every way."""
-    first, *others = labels.T
-    for orders in itertools.product(itertools.permutations(range(len(labels))), repeat=len(others)):
-        columns = [column[list(order)] for column, order in zip(others, orders, strict=True)]
-        yield np.column_stack([first, *columns])
+    """Yield the labels with those of all clusterings but the first dealt in every way to the objects that have one."""
+    for values in itertools.product(*(itertools.permutations(column[column >= 0]) for column in labels.T[1:])):
+        way = labels.copy()
+        for m, of_clustering in enumerate(values, 1):
+            way[way[:, m] >= 0, m] = of_clustering
+        yield way
 
 
 SMALL = {
@@ -35,7 +36,13 @@ SMALL = {
     "three clusterings": [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 1, 2]],
     "one apart": [[0, 0, 0, 0, 1], [0, 0, 0, 0, 1]],
     "six objects": [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]],
-    "missing": [[0, 0, 0, 1, 1, -1], [0, -1, -1, 0, 1, 1]],
+}
+MISSING = {
+    "two clusterings": [[0, 0, 0, 1, 1, -1], [0, -1, -1, 0, 1, 1]],
+    "three clusterings": [[0, 0, 1, 1, -1], [-1, 0, 1, 1, 1], [0, 0, -1, 0, 1]],
+    "few in common": [[0, 0, 1, 1, -1, -1, -1], [-1, -1, -1, 0, 0, 1, 1]],
+    "two in common": [[0, 0, 1, 1, -1], [-1, -1, 0, 0, 1]],
+    "nothing in common": [[0, 0, 1, -1, -1, -1], [-1, -1, -1, 0, 0, 1], [0, 1, 1, 0, 1, 0]],
 }
 
 
@@ -47,6 +54,27 @@ def test_mean_and_deviation_are_those_of_all_ways(name, where):
     np.testing.assert_allclose(found, [literal(labels), np.mean(ways), np.std(ways)], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", MISSING)
+def test_given_the_sizes_among_common_objects(name, where):
+    labels = np.array(MISSING[name]).T
+    ways = list(dealt(labels))
+    found = np.array([ge.evidence.beyond_chance(ge.Ensemble(list(way.T)), device="cpu") for way in ways])
+    np.testing.assert_allclose(found[:, 0], list(map(literal, ways)))
+    together, expected, deviation = found.T
+    np.testing.assert_allclose((together - expected).mean(), 0, atol=1e-12)
+    np.testing.assert_allclose(((together - expected) ** 2).mean(), (deviation**2).mean())
+    np.testing.assert_allclose(ge.evidence.beyond_chance(ge.Ensemble(list(labels.T)), device=where), found[0])
+
+
+def test_clusterings_of_other_objects_are_not_chance():
+    """Those of owners who share few objects."""
+    labels, _ = structured_labels(300, 6, 4, noise=0.1, seed=1)
+    for m in range(6):
+        labels[40 * m + 100 : 300, m] = labels[: 40 * m, m] = -1
+    found = ge.evidence.beyond_chance(labels)
+    assert found.z > 10
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_rows_with_counts_are_objects(missing):
     labels = np.repeat(random_labels(40, 4, (2, 5), missing=missing, seed=1), 3, axis=0)
@@ -55,10 +83,14 @@ def test_rows_with_counts_are_objects(missing):
     assert rows.n_rows < 41
     np.testing.assert_allclose(ge.evidence.beyond_chance(rows), found)
     np.testing.assert_allclose(found.together, literal(labels))
-    draw = np.random.default_rng(0)
-    ways = [literal(np.column_stack([draw.permutation(column) for column in labels.T])) for _ in range(200)]
-    assert abs(np.mean(ways) - found.expected) < 4 * found.deviation / np.sqrt(len(ways))
-    assert 0.8 < np.std(ways) / found.deviation < 1.2
+    draw, ways = np.random.default_rng(0), []
+    for _ in range(200):
+        way = labels.copy()
+        for column in way.T:
+            column[column >= 0] = draw.permutation(column[column >= 0])
+        ways.append(ge.evidence.beyond_chance(way).z)
+    assert abs(np.mean(ways)) < 4 / np.sqrt(len(ways))
+    assert 0.8 < np.std(ways) < 1.2
 
 
 def test_noise_may_be_chance_and_structure_is_not():

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency.labels import Table
 from gpuens.contingency.scores import sum_of_squares
 from gpuens.contingency.tables import cells, pair_tables
 from gpuens.rows import as_rows
@@ -21,8 +20,9 @@ class BeyondChance(NamedTuple):
     together : float
         Pairs of objects that two clusterings both put together, their mean over all pairs of clusterings.
     expected, deviation : float
-        Mean and standard deviation of `together` where the labels of each clustering, missing ones too, are dealt to
-        the objects at random. Both are exact.
+        Mean and standard deviation of `together` where the labels of each clustering are dealt at random to the objects
+        that it labels. Both are exact; where labels are missing they are those for the sizes that the clusters have
+        among the objects that two clusterings label.
     """
 
     together: float
@@ -76,7 +76,7 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     References
     ----------
     Fowlkes & Mallows, "A method for comparing two hierarchical clusterings", JASA 78 (1983), for two clusterings. Any
-    two of several are independent of any other two, also where one is in both, so that variances add up.
+    two of several are uncorrelated with any other two, also where one is in both, so that variances add up.
 
     Examples
     --------
@@ -86,41 +86,43 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     (3.33, 1.6, 2.8)
     """
     rows = as_rows(labels, device)
-    n, m = rows.n_objects, rows.n_clusterings
-    both_orders = max(m * (m - 1), 1)  # of each pair of objects, so that it is twice the pairs of clusterings
-    together = sum(_together(table) for _, _, table in pair_tables(rows))
     sizes = np.split(rows.cluster_sizes().astype(np.float64), rows.offsets[1:-1])
-    mean, of_objects, of_pairs = np.array([_split(of_clustering, n) for of_clustering in sizes]).T
-    variance = 4.0 * (n - 2) ** 2 / max(n - 1, 1) * _products(of_objects)
-    if n > 3:
-        variance += 2.0 / (n * (n - 3)) * _products(of_pairs)
-    return BeyondChance(
-        together / both_orders, n * (n - 1) * _products(mean) / both_orders, math.sqrt(variance) / both_orders
-    )
+    labelled = [int(of_clusters.sum()) for of_clusters in sizes]
+    whole = [_Parts.of(of_clusters, n) for of_clusters, n in zip(sizes, labelled, strict=True)]
+    together, expected, variance = 0, 0.0, 0.0
+    for i, j, table in pair_tables(rows):
+        of_i, of_j, counts = cells(table)
+        n = int(counts.sum())
+        a, b = (
+            whole[m] if n == labelled[m] else _Parts.of(np.bincount(own, weights=counts), n)
+            for m, own in ((i, of_i), (j, of_j))
+        )
+        together += int(sum_of_squares(counts)) - n
+        expected += n * (n - 1) * a.mean * b.mean
+        if n > 2:
+            variance += 4.0 * (n - 2) ** 2 / (n - 1) * a.of_objects * b.of_objects
+        if n > 3:
+            variance += 2.0 / (n * (n - 3)) * a.rest * b.rest
+    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # of clusterings, twice as those of objects are
+    return BeyondChance(together / pairs, expected / pairs, math.sqrt(variance) / pairs)
 
 
-def _together(table: Table) -> int:
-    """Return how many ordered pairs of objects share a cell of a contingency table."""
-    counts = cells(table)[2]
-    return int(sum_of_squares(counts) - counts.sum())
+class _Parts(NamedTuple):
+    """The mean of A_xy = [x and y ≠ x are in one cluster], and the squares of what it differs by.
 
-
-def _split(sizes: np.ndarray, n: int) -> tuple[float, float, float]:
-    """Return the mean of A_xy = [x and y ≠ x are in one cluster], and the squares of what it differs by.
-
-    A_xy - mean = a_x + a_y + rest, where the rest of no object has a sum: Σ a_x² and Σ rest². Dealt to other objects,
-    the parts of one clustering meet only the same parts of another.
+    A_xy - mean = a_x + a_y + rest, where the rest of no object has a sum: Σ a_x² and Σ rest². Where objects change
+    places, the parts of one clustering meet only the same parts of another.
     """
-    if n < 3:
-        return float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1), 0.0, 0.0
-    mean = float((sizes * (sizes - 1)).sum()) / (n * (n - 1))
-    apart = n - sizes.sum()  # objects without a label are in no cluster with anybody
-    own = ((sizes - 1) - (n - 1) * mean) / (n - 2)
-    of_objects = float((sizes * own**2).sum()) + apart * ((n - 1) * mean / (n - 2)) ** 2
-    rest = n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects
-    return mean, of_objects, max(rest, 0.0)
 
+    mean: float
+    of_objects: float
+    rest: float
 
-def _products(x: np.ndarray) -> float:
-    """Return Σ x_a x_b over a < b."""
-    return float(x[1:] @ np.cumsum(x)[:-1])
+    @classmethod
+    def of(cls, sizes: np.ndarray, n: int) -> "_Parts":
+        """Return the parts of clusters of these sizes (k,), of n objects together."""
+        mean = float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1)
+        if n < 3:
+            return cls(mean, 0.0, 0.0)
+        of_objects = float((sizes * (((sizes - 1) - (n - 1) * mean) / (n - 2)) ** 2).sum())
+        return cls(mean, of_objects, max(n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects, 0.0))
