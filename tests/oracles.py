@@ -861,11 +861,13 @@ def weac_weights(labels, beta=2.0):
 
 
 def sact(labels, beta=2.0):
-    """Return the similarity of clusters by their connected triples, (N_c, N_c): GP-MGLA."""
+    """Return the similarity of clusters by their connected triples, (N_c, N_c): GP-MGLA.
+
+    The largest is often that of a cluster with itself. The authors' Iris does not tell, where two clusters are equal.
+    """
     w, weights = jaccard(labels), weac_weights(labels, beta)
     of = [weights[m] for m, _, _ in clusters(labels)]
     found = np.array([[sum(v * min(a, b) for v, a, b in zip(of, c, d, strict=True)) for d in w] for c in w])
-    found = _without_diagonal(found)
     found /= found.max() if found.max() > 0 else 1.0
     np.fill_diagonal(found, 1.0)
     return found

@@ -93,8 +93,8 @@ class Linked(Diagonal):
 class AgreementLinks(Measure):
     """GP-MGLA's graph: objects and clusters are linked to clusters, by α w_m of their clustering and by SACT.
 
-    SACT_cd = Σ_t w_m(t) min(W_ct, W_dt) over the largest such of two clusters, 1 for a cluster with itself, where W is
-    the Jaccard similarity of clusters and m(t) the clustering of t.
+    SACT_cd = Σ_t w_m(t) min(W_ct, W_dt) over the largest such, those of clusters with themselves among them, which are
+    then set to 1. W is the Jaccard similarity of clusters, with a diagonal of ones, and m(t) the clustering of t.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class AgreementLinks(Measure):
     >>> import gpuens as ge
     >>> found = ge.similarity.AgreementLinks()(ge.Rows([[0, 0, 0, 1], ["b", "a", "a", "b"]]))
     >>> found.graph.round(2).tolist()
-    [[1.0, 0.19, 1.0, 0.38], [0.19, 1.0, 0.0, 0.75], [1.0, 0.0, 1.0, 0.19], [0.38, 0.75, 0.19, 1.0]]
+    [[1.0, 0.13, 0.7, 0.26], [0.13, 1.0, 0.0, 0.52], [0.7, 0.0, 1.0, 0.13], [0.26, 0.52, 0.13, 1.0]]
     """
 
     beta: float = 2.0

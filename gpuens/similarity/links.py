@@ -159,19 +159,19 @@ def cluster_links(rows: Rows) -> np.ndarray:
 
 
 def triples(linked: np.ndarray, rows: Rows, weights: np.ndarray) -> np.ndarray:
-    """Return Σ_t w_m(t) min(L_tc, L_td) of different clusters c, d (k, k), host, 0 on the diagonal.
+    """Return Σ_t w_m(t) min(L_tc, L_td) of clusters c, d (k, k), host; of a cluster with itself Σ_t w_m(t) L_tc.
 
     ``linked`` L (N_c, k) has their links to all clusters t, ``weights`` w (M,) those of the clusterings m(t).
     """
     device = rows.device if rows.here else "cpu"
-    found = devices.to_host(relative_similarities(np.ascontiguousarray(linked), rows.offsets, weights, device=device))
-    np.fill_diagonal(found, 0.0)
-    return found
+    return devices.to_host(relative_similarities(np.ascontiguousarray(linked), rows.offsets, weights, device=device))
 
 
 def _cts(rows: Rows, decay: float) -> Blocks:
     linked, weights = cluster_links(rows), np.ones(rows.n_clusterings)
     blocks = [triples(linked[:, a:b], rows, weights) for a, b in pairwise(rows.offsets.tolist())]
+    for block in blocks:
+        np.fill_diagonal(block, 0.0)
     largest = max(float(block.max()) for block in blocks)
     for block in blocks:
         block *= decay / (largest or 1.0)
