@@ -47,6 +47,17 @@ def test_the_objective_is_the_mirkin_distance_up_to_a_constant(missing):
     assert est.objective_ == pytest.approx(literal(labels, est.labels_))
 
 
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_clusters_that_label_kmeans_leaves_empty_are_used():
+    """Missing labels are at no distance from anything for QMI, and with nobody for PD."""
+    labels = np.array([[0, 0, -1, 0, 0, 0, -1, -1], [0, -1, 0, 0, -1, -1, 0, 0]]).T
+    est = ge.PD(2).fit(labels)
+    every = [np.array(found) for found in itertools.product(range(2), repeat=8)]
+    by_row = [found for found in every if all(len(set(found[(labels == row).all(axis=1)])) == 1 for row in labels)]
+    assert est.objective_ == literal(labels, est.labels_) == min(literal(labels, found) for found in by_row) == -4
+    np.testing.assert_array_equal(est.predict(labels), est.labels_)
+
+
 def test_what_a_move_changes_is_the_formula():
     labels, rng = NOISE, np.random.default_rng(1)
     n_clusterings = labels.shape[1]

@@ -47,11 +47,13 @@ class MirkinSearch(Partitioner):
             return self._in_pieces(rows, n_clusters, rng)
         start = category_kmeans(rows, n_clusters, rng, self.n_init)
         assert start.rule is not None
-        held, objects = count_labels(rows, start.rule, start.n_clusters)
+        # QMI leaves clusters empty where nothing but missing labels, which are in its distances to nobody, differs
+        held, objects = count_labels(rows, start.rule, n_clusters)
         labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
         codes = devices.to_host(rows.ensemble.codes)  # rows move one after the other, so on the host
         n_iter = _descend(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
-        order = np.argsort(np.unique(labels, return_index=True)[1])
+        in_use, first = np.unique(labels, return_index=True)
+        order = in_use[np.argsort(first)]
         held, objects = held[:, order], objects[order]
         checks.warn_of_fewer(len(order), n_clusters)
         found = {
