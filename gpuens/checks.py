@@ -143,11 +143,11 @@ def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> i
     return k
 
 
-def check_weights(values: Any, n: int, name: str = "weights") -> np.ndarray | None:
+def check_weights(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray | None:
     """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
     if values is None:
         return None
-    must = f"{name} must be {n} numbers, one per row"
+    must = f"{name} must be {n} numbers, one per {of}"
     array = host_array(values, must)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")

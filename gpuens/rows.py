@@ -66,7 +66,7 @@ class Rows:
     def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
         ensemble = Ensemble(labels)
         n_rows = len(ensemble)
-        counted = checks.check_weights(counts, n_rows, "counts")
+        counted = checks.check_weights(counts, n_rows, "counts", "row")
         if counted is None:
             counted = np.ones(n_rows, dtype=np.int64)
         if counted.dtype.kind != "i":

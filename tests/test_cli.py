@@ -428,6 +428,14 @@ def test_evidence_of_a_consensus_in_a_file(folder, call):
     assert record["beyond_chance"] == {"z": found.beyond_chance.z, "p": found.beyond_chance.p}
 
 
+def test_evidence_of_a_consensus_of_names(folder, call):
+    names = np.array(["B cell", "T cell", "NK", "other"], dtype=object)[TRUTH]
+    pd.DataFrame({"type": names}).to_csv("types.csv", index=False)
+    code, out, err = call("evidence labels.csv types.csv -o each.csv")
+    assert (code, err, out[-1]) == (0, [], "written: each.csv")
+    assert pd.read_csv("each.csv")["label"].tolist() == names.tolist()
+
+
 # --- choose -----------------------------------------------------------------------------------------------------------
 
 

@@ -335,6 +335,19 @@ def test_pam_finds_no_better_exchange():
             assert objective <= 1.1 * min(total(each) for each in combinations(range(n), k))
 
 
+@pytest.mark.parametrize("k", [2, 5, 8])
+def test_pam_ends_where_distances_are_negative(k):
+    """Those of similarities that add up over the clusterings; many are the same."""
+    for seed in range(20):
+        distances = np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float)
+        medoids, objective = pam(distances, np.ones(8), k)
+        exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(8))
+        assert objective <= min(distances[:, list(some)].min(axis=1).sum() for some in exchanged if len(some) == k)
+    est = ge.Consensus(2, similarity="jaccard", partitioner="pam").fit([[0, 0, 0, 1], [0, 0, 1, 1]])
+    assert est.objective_ < 0
+    assert est.labels_.tolist() in ([0, 0, 0, 1], [0, 0, 1, 1])
+
+
 @pytest.mark.parametrize("measure", ["cts", "asrs"])
 def test_medoids_of_rows_are_those_of_their_objects(measure):
     labels = random_labels(60, 6, (2, 5), distinct=25, seed=2)

@@ -490,7 +490,7 @@ def test_a_tree_is_drawn_of_what_it_was_cut_for():
 
 # --- what can be read -------------------------------------------------------------------------------------------------
 
-LONG = "a clustering $with a$ very_long^name,\nas the file of the hospital has it, of 2026-11-22, at resolution {}"
+LONG = "a clustering $with \\a{{$ very_long^name,\nas the file of the hospital has it, of 2026-11-22, at resolution {}"
 
 
 def laid_out(ax):

@@ -62,6 +62,8 @@ def write_labels(
         labels = to_host(labels)
     if labels.ndim not in (1, 2) or 0 in labels.shape:
         raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
+    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):
+        labels = labels.astype(str)
     if labels.dtype.kind not in "iubU":
         raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
     matrix = labels.reshape(len(labels), -1)

@@ -20,7 +20,7 @@ from gpuens.partition.base import Partition, Partitioner
 from gpuens.rows import Rows, by_first_row
 
 BLOCK = 512  # rows of the similarity computed at a time
-GAIN = 1e-12  # of the sum: exchanges that lower it by less are rounding
+GAIN = 1e-12  # of the sum of magnitudes: exchanges that lower the sum by less are rounding
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray,
     """
     medoids = np.sort(_build(distances, weights, k))
     while k > 1:  # a single one is the best already
-        out, into, change, total = _best_exchange(distances, weights, medoids)
-        if not change < -GAIN * total:
+        out, into, change, size = _best_exchange(distances, weights, medoids)
+        if not change < -GAIN * size:
             break
         medoids[out] = into
         medoids.sort()
@@ -109,13 +109,16 @@ def _build(distances, weights, k):
 
 @njit(cache=True, nogil=True)
 def _best_exchange(distances, weights, medoids):
-    """Return the best exchange: the place of the medoid, the row, the change of the sum, and the sum before."""
+    """Return the best exchange: the place of the medoid, the row, the change of the sum, and that of magnitudes before.
+
+    Distances, 1 - similarity, are negative where similarities add up over the clusterings.
+    """
     n, k = len(weights), len(medoids)
     own = np.zeros(n, dtype=np.int64)
     nearest, second = np.full(n, np.inf), np.full(n, np.inf)
     loss = np.zeros(k)  # of leaving a medoid out
     is_medoid = np.zeros(n, dtype=np.bool_)
-    total = 0.0
+    size = 0.0
     for q in range(k):
         is_medoid[medoids[q]] = True
     for i in range(n):
@@ -125,7 +128,7 @@ def _best_exchange(distances, weights, medoids):
                 second[i], nearest[i], own[i] = nearest[i], d, q
             elif d < second[i]:
                 second[i] = d
-        total += weights[i] * nearest[i]
+        size += weights[i] * abs(nearest[i])
         loss[own[i]] += weights[i] * (second[i] - nearest[i])
     changes = np.zeros((n, k))
     gains = np.zeros(n)
@@ -146,4 +149,4 @@ def _best_exchange(distances, weights, medoids):
             change = gains[j] + loss[q] + changes[j, q]
             if into < 0 or change < best:
                 out, into, best = q, j, change
-    return out, into, best, total
+    return out, into, best, size

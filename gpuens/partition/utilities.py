@@ -119,7 +119,7 @@ class Utility:
         cls, rows: Rows, name: str = "uc", p: float = 5.0, *, normalised: bool = False, weights: Any = None
     ) -> "Utility":
         """Return a utility whose weights (n_clusterings,), equal by default, are scaled to a mean of 1."""
-        given = checks.check_weights(weights, rows.n_clusterings)
+        given = checks.check_weights(weights, rows.n_clusterings, of="clustering")
         w = np.ones(rows.n_clusterings) if given is None else given / given.mean()
         utility = cls(name, float(p), w, rows.cluster_sizes().astype(np.float64), rows.offsets)
         if not normalised:

@@ -46,8 +46,8 @@ def no_matplotlib() -> ImportError:
 def entitle(place: Any, text: str) -> None:
     """Write a title over an Axes or a Figure, with "$" taken literally; one that may be too wide for it is wrapped."""
     write = place.set_title if hasattr(place, "set_title") else place.suptitle
-    # only then: layouts leave room for lines that wrapping might need
-    write(text, wrap=LETTER * len(text) > 0.6 * place.figure.get_size_inches()[0], parse_math=False)
+    # only then: layouts leave room for lines that wrapping might need; wrapping knows no parse_math=False
+    write(text.replace("$", r"\$"), wrap=LETTER * len(text) > 0.6 * place.figure.get_size_inches()[0])
 
 
 def short(name: Any, most: int) -> str:

@@ -314,7 +314,7 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
 
 def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
     """Return the checked weight of each clustering (M,), scaled to a mean of 1: whole ones where none are given."""
-    of_clusterings = checks.check_weights(weights, rows.n_clusterings)
+    of_clusterings = checks.check_weights(weights, rows.n_clusterings, of="clustering")
     if of_clusterings is None:
         return np.ones(rows.n_clusterings, dtype=np.int64)
     scaled: np.ndarray = of_clusterings / of_clusterings.mean()
