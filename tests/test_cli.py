@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import os
 import platform
@@ -786,6 +787,20 @@ def test_objects_that_both_files_name_go_together_by_their_names(named, call):
             assert (code, err) == (0, [])
             texts.append([line for line in out if '"seconds"' not in line and '"memory"' not in line])
         assert "\n".join(texts[0]).replace("out.csv", "out_mixed.csv") == "\n".join(texts[1])
+
+
+def test_columns_like_ids_name_the_objects_of_two_files(named, call):
+    expected = call("score out.csv classes.csv --id-column cell")[1]
+    for a, b in itertools.product(("out.csv", "out_mixed.csv"), ("classes.csv", "classes_mixed.csv")):
+        code, out, err = call(f"score {a} {b}")
+        assert (code, out) == (0, expected)
+        assert [re.search("'cell' has a different value .* and names them;", line) is None for line in err] == [
+            False
+        ] * 2
+    for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc --truth {{}} --json"):
+        found = [call(command.format(name) + " --exclude batch")[1] for name in ("out.csv", "out_mixed.csv")]
+        one, other = ([line for line in out if "seconds" not in line and "memory" not in line] for out in found)
+        assert "\n".join(one).replace("out.csv", "out_mixed.csv") == "\n".join(other)
 
 
 @pytest.mark.parametrize(

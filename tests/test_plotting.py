@@ -10,7 +10,7 @@ import pytest
 from conftest import refused, structured_labels
 
 from gpuens import Ensemble, choose_k, plotting
-from gpuens.evidence import Evidence
+from gpuens.evidence import Evidence, consistency
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.plotting import drawing
 from gpuens.reduction import CATree
@@ -372,6 +372,21 @@ def test_a_colour_that_stays_is_a_cluster_that_holds_together():
         assert (before != after).any(axis=1).sum() == divided[0].min()  # the larger part keeps the colour
     several = np.unique(rows[3].reshape(-1, 3), axis=0)
     assert len(several) == len(np.unique(LEVELS[5]))
+
+
+@pytest.mark.parametrize("draw", ["tracking", "clustree"])
+def test_names_of_levels_are_literal(draw):
+    levels = {"$\\bad{$": [0, 0, 0, 1], "a$x_1$\n" + 200 * "b": [0, 1, 2, 2]}
+    ax = getattr(plotting, draw)(levels)
+    assert outside(ax) == {}
+    assert [text.get_text()[:6] for text in ax.get_yticklabels()] == ["$\\bad{", "a$x_1$"]
+
+
+def test_names_that_would_touch_are_rotated():
+    for names, degrees in (([f"leiden_res_{i}" for i in range(5)], 90), ("abcde", 0)):
+        ax = plotting.clusterings(consistency(LABELS[:, :5]), names=list(names))
+        laid_out(ax)
+        assert {text.get_rotation() for text in ax.get_xticklabels()} == {degrees}
 
 
 def test_clustree_has_an_edge_for_every_way_that_objects_take():

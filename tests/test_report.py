@@ -111,6 +111,11 @@ def test_what_it_says():
     assert not any("nothing to find" in text for text in found.texts["p"])
 
 
+def test_no_confidence_of_single_objects():
+    texts = read(EAC(3).fit([[0, 1, 2], [0, 1, 2]])).texts["p"]
+    assert not any("confidence is" in text for text in texts)
+
+
 def test_labels_that_may_agree_by_chance_alone():
     labels = np.random.default_rng(0).integers(0, 3, (50, 6))
     est = CSPA(3).fit(labels)

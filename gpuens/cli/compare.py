@@ -57,7 +57,7 @@ def compare(args: argparse.Namespace) -> None:
     from gpuens import comparison, datasets
 
     with failures.stage("read"):
-        read = io.read_label_file(args.labels, **reading(args))
+        read = io.read_label_file(args.labels, named=True, **reading(args))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         truth = None
         if args.truth is not None:

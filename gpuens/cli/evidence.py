@@ -54,7 +54,7 @@ def evidence(args: argparse.Namespace) -> None:
     from gpuens.evidence import Evidence
 
     with failures.stage("read"):
-        read = io.read_label_file(args.labels, **reading(args))
+        read = io.read_label_file(args.labels, named=True, **reading(args))
         instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
     with failures.stage("evidence"):

@@ -34,7 +34,7 @@ def score(args: argparse.Namespace) -> None:
     from gpuens.io.reading import read_column_file
 
     with failures.stage("read"):
-        read = read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
+        read = read_column_file(args.a, beside=True, results=True, named=True, **reading(args, "_a"))
         again = reading(args, "_b")
         truth = one_column(args.b, "choose one by --columns-b", args.a, read.ids, read.lacks, **again)
     a = read.columns

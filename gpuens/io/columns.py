@@ -117,14 +117,20 @@ def _numbers(words: list[str]) -> list[int]:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def omit_ids(labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)") -> list[int]:
-    """Return the positions of the columns that are not ids; warn about the ids by name."""
+def omit_ids(
+    labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)", *, named: bool = False
+) -> list[int]:
+    """Return the positions of the columns that are not ids; warn about the ids by name.
+
+    ``named``: a single one is taken for the names of the objects.
+    """
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
+    use = "names them" if named and len(ids) == 1 else "is left out"
     checks.warn(
         f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        f"objects, as ids have, and is left out; name it in {argument} if it is a clustering."
+        f"objects, as ids have, and {use}; name it in {argument} if it is a clustering."
     )
     return [m for m in range(len(names)) if m not in ids]
 

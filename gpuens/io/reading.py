@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.columns import choose_columns, mask_missing, omit_ids, there
+from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
@@ -122,6 +122,8 @@ def read_labels(
 def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
     """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
 
+    ``named=True``: a column that is left out because its values are like ids names the objects.
+
     Returns
     -------
     LabelFile
@@ -161,6 +163,7 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
 
     ``beside=True``: the options are those of another file, and columns that this one lacks may be named as ids or as to
     be excluded. ``results=True``: of an h5ad file with consensuses, read these, and not what they were made from.
+    ``named`` is that of `read_label_file`.
     """
     found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
@@ -180,6 +183,7 @@ def _read_labels(
     header: bool | None = None,
     beside: bool = False,
     results: bool = False,
+    named: bool = False,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
     """Return labels (array or DataFrame), the column names or None, the ids or None, and the columns that it lacks."""
     suffix = checks.file_kind(path, INPUTS)
@@ -210,7 +214,11 @@ def _read_labels(
     if suffix not in TEXTS:  # which handle missing words themselves
         found = mask_missing(found, missing)
     if everything and len(names) > 1:
-        kept = omit_ids(found, names, f"path {os.fspath(path)!r}")
+        named = named and ids is None
+        kept = omit_ids(found, names, f"path {os.fspath(path)!r}", named=named)
+        if named and len(kept) == len(names) - 1:
+            (like_ids,) = set(wanted) - {wanted[m] for m in kept}
+            ids = informative_names(opened.ids(like_ids))
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]

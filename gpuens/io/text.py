@@ -285,15 +285,26 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
         raise ValueError(f"{where} a NUL byte in line {line}; write the file anew, as UTF-8 text without any.")
     if line and found == UNPAIRED:
         raise ValueError(f"{where} a quotation mark in line {line} that is never closed; write the file anew.")
+    if line and found == 1 and not _line(text, line).strip():
+        raise ValueError(f"{where} nothing in line {line}, where {layout.n_fields} fields are expected; take it out.")
     if line:
         raise ValueError(
             f"{where} {found} field(s) in line {line}, separated by {layout.separator!r}, where {layout.n_fields} are "
-            "expected as in the first lines; correct that line, or give the separator, sep=…."
+            "expected as in the first lines; correct that line, or give the separator, sep=… (--sep)."
         )
     n_rows: int = n_lines - (layout.names is not None)
     if not n_rows:
         raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file anew.")
     return n_rows
+
+
+def _line(text: Any, number: int) -> bytes:
+    """Return a line of a text, the first of which is 1."""
+    start = 0
+    for _ in range(number - 1):
+        start = text.find(b"\n", start) + 1
+    end = text.find(b"\n", start)
+    return bytes(text[start : end if end >= 0 else len(text)])
 
 
 # --- what the fields mean ---------------------------------------------------------------------------------------------

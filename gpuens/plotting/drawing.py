@@ -17,7 +17,7 @@ CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  #
 
 LONGEST_NAME = 20  # letters of a name at an axis
 LONGEST_TITLE = 60  # letters of a name in a title
-LETTERS_ABREAST = 60  # names that fit at an x axis
+LETTERS_AN_INCH = 11  # of names abreast at an x axis
 SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
 LETTER = 0.1  # inches of a title
 CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
@@ -61,7 +61,8 @@ def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGES
     texts = [short(name, longest) for name in names]
     axis.set_ticks(places, texts, parse_math=False)
     axis.set_tick_params(length=0)
-    if axis.axis_name == "x" and max(map(len, texts), default=0) * len(texts) > LETTERS_ABREAST:
+    width = axis.axes.get_position().width * axis.axes.figure.get_size_inches()[0]
+    if axis.axis_name == "x" and (max(map(len, texts), default=0) + 1) * len(texts) > LETTERS_AN_INCH * width:
         axis.set_tick_params(rotation=90)
 
 

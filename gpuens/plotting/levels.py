@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain
+from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain, write_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     rows = [palette[color[columns[some, level]]] for level, color in enumerate(colors)]
     ax.imshow(np.array(rows), aspect="auto", interpolation="nearest")
     ax.set_xticks([])
-    ax.set_yticks(np.arange(len(names)), [str(name) for name in names])
+    write_names(ax.yaxis, np.arange(len(names)), names)
     ax.hlines(np.arange(len(names) - 1) + 0.5, -0.5, len(some) - 0.5, color="white", linewidth=1.0)
     shown = f"{len(columns):,} objects" if len(some) == len(columns) else f"{len(some):,} of {len(columns):,} objects"
     ax.set(xlabel=f"{shown}, by their clusters", ylabel="number of clusters")
@@ -128,7 +128,7 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     y = np.repeat(np.arange(len(names)), [len(of_level) for of_level in sizes])
     ax.scatter(np.concatenate(x), y, areas, SHADE, edgecolors="white", linewidths=0.5, zorder=2)
     ax.set_xticks([])
-    ax.set_yticks(np.arange(len(names)), [str(name) for name in names])
+    write_names(ax.yaxis, np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.02, 1.02), ylabel="number of clusters")
     ax.set_xlabel("clusters, of an area as their share of the objects")
     entitle(ax, f"How the clusters of {len(columns):,} objects divide")

@@ -71,7 +71,7 @@ def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
     yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
     if evidence.beyond_chance.doubtful:
         yield f"But {evidence.beyond_chance}: there may be nothing to find in them."
-    if k > 1:
+    if k > 1 and not np.isnan(objects.confidence).all():
         doubtful = np.count_nonzero(objects.margin <= 0) / len(objects.margin)
         yield (
             f"The mean confidence is {np.nanmean(objects.confidence):.2f}; {100 * doubtful:.1f} % of the objects are "
