@@ -211,7 +211,7 @@ def test_a_blank_line_is_not_skipped(tmp_path):
     path.write_text("p\n3\n\n4\n")
     refused(lambda: read_labels(path), ValueError, "1 object(s) have no label", "object 1")
     path.write_text("p,q\n3,1\n\n4,2\n")
-    refused(lambda: read_labels(path), ValueError, "1 field(s) in line 3")
+    refused(lambda: read_labels(path), ValueError, "nothing in line 3")
 
 
 def test_large_numbers_are_not_rounded(tmp_path):

@@ -49,18 +49,18 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
 
 
 def _evidence(estimator: Any) -> Evidence | None:
-    """Return the evidence for the labels, None for labels in chunks and for soft clusterings."""
+    """Return the evidence for the labels, None for labels in chunks, soft clusterings and a single object."""
     try:
         found: Evidence = estimator.evidence()
     except TypeError:
         return None
-    return found
+    return found if len(found.labels) > 1 else None
 
 
 def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
     name, k = type(estimator).__name__, estimator.n_clusters_
     if evidence is None:
-        yield f"{name} found {k:,} clusters."
+        yield f"{name} found {k:,} cluster{'s' * (k != 1)}."
         return
     sizes = evidence.clusters.sizes
     yield (
