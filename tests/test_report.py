@@ -74,7 +74,7 @@ DOUBT, MADE, FIRST = "The least certain objects", "How it was made", "The cluste
 FITTED = {
     "linkage": (LWEA(4), LABELS, [FIRST, SURE, TREE, BASE, DOUBT, MADE]),
     "one cluster": (EAC(1), LABELS, [FIRST, SURE, TREE, BASE, MADE]),
-    "one object": (EAC(1), [np.array([0]), np.array([0])], [FIRST, TREE, BASE, MADE]),
+    "one object": (EAC(1), [np.array([0]), np.array([0])], [FIRST, TREE, MADE]),
     "two objects": (EAC(2), [[0, 1], [0, 1]], [FIRST, SURE, TREE, BASE, MADE]),
     "no tree": (CSPA(4), LABELS, [FIRST, SURE, BASE, DOUBT, MADE]),
     "memberships": (EM(4), LABELS, [FIRST, SURE, BASE, DOUBT, MADE]),
