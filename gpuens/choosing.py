@@ -20,6 +20,7 @@ from gpuens import device as devices
 from gpuens.comparison import made
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence, beyond_chance, pairs
+from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.reduction import core_groups
@@ -33,7 +34,7 @@ BOOTSTRAPS = 1000
 LARGEST = 20  # number of clusters by default
 LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
 LEAST_GAIN = 0.01  # of area that the elbow sees
-LEVEL, LEAST_NULL = 0.05, 19
+LEAST_NULL = 19  # reference data that can show significance at LEVEL
 
 
 @dataclass

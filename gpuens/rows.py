@@ -204,10 +204,10 @@ class Rule(Protocol):
     def __call__(self, rows: Rows, /) -> np.ndarray: ...
 
 
-class Choice(Rule, Protocol):
+class Choosing(Rule, Protocol):
     """A rule that gives each row the best of some labels."""
 
-    def among(self, labels: np.ndarray, /) -> "Choice":
+    def among(self, labels: np.ndarray, /) -> "Choosing":
         """Return the rule that gives the best of these of its labels only; they ascend."""
         ...
 
@@ -225,7 +225,7 @@ class Numbered:
         return found
 
 
-def numbered(rule: Choice, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
+def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
     """Return a rule with its ``n_labels`` labels numbered by first rows, and the labels of the rows.
 
     For rows in pieces, first means lexicographically first, and the labels are None.

@@ -9,7 +9,7 @@ from gpuens.contingency.scores import sum_of_squares
 from gpuens.contingency.tables import cells, pair_tables
 from gpuens.rows import as_rows
 
-LEVEL = 0.05
+LEVEL = 0.05  # of significance
 
 
 class BeyondChance(NamedTuple):

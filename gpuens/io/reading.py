@@ -196,10 +196,8 @@ def _read_labels(
         given = [*out, id_column] if isinstance(id_column, str) else out
         own = there(given, opened.names)
         lacks = [column for column in given if column not in own]
-        exclude, id_column = (
-            [column for column in out if column in own] or None,
-            id_column if id_column in own else None,
-        )
+        exclude = [column for column in out if column in own] or None
+        id_column = id_column if id_column in own else None
     everything = columns is None
     if everything and suffix in ANNOTATED:
         added = annotated.read_results(path) & set(opened.names)
