@@ -43,12 +43,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def evidence(args: argparse.Namespace) -> None:
     from gpuens import io
-    from gpuens.io import atomic
+    from gpuens.io import outputs
     from gpuens.io.kinds import WITH_NUMBERS
 
     check_inputs(args.labels, args.consensus, kinds=io.INPUTS)
     if args.output is not None:
-        io.packages_for(atomic.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
+        io.packages_for(outputs.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
     import numpy as np
 
     from gpuens.evidence import Evidence

@@ -4,12 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import encode_vector
 from gpuens.incidence import label_histograms
 from gpuens.rows import Rows, as_rows
 
 CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
+BYTES_PER_SHARE = 32  # four float64 tables (N_c, k) at once
+BYTES_PER_PAIR = 40  # five float64 tables (k, k) at once
 
 
 def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
@@ -22,6 +25,16 @@ def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
             "and of the base clusterings."
         )
     return rows, found
+
+
+def check_tables(n_base_clusters: int, k: int) -> None:
+    """Refuse evidence whose tables (N_c, k) and (k, k) would not fit the memory."""
+    checks.check_memory(
+        (BYTES_PER_SHARE * n_base_clusters + BYTES_PER_PAIR * k) * k,
+        devices.memory_budget(),
+        f"evidence for {k:,} clusters, from {n_base_clusters:,} base clusters,",
+        "ask for fewer clusters, or leave the evidence and the report out",
+    )
 
 
 def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:

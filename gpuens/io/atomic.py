@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuens import checks
+from gpuens.io import zarr_folder
 
 try:
     import fcntl
@@ -54,17 +55,17 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing_folder(path: Path_) -> Iterator[str]:
+def replacing_zarr(path: Path_) -> Iterator[str]:
     """Make a temporary folder and yield its path; it is renamed to ``path`` like a file of `replacing`.
 
-    An existing folder is moved away just before: for a moment there is neither.
+    An existing zarr array is moved away just before: for a moment there is neither.
 
     Raises
     ------
     OSError, ValueError
-        Where it cannot be made.
+        Where it cannot be made, and where a folder is there that is not one zarr array alone.
     """
-    _check_folder_place(path)
+    check_zarr_place(path)
     with _beside(path) as (_, beside, kept, waiting):
         for folder in _folders_of(beside):
             kept.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -190,6 +191,7 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
             for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
+                zarr_folder.refuse_other(target)  # it may have changed since the work began
                 os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
             _to_disk(os.path.dirname(target))
@@ -241,9 +243,10 @@ def check_writable(path: Path_, name: str = "path") -> None:
         raise ValueError(f"{name} {path!r} is a pipe or a device, which a file would replace; name a file.")
 
 
-def _check_folder_place(path: Path_, name: str = "path") -> None:
-    """Refuse paths where a folder cannot be replaced; ``name`` is the argument's name."""
+def check_zarr_place(path: Path_, name: str = "path") -> None:
+    """Refuse paths where a zarr array cannot be written or replaced; ``name`` is the argument's name."""
     check_folder(path, name)
+    zarr_folder.refuse_other(path, name)
     parent = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(parent):
         raise FileNotFoundError(
@@ -264,30 +267,6 @@ def check_folder(path: Path_, name: str = "path") -> None:
         raise NotADirectoryError(f"{name} {path!r} must be a folder, but is a file; move it away.")
     if not os.access(path, os.W_OK):
         raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
-
-
-def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
-    """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
-    kind = checks.file_kind(path, kinds)
-    (_check_folder_place if kind == ".zarr" else check_writable)(path)
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
-    if os.path.exists(target) and not _replaceable(target, folder):
-        raise PermissionError(f"path {path!r} belongs to another user, who alone may replace it; choose another name.")
-    for source in inputs:
-        if os.path.realpath(source) == target:
-            raise ValueError(f"output {path!r} is the input itself; choose another name.")
-    return kind
-
-
-def _replaceable(path: str, folder: str) -> bool:
-    """Return whether this user may replace a file; in sticky folders such as /tmp only its owner may."""
-    where = os.stat(folder)
-    if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
-        return True
-    return os.geteuid() in (0, where.st_uid, os.stat(path).st_uid)
 
 
 def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:

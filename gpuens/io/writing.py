@@ -9,7 +9,7 @@ from gpuens import checks
 from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.atomic import replacing, replacing_folder
+from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
 
 
@@ -78,7 +78,7 @@ def write_labels(
         checks.file_kind(path, WITH_NUMBERS)
     packages_for(suffix)
     if suffix in FOLDERS:
-        with replacing_folder(path) as folder:
+        with replacing_zarr(path) as folder:
             import zarr
 
             zarr.save_array(folder, labels)
