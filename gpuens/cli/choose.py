@@ -64,23 +64,24 @@ def choose(args: argparse.Namespace) -> None:
         if not args.quiet and n_objects >= MANY:
             print(f"foreseen: {choosing.foresee(**given)}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
+    what = args.labels or args.features
+    if args.json:
+        print_json({"input": what, "method": args.method, **found.to_dict()})
+    else:
+        _print_choice(found)
     if args.report is not None:
         from gpuens import report
 
-        write_page(
-            args.report, lambda: report.of_choice(found, f"How many clusters has {args.labels or args.features}?")
-        )
-    if args.json:
-        print_json({"input": args.labels or args.features, "method": args.method, **found.to_dict()})
-        return
+        write_page(args.report, lambda: report.of_choice(found, f"How many clusters has {what}?"), told=not args.json)
+
+
+def _print_choice(found: Any) -> None:
     names = [name for name in found.rows[0] if name != "k"]
     cells = [[str(row["k"]), *(_text(row[name]) for name in names)] for row in found.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
-    if args.report is not None:
-        print(f"written: {args.report}")
 
 
 MANY = 5_000  # objects from which on it is foreseen how long it takes, which takes some seconds itself

@@ -74,20 +74,22 @@ def compare(args: argparse.Namespace) -> None:
             random_state=args.seed,
             device=args.device,
         )
+    if args.json:
+        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
+    else:
+        _print_comparison(found)
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.of_comparison(found, args.labels))
-    if args.json:
-        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
-        return
+        write_page(args.report, lambda: report.of_comparison(found, args.labels), told=not args.json)
+
+
+def _print_comparison(found: Any) -> None:
     print(table(found.rows))
     if len(found.rows) > 1:
         print(f"best agreement: {found.best}, by {found.margin:.4f}")
     for name, why in found.left_out.items():
         print(f"left out: {name}: {why}")
-    if args.report is not None:
-        print(f"written: {args.report}")
 
 
 def table(rows: list[dict[str, Any]]) -> str:

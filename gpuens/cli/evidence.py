@@ -61,15 +61,23 @@ def evidence(args: argparse.Namespace) -> None:
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
         summary, rows = _summary(found), _rows(found, np.unique(consensus).tolist())
+    if args.json:
+        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
+    else:
+        _print_evidence(args, read.ensemble, found, summary, rows)
     if args.output is not None:
         beside = {**found.objects._asdict(), "ecc": found.consistency.ecc}
         with failures.stage("write"):
             io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
-    if args.json:
-        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
-        return
+        if not args.json:
+            print(f"written: {args.output}")
+
+
+def _print_evidence(
+    args: argparse.Namespace, ensemble: Any, found: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
+) -> None:
     print(
-        f"{args.labels}: {read.ensemble.n_objects:,} objects, {read.ensemble.n_clusterings} clusterings; "
+        f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings; "
         f"{args.consensus}: {len(rows)} clusters"
     )
     print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in rows)]))
@@ -82,8 +90,6 @@ def evidence(args: argparse.Namespace) -> None:
         f"clusterings; area {_text(pairs['area'])}"
         + (f"; {pairs['unseen']:,} pairs that no clustering labels" if pairs["unseen"] else "")
     )
-    if args.output is not None:
-        print(f"written: {args.output}")
 
 
 def _summary(found: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -74,12 +75,15 @@ def check_page(path: str, *sources: str, named: bool = True) -> None:
         outputs.check_page_place(path)
 
 
-def write_page(path: str, draw: Callable[[], bytes]) -> None:
-    """Write a page that ``draw`` makes."""
+def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
+    """Write a page that ``draw`` makes; ``told``: say so. What was found is printed before, as drawing may fail."""
     from gpuens.io import atomic
 
+    sys.stdout.flush()
     with failures.stage("report"), atomic.replacing(path) as file:
         file.write(draw())
+    if told:
+        print(f"written: {path}")
 
 
 @contextmanager
