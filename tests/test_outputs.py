@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -359,3 +361,54 @@ def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, monkey
         assert (code, out) == (3, [])
         assert error.startswith("gpuens: evidence for 60 clusters, from ")
     assert sorted(path.name for path in folder.iterdir()) == ["labels.csv"]
+
+
+# --- places that are full, streams that are closed -------------------------------------------------------------------
+
+LIMITED = """
+import resource, sys
+import anndata, pyarrow, zarr
+from gpuens import batch, cli
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+for output in ("out.npy", "out.npz", "out.csv", "out.parquet", "out.h5ad", "out.zarr"):
+    print(cli.main(["generate", "features.npy", "-k", "100", "--n-clusterings", "5", "-o", output]), flush=True)
+print(cli.main(["batch", "jobs.jsonl", "--out", "out", "--quiet"]), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
+def test_a_file_that_does_not_fit_is_named_with_what_to_do(folder):
+    for package in ("anndata", "pyarrow", "zarr"):
+        pytest.importorskip(package)
+    np.save("features.npy", np.random.default_rng(0).random((2000, 3)))
+    Path("jobs.jsonl").write_text("".join(json.dumps(job("j" * 140 + str(i))) + "\n" for i in range(9)))
+    before = set(os.listdir())
+    ran = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
+    assert ran.stdout.split() == ["3"] * 7
+    lines = [line for line in ran.stderr.splitlines() if line.startswith("gpuens: ")]
+    for line, name in zip(lines, ("npy", "npz", "csv", "parquet", "h5ad", "zarr"), strict=False):
+        assert line.startswith(f"gpuens: path 'out.{name}' cannot be written (")
+        assert "ile too large" in line
+        assert line.endswith("raise the limit of file sizes (ulimit -f), or choose another place.")
+    assert "events.jsonl' cannot be written (File too large)" in lines[-1]
+    assert set(os.listdir()) == before | {"out"}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_a_full_output_is_a_sentence(folder):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpuens", "methods"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("gpuens: the output, or a temporary file in ")
+    assert "cannot be written (No space left on device)" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_not_missed(folder, closed):
+    command = f"exec {sys.executable} -m gpuens run labels.csv -k 3 -o out.npy {closed}"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    np.testing.assert_array_equal(np.load("out.npy"), LWEA(3).fit(LABELS).labels_)

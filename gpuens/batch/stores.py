@@ -121,7 +121,8 @@ class Folder:
             file.write(contents)
 
     def append(self, name: str, contents: bytes) -> None:
-        with open(os.path.join(self.path, name), "ab", buffering=0) as file:
+        path = os.path.join(self.path, name)
+        with atomic.refusing(path), open(path, "ab", buffering=0) as file:
             file.write(contents)
 
     def remove(self, names: Sequence[str]) -> None:

@@ -32,6 +32,12 @@ except ImportError:  # Windows, where open files cannot be removed
 
 Path_ = str | os.PathLike[str]
 
+ADVICE: dict[int | None, str] = {  # by the number of an error
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOSPC: "make room there, or choose another place",
+    errno.EDQUOT: "make room there, or choose another place",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f), or choose another place",
+}
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # of file systems without a second name
 LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
@@ -84,7 +90,7 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
     with ExitStack() as alone:
         parts = _together.get()
         kept, waiting = (alone, []) if parts is None else parts
-        with _refusing(path):
+        with refusing(path):
             yield *kept.enter_context(_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
         if parts is None:
             _take_names(waiting)
@@ -115,7 +121,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
             write_record(at, record)
         finally:
             _together.reset(token)
-        with _refusing(at):
+        with refusing(at):
             unlink(os.path.realpath(at))
         _take_names(waiting)
 
@@ -154,7 +160,7 @@ def create_record(path: Path_, record: dict[str, Any]) -> None:
     """
     check_writable(path)
     folder = os.path.dirname(os.path.realpath(path))
-    with _refusing(path), _part(folder) as (file, beside):
+    with refusing(path), _part(folder) as (file, beside):
         file.write(encoded(record))
         file.close()
         _to_disk(beside)
@@ -187,7 +193,7 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
     """Rename complete parts, in order; each is on the disk before the next one gets its name."""
     for path, beside in waiting:
         target = os.path.realpath(path)  # a link stays a link
-        with _refusing(path):
+        with refusing(path):
             for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
@@ -212,7 +218,7 @@ def _to_disk(path: str) -> None:
 
 
 @contextmanager
-def _refusing(path: Path_) -> Iterator[None]:
+def refusing(path: Path_) -> Iterator[None]:
     """Turn an error of writing into one sentence."""
     try:
         yield
@@ -274,8 +280,8 @@ def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") ->
     reason = getattr(error, "strerror", None) or checks.gist(error)
     too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
     kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place is bad, or the name
-    instead = "a shorter name" if too_long else "another place"
-    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
+    instead = ADVICE.get(getattr(error, "errno", None), "choose another place")
+    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); {instead}.")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -289,7 +295,8 @@ def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
         beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
         with ExitStack() as held:
             held.callback(unlink, beside)
-            file = held.enter_context(open(beside, "xb"))
+            file = open(beside, "xb")  # noqa: SIM115 - closed below, or before it is renamed
+            held.callback(_discard, file)
             if fcntl is not None:
                 lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
                 held.callback(os.close, lock)
@@ -297,6 +304,12 @@ def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
             if os.path.exists(beside):  # not removed as a leftover before it was locked
                 yield file, beside
                 return
+
+
+def _discard(file: IO[bytes]) -> None:
+    """Close a file whose contents do not matter: what it still holds back may not fit the disk."""
+    with suppress(OSError):
+        file.close()
 
 
 def _remove_leftovers(folder: str) -> None:

@@ -85,11 +85,18 @@ def write_labels(
         return
     with replacing(path) as file:
         if suffix == ".npy":
-            np.save(file, labels, allow_pickle=False)
+            np.save(_Stream(file), labels, allow_pickle=False)
         elif suffix == ".npz":
             np.savez(file, labels=labels, **beside)
         else:
             _write_table(file, suffix, matrix, names, ids, beside)
+
+
+class _Stream:
+    """A file without a number of its own: NumPy would write into that itself, and hide why it could not."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
 
 
 def _write_table(
