@@ -281,6 +281,13 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert all(told["host_bytes"] > 10**7 for told in events("jobs.results") if told["event"] == "stage")
 
 
+def test_a_summary_holds_no_formulas(folder):
+    shutil.copy("data/a.npy", "=a.npy")
+    batch.run([job("a", input="=a.npy"), job("b", input="=gone.npy")], "out")
+    rows = list(csv.DictReader(Path("out/summary.csv").read_text().splitlines()))
+    assert [row["input"] for row in rows] == ["'=a.npy", "'=gone.npy"]
+
+
 def test_lines_on_stderr_are_json_where_asked_for(folder, call):
     Path("jobs.jsonl").write_text(json.dumps(job()))
     _, out, err = call("jobs.jsonl --log-format json --quiet")

@@ -263,6 +263,19 @@ def test_what_a_spreadsheet_would_run_is_quoted_and_read_back_equal(tmp_path, na
         assert values.tolist() == labels[:, m].tolist()
 
 
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.csv.gz", "labels.tsv.gz"])
+def test_the_title_of_the_ids_is_no_formula_either(tmp_path, name):
+    path = tmp_path / name
+    title = '=HYPERLINK("http://x","y")'
+    write_labels(path, [0, 1, 1], ids=pd.Index(list("uvw"), name=title), beside={"@share": np.array([0.5, 1, 1])})
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if name.endswith("gz") else raw).decode()
+    first = next(csv.reader(text.splitlines(), delimiter="\t" if "tsv" in name else ","))
+    assert first == [f"'{title}", "label", "'@share"]
+    found = read_label_file(path, columns="label", id_column=title)
+    assert (found.ids.name, found.ids.tolist()) == (title, ["u", "v", "w"])
+
+
 @pytest.mark.parametrize("text", ["", " a", "a ", "a\0"])
 def test_strings_that_text_would_change_are_refused(tmp_path, text):
     labels = np.array([["b", "x"], [text + "y" if text == "a\0" else text, "x"]])

@@ -393,7 +393,7 @@ def unescaped(text: str) -> str:
 
 
 def as_text(frame: Any) -> Any:
-    """Return a table of labels as text, strings escaped; refuse strings that would not be read back."""
+    """Return a table of labels as text, strings and names escaped; refuse strings that would not be read back."""
     import pandas as pd
 
     def safe(values: Any) -> Any:
@@ -409,4 +409,5 @@ def as_text(frame: Any) -> Any:
     found = frame.set_axis(safe(frame.index), axis=0) if frame.index.dtype.kind == "O" else frame
     columns = {m: safe(frame.iloc[:, m]) for m in range(frame.shape[1])}
     ready = pd.DataFrame(columns).set_axis([escaped(str(name)) for name in frame.columns], axis=1)
-    return ready.set_axis(found.index.rename(frame.index.name), axis=0)
+    title = frame.index.name
+    return ready.set_axis(found.index.rename(None if title is None else escaped(str(title))), axis=0)
