@@ -206,6 +206,101 @@ def test_a_first_line_that_counts_is_doubted(table):
     assert read_labels(path, header=False).n_objects == 4
 
 
+def pandas_table(n=60, *, sep=",", index=None, index_label=None, columns=4, seed=0):
+    """Return labels (n, columns) and the text that pandas writes of them."""
+    labels = np.random.default_rng(seed).integers(0, 3, (n, columns))
+    labels[0] = 0
+    return labels, pd.DataFrame(labels, index=index).to_csv(sep=sep, index=index is not None, index_label=index_label)
+
+
+IDS = {
+    "texts": [f"s{i}" for i in range(60)],
+    "numbers": [7 * i + 101 for i in range(60)],
+    "texts like numbers": [f"{i:04}" for i in range(60)],
+    "counted": list(range(60)),
+    "counted from 1": list(range(1, 61)),
+    "texts, some twice": [f"s{i % 50}" for i in range(60)],
+}
+
+
+@pytest.mark.parametrize("ids", IDS)
+@pytest.mark.parametrize("columns", [1, 2, 4, 12])
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.csv.gz"])
+def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
+    labels, text = pandas_table(sep="\t" if "tsv" in name else ",", index=IDS[ids], columns=columns)
+    assert text.split()[0].strip(",") == ",".join(map(str, range(columns))) or "tsv" in name
+    path = table(gzip.compress(text.encode()) if name.endswith("gz") else text, name)
+    found = read_label_file(path)
+    assert found.ensemble.to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    assert found.ensemble.names == list(range(columns))
+    assert found.ids is None if "counted" in ids else found.ids.tolist() == list(map(str, IDS[ids]))
+    np.testing.assert_array_equal(read_features(path), labels)
+    assert read_label_file(path, header=True).ensemble.n_objects == 60
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_the_index_that_r_writes_is_one(table, ids):
+    labels, text = pandas_table(index=IDS[ids])
+    path = table(text[1:])
+    if ids == "texts, some twice":  # or a first line that was cut
+        refused(lambda: read_labels(path), ValueError, "5 field(s) in line 2")
+    else:
+        assert read_labels(path).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    assert read_labels(path, header=True).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    refused(lambda: read_labels(path, header=False), ValueError, "5 field(s) in line 2")
+    spaced = table(text[1:].replace(",", " "), "labels.txt.csv")  # write.table without more
+    if ids in ("texts", "numbers"):
+        assert read_labels(spaced).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+
+
+def test_numbers_as_names_beside_an_index(table):
+    labels, text = pandas_table(index=IDS["texts"])
+    by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # the numbers of clusters, say
+    with pytest.warns(UserWarning, match="empty first field .* names of the columns; say header=False") as caught:
+        ens = read_labels(table(by_k))
+    one_sentence(caught[0].message)
+    assert (ens.names, ens.n_objects) == (list("2345"), 60)
+    with pytest.warns(UserWarning, match="taken for an object; say header=True"):
+        assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 3
+    assert read_labels(table(",0\n5,3\n6,2\n"), header=True).n_objects == 2
+    assert read_labels(table(",0\n5,3\n6,2\n"), header=False).n_objects == 3
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 12])
+def test_columns_that_pandas_counts_are_named(table, columns):
+    labels, text = pandas_table(columns=columns)
+    path = table(text)
+    for read in (lambda: read_labels(path).to_array(), lambda: read_features(path).to_numpy()):
+        with pytest.warns(UserWarning, match="counts the columns") as caught:
+            found = read()
+        assert ("say header=False" if columns > 3 else "say header=True") in one_sentence(caught[0].message)
+        assert len(found) == (60 if columns > 3 else 61)  # 0,1 and 0,1,2 may be an object's labels
+    np.testing.assert_array_equal(read_features(path, header=True), labels)
+
+
+def test_numbers_that_no_other_object_has_may_be_names(table):
+    labels, _ = pandas_table(columns=3)
+    labels[(labels == 2).any(axis=1)] = 1
+    path = table("2,4,8\n" + "".join(",".join(map(str, row)) + "\n" for row in labels.tolist()))
+    with pytest.warns(UserWarning, match="2, 4, 8.* labels of no other object; say header=True") as caught:
+        assert read_labels(path).n_objects == 61
+    one_sentence(caught[0].message)
+    assert read_labels(path, header=True).names == ["2", "4", "8"]
+    assert read_labels(path, header=False).n_objects == 61
+
+
+def test_features_whose_columns_are_counted(table):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    for columns in (1, 2):
+        path = table(pd.DataFrame(X[:, :columns]).to_csv(index=False))
+        with pytest.warns(UserWarning, match="counts the columns"):
+            np.testing.assert_array_equal(read_features(path), X[:, :columns])
+    np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv())), X)
+    np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv(index=False, header=False))), X)
+    assert read_labels(table("0\n" + "1\n0\n" * 20)).n_objects == 41  # nothing is doubted
+    assert read_labels(table("1,2\n2,2\n1,1\n")).n_objects == 3
+
+
 def test_row_names_as_r_writes_them(table):
     for text in ('"","p","q"\n"a",0,3\n"b",1,3\n"c",1,4\n', 'p,q\n"a",0,3\n"b",1,3\n"c",1,4\n'):
         found = read_label_file(table(text))

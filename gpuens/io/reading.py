@@ -81,7 +81,8 @@ def read_labels(
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
-        Whether the first line of text holds names; by default, unless it holds only numbers.
+        Whether the first line of text holds names. By default it does, unless it holds only numbers; numbers are names
+        above a column of row names, and, with a warning, where they count the columns and are unlike the other lines.
 
     Returns
     -------
