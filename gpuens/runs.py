@@ -30,15 +30,18 @@ class Chunks(NamedTuple):
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")  # of READING, not for chunks
 STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
 
 
-def scheduler_of(path: str, named: str | None) -> str | None:
-    """Return where a file is worked on in chunks, None for a file in one piece; a zarr array is in chunks already."""
+def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
+    """Return where a file is worked on in chunks, None for a file in one piece.
+
+    A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
+    """
     from gpuens.checks import is_zarr
 
-    return "threads" if named is None and is_zarr(path) else named
+    return "threads" if named is None and is_zarr(path) and not wide else named
 
 
 def check(

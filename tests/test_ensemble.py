@@ -210,6 +210,13 @@ def test_columns_of_different_types():
     check(ens, columns)
 
 
+def test_objects_without_any_label_are_left_out_as_the_refusal_says():
+    labels = [[0, -1, 1, 0], ["a", None, None, "b"]]
+    refused(lambda: ge.Ensemble(labels), ValueError, "1 object(s)", "object 1", "Ensemble.of_labelled")
+    ens, labelled = ge.Ensemble.of_labelled(labels)
+    assert (ens.to_array().tolist(), labelled.tolist()) == ([[0, 0], [1, -1], [0, 1]], [True, False, True, True])
+
+
 def test_a_list_of_arrays_may_have_more_clusterings_than_objects():
     columns = [[0, 1], [1, 0], [5, 6]]
     check(ge.Ensemble([np.array(column) for column in columns]), columns)

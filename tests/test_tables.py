@@ -254,7 +254,7 @@ def test_the_index_that_r_writes_is_one(table, ids):
 
 
 def test_numbers_as_names_beside_an_index(table):
-    labels, text = pandas_table(index=IDS["texts"])
+    _, text = pandas_table(index=IDS["texts"])
     by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # the numbers of clusters, say
     with pytest.warns(UserWarning, match="empty first field .* names of the columns; say header=False") as caught:
         ens = read_labels(table(by_k))
@@ -447,13 +447,17 @@ def test_objects_without_labels_are_dropped_on_request(table):
     assert read_labels(path, id_column="cell", drop_unlabelled=True).n_objects == 2
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".h5ad"])
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".h5ad", ".zarr"])
 def test_transposed_files_are_refused_alike(tmp_path, suffix):
     labels = np.random.default_rng(0).integers(0, 3, (5, 40))
     path = tmp_path / f"labels{suffix}"
     write_labels(path, labels)
-    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed")
+    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed", "wide=True")
     assert read_labels(path, columns=[0, 3]).n_clusterings == 2
+    found = read_label_file(path, wide=True).ensemble
+    np.testing.assert_array_equal(found.codes, ge.Ensemble(list(labels.T)).codes)
+    assert len(read_labels(path, columns=range(7), wide=True, drop_unlabelled=True).names) == 7
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".h5ad", ".csv"])

@@ -43,6 +43,7 @@ def read_labels(
     id_column: str | int | None = None,
     missing: Words | None = None,
     drop_unlabelled: bool = False,
+    wide: bool = False,
     sep: str | None = None,
     header: bool | None = None,
 ) -> Ensemble:
@@ -78,6 +79,8 @@ def read_labels(
         list, even an empty one, turns off the warning about other words that look missing.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
+    wide : bool
+        Accept more clusterings than objects, which are refused as transposed otherwise.
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
@@ -115,12 +118,13 @@ def read_labels(
         id_column=id_column,
         missing=missing,
         drop_unlabelled=drop_unlabelled,
+        wide=wide,
         sep=sep,
         header=header,
     ).ensemble
 
 
-def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
+def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = False, **options: Any) -> LabelFile:
     """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
 
     ``named=True``: a column that is left out because its values are like ids names the objects.
@@ -132,12 +136,12 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: An
         ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
     """
     found, names, ids, _ = _read_labels(path, **options)
-    if names is None:  # an array
+    if not wide:
         check_label_file(path, found.shape)
+    if names is None and not wide:
         clusterings: Any = found
     else:
-        check_label_file(path, (len(found), len(names)))
-        clusterings = [found.iloc[:, m] for m in range(len(names))] if hasattr(found, "iloc") else list(found.T)
+        clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     if drop_unlabelled:
         ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
     else:
@@ -320,6 +324,6 @@ def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> No
     if n_clusterings > n_objects:
         raise ValueError(
             f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
-            "transposed: rows are objects and columns are base clusterings, so transpose the file (or pass "
-            "a list of columns in Python, if there really are so few objects)."
+            "transposed: rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
+            "(--wide, without --scheduler) if there really are so few objects."
         )
