@@ -19,6 +19,7 @@ from gpuens.encoding import (
     unlabelled_objects,
 )
 from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_labels import warn_of_odd_labels
 
 
 class Ensemble:
@@ -27,10 +28,11 @@ class Ensemble:
     Parameters
     ----------
     labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
-        Integers of any width, whole floats, booleans, strings or categories. -1 (the number), NaN, None, pandas.NA
-        and masked entries are missing labels. Label values need not be consecutive and are local to their clustering.
-        NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the memory of the
-        labels. In a list, each element is one base clustering (a column) of any type.
+        Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None, pandas.NA and masked
+        entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
+        others they are clusters, with a warning. Label values need not be consecutive and are local to their
+        clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
+        memory of the labels. In a list, each element is one base clustering (a column) of any type.
     names : sequence, optional
         The names of the clusterings; by default the columns of a DataFrame, else 0 … M - 1.
 
@@ -81,9 +83,8 @@ class Ensemble:
             if names is not None:
                 self.names = checks.check_names(names, self.n_clusterings)
             return
-        found, kind = encode_labels(labels, names)
-        checks.refuse_unlabelled(unlabelled_objects(found[0]))
-        self.__dict__.update(Ensemble.of_codes(*found, kind).__dict__)
+        self.__dict__.update(Ensemble.of_read(labels, names)[0].__dict__)
+        warn_of_odd_labels(self.categories, self.names)
         if hasattr(labels, "columns"):
             warn_of_odd_columns(self.codes, np.diff(self.offsets), self.names, "labels")
 
@@ -98,9 +99,24 @@ class Ensemble:
         >>> ens.n_objects, labelled.tolist()
         (2, [True, False, True])
         """
+        ensemble, labelled = cls.of_read(labels, names, drop_unlabelled=True)
+        warn_of_odd_labels(ensemble.categories, ensemble.names)
+        return ensemble, labelled
+
+    @classmethod
+    def of_read(
+        cls, labels: Any, names: Sequence[Any] | None, *, drop_unlabelled: bool = False
+    ) -> tuple["Ensemble", Any]:
+        """Return the ensemble of labels whose texts the reader has looked at, and the mask of its objects or None.
+
+        ``drop_unlabelled``: of the objects with any label, with their mask (n_objects,); else others are refused.
+        """
         (codes, categories, names), kind = encode_labels(labels, names)
-        labelled = ~unlabelled_objects(codes)
-        return cls.of_codes(codes[labelled].copy(order="F"), categories, names, kind), device.to_host(labelled)
+        unlabelled = unlabelled_objects(codes)
+        if not drop_unlabelled:
+            checks.refuse_unlabelled(unlabelled)
+            return cls.of_codes(codes, categories, names, kind), None
+        return cls.of_codes(codes[~unlabelled].copy(order="F"), categories, names, kind), device.to_host(~unlabelled)
 
     @classmethod
     def of_codes(
@@ -168,6 +184,7 @@ class Ensemble:
         else:
             found, kind = encode_labels(labels, names)
             new = Ensemble.of_codes(*found, kind)
+            warn_of_odd_labels(new.categories, new.names)
         if new.n_objects != self.n_objects:
             raise ValueError(
                 f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
@@ -258,7 +275,7 @@ class Ensemble:
             names = labels.names
         else:
             columns, names, kind = split_columns(labels, self.n_clusterings)
-            codes, categories = encode_columns(columns, names)
+            codes, categories = encode_columns(columns, names, in_part=True)
         if len(categories) != self.n_clusterings:
             raise ValueError(
                 f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "

@@ -13,6 +13,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
 from gpuens.ensemble import Ensemble
+from gpuens.odd_labels import warn_of_odd_labels
 
 SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
 ROUNDED = 1e-9  # a negative membership of at most this size is a rounded 0
@@ -88,6 +89,7 @@ class SoftEnsemble:
         self.labels = None
         if columns:
             codes, found = encode_columns(columns, of_labels)
+            warn_of_odd_labels(found, of_labels)
             missing &= unlabelled_objects(codes)
             self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
             categories |= dict(zip(of_labels, found, strict=True))

@@ -119,7 +119,7 @@ def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
 def test_npy_is_mapped_not_loaded(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", LABELS)
     seen = []
-    monkeypatch.setattr("gpuens.io.reading.Ensemble", lambda labels, **_: seen.append(labels))
+    monkeypatch.setattr(ge.Ensemble, "of_read", lambda labels, *_, **__: (seen.append(labels), None))
     read_labels(tmp_path / "labels.npy")
     assert isinstance(seen[0], np.memmap)
 

@@ -469,6 +469,54 @@ def test_words_are_missing_in_every_kind_of_file(tmp_path, suffix):
     assert codes_of(path, missing=["0"]) == [[-1, 0], [0, -1], [1, 1]]
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".h5ad", ".csv", ".zarr"])
+def test_texts_mean_the_same_in_every_kind_of_file(tmp_path, suffix):
+    path = tmp_path / f"labels{suffix}"
+    numbers = np.array([["-1", "0"], ["0", "0"], ["1", "-1"], ["1", "1"]])
+    write = write_strings(path, suffix)
+    write(numbers)
+    assert codes_of(path) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
+    assert codes_of(path, missing=[]) == codes_of(path)
+    write(np.where(numbers == "1", "b", numbers))
+    with pytest.warns(
+        UserWarning, match=r"'-1' in '?[0p]'?, '?[1q]'? count as clusters; .* say missing=\['-1'\] \(--m"
+    ):
+        assert codes_of(path) == [[0, 1], [1, 1], [2, 0], [2, 2]]
+    assert codes_of(path, missing=[]) == [[0, 1], [1, 1], [2, 0], [2, 2]]
+    assert codes_of(path, missing=["-1"]) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
+    write(np.array([["NA", "a"], ["a", "1"], ["b", "1.0"], ["b", "1"]]))
+    with pytest.warns(UserWarning, match="count as") as caught:
+        assert codes_of(path) == [[0, 2], [1, 0], [2, 1], [2, 0]]
+    said = [one_sentence(one.message) for one in caught]
+    assert len(said) == 2
+    assert "'NA' in" in said[0]
+    assert "'1' and '1.0' in" in said[1]
+
+
+def write_strings(path, suffix):
+    """Return a function that writes strings (n, 2) to a file, unescaped."""
+
+    def write(labels):
+        frame = pd.DataFrame(labels, columns=["p", "q"])
+        match suffix:
+            case ".csv":
+                frame.to_csv(path, index=False)
+            case ".parquet":
+                frame.to_parquet(path)
+            case ".h5ad":
+                anndata = pytest.importorskip("anndata")
+                obs = frame.astype("category").set_axis([f"c{i}" for i in range(len(frame))])
+                anndata.AnnData(obs=obs).write_h5ad(path)
+            case ".zarr":
+                pytest.importorskip("zarr").save_array(path, labels, mode="w", zarr_format=2)
+            case ".npz":
+                np.savez(path, p=labels[:, 0], q=labels[:, 1])
+            case _:
+                np.save(path, labels)
+
+    return write
+
+
 # --- what is not like the others --------------------------------------------------------------------------------------
 
 

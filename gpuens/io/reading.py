@@ -8,7 +8,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there
+from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
 from gpuens.odd_columns import warn_of_odd_columns
@@ -64,6 +64,8 @@ def read_labels(
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
         - ``.zarr``: an array as in ``.npy`` (needs zarr).
+
+        Texts of all kinds of files mean what `Ensemble` says of texts.
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
@@ -142,10 +144,7 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
         clusterings: Any = found
     else:
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
-    if drop_unlabelled:
-        ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
-    else:
-        ensemble, labelled = Ensemble(clusterings, names=names), None
+    ensemble, labelled = Ensemble.of_read(clusterings, names, drop_unlabelled=drop_unlabelled)
     if options.get("columns") is None and names is not None:
         warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
@@ -225,6 +224,7 @@ def _read_labels(
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
+    warn_of_odd_texts(found, names, missing, f"path {os.fspath(path)!r}")
     unnamed = suffix in (*ARRAYS, *FOLDERS)
     return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
 

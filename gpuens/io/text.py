@@ -19,15 +19,11 @@ import numpy as np
 
 from gpuens import checks, device
 from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
+from gpuens.odd_labels import LOOKS_MISSING, NUMBER, WHOLE
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
 SAMPLE = 2**16  # bytes of the first lines that decide the layout
-LOOKS_MISSING = frozenset(
-    ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
-)
-WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
-NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
 
@@ -110,9 +106,7 @@ def open_text(
             _names_or_labels(path, layout, chosen, found)
         if header is None and layout.names is None and len(found) > 1 and n_rows > FEWEST:
             _warn_of_strange_first(path, found)
-        odd: dict[str, list[str]] = {}
-        meant = [_parse_column(*column, missing, layout, name, odd) for column, name in zip(found, chosen, strict=True)]
-        _warn_of_missing_words(path, odd)
+        meant = [_parse_column(*column, missing, layout, name) for column, name in zip(found, chosen, strict=True)]
         return pd.DataFrame(dict(enumerate(meant))).set_axis(pd.Index(chosen, dtype=object), axis=1)
 
     def numbers(positions: list[int]) -> Any:
@@ -366,13 +360,13 @@ def _parse_column(
     missing: Sequence[str] | None,
     layout: Layout,
     name: object,
-    odd: dict[str, list[str]],
 ) -> Any:
-    """Return a column of texts as a Categorical of labels; add words that look missing to ``odd``."""
+    """Return a column of texts as a Categorical of labels."""
     import pandas as pd
 
-    absent = {"", *missing_words(missing)}
+    words = {"", *missing_words(missing)}
     texts = [text.strip() for text in distinct]
+    absent = {text for text in texts if text in words or unescaped(text) in words}
     known = [text for text in texts if text not in absent]
     if layout.decimal == ",":
         known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
@@ -383,15 +377,12 @@ def _parse_column(
         if any(isinstance(value, float) for value in values):
             values = list(map(float, values))
     else:
-        if missing is None:
-            suspects = [text for text in known if text.lower() in LOOKS_MISSING]
-            if suspects and len(strange) < len(known) and set(strange) <= set(suspects):
-                raise ValueError(
-                    f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
-                    f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
-                )
-            for text in [*suspects, *({"-1"} & set(known))]:
-                odd.setdefault(text, []).append(str(name))
+        suspects = [text for text in known if text.lower() in LOOKS_MISSING]
+        if missing is None and suspects and len(strange) < len(known) and set(strange) <= set(suspects):
+            raise ValueError(
+                f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
+                f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
+            )
         values = [unescaped(text) for text in known]
         values = values if len(set(values)) == len(set(known)) else list(known)
     places: dict[Any, int] = {}
@@ -403,16 +394,6 @@ def _parse_column(
             if value == value:  # not NaN
                 code_of[code] = places.setdefault(value, len(places))
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
-
-
-def _warn_of_missing_words(path: str | os.PathLike[str], odd: dict[str, list[str]]) -> None:
-    if odd:
-        words = ", ".join(map(repr, odd))
-        names = list(dict.fromkeys(name for found in odd.values() for name in found))
-        checks.warn(
-            f"path {os.fspath(path)!r}: {words} in {checks.listed(names)} count as clusters; if they mean missing, "
-            f"say missing={list(odd)!r} (--missing {','.join(odd)!r})."
-        )
 
 
 def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
