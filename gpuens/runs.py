@@ -150,9 +150,22 @@ class Run:
                 announce(f"plan: {plan(labels, self.estimator, client=client)}")
             with clock.phase("fit"):
                 fit(self.estimator, labels, client=client)
+            self._warn_of_equal_columns()
             with clock.phase("write"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
+
+    def _warn_of_equal_columns(self) -> None:
+        """Warn about clusterings that are the same in all core groups, and so in all chunks."""
+        import numpy as np
+
+        from gpuens.odd_columns import warn_of_equal_columns
+
+        if self.is_exact and "columns" not in self.reading:
+            found = self.estimator.reduction_
+            groups, n = found.ensemble, int(found.counts.sum())
+            about = groups.codes, np.diff(groups.offsets), groups.names, f"path {self.labels!r}"
+            warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
         """Return what a record says of a run beside where it ran and what it took."""

@@ -313,6 +313,17 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
     assert {"labels.csv.lwea.npy", "labels.parquet.lwea.npy"} < set(files(folder))
 
 
+@pytest.mark.parametrize("scheduler", ["", "--scheduler threads --chunk-rows 50"])
+def test_clusterings_that_are_there_twice_are_named(folder, call, scheduler):
+    if scheduler:
+        pytest.importorskip("dask")
+    np.save("twice.npy", np.column_stack([LABELS, np.where(LABELS[:, 2] >= 0, 9 - LABELS[:, 2], -1)]))
+    code, _, err = call(f"run twice.npy -k {K} -o out.npy {scheduler}")
+    assert (code, len(err)) == (0, 1)
+    assert "1 of 7 clusterings are the same as another (6 as 2)" in err[0]
+    assert "6 is the same clustering as 2" in "\n".join(call("describe twice.npy --no-forecasts")[1])
+
+
 @pytest.mark.parametrize("suffix", ["npy", "csv", "zarr"])
 def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call, suffix):
     if suffix == "zarr":

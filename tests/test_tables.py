@@ -550,6 +550,29 @@ def test_columns_that_are_not_like_the_others(table, name, make, why):
     read_labels(path, exclude=name)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+@pytest.mark.parametrize("n", [400, 50_000])
+def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
+    frame, _, rng = clusterings(n)
+    frame.loc[rng.random(n) < 0.1, "leiden_1"] = -1
+    names = np.array([7, 3, 9, 0, 1, -1])
+    frame["copy"] = frame["leiden_2"]
+    frame["renamed"] = names[frame["leiden_1"]]
+    frame["nearly"] = frame["leiden_3"]
+    frame.loc[n - 1, "nearly"] = 5
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, frame.to_numpy(), names=list(frame))
+    with pytest.warns(UserWarning, match="2 of 7 clusterings are the same as another") as caught:
+        read_labels(path)
+    pairs = "4 as 2, 5 as 1" if suffix == ".npy" else "'copy' as 'leiden_2', 'renamed' as 'leiden_1'"
+    assert f"({pairs})" in one_sentence(caught[0].message)
+    assert [str(warning.message) for warning in caught] == [str(caught[0].message)]
+    read_labels(path, exclude=[4, 5])
+    read_labels(path, columns=range(7))
+    found = ge.describe(frame, forecasts=False)
+    assert [column["same_as"] for column in found.columns] == [None] * 4 + ["leiden_2", "leiden_1", None]
+
+
 def test_ensembles_that_differ_are_not_strange():
     frame, _, rng = clusterings()
     ge.Ensemble(frame)

@@ -49,6 +49,8 @@ def describe(args: argparse.Namespace) -> None:
     for column in found.columns:
         if column["odd"]:
             print(f"{column['name']} is unlike the others: {column['odd']}")
+        if column["same_as"] is not None:
+            print(f"{column['name']} is the same clustering as {column['same_as']}, which counts once for each")
     if found.methods:
         print(f"\nto find {found.k} clusters, methods would take about")
         able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}

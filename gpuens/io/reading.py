@@ -11,7 +11,7 @@ from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
-from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_columns import warn_of_equal_columns, warn_of_odd_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,8 @@ def read_labels(
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
-        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`).
+        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`), and so do clusterings that are the
+        same as another.
     exclude : name, number, pattern, or list of them, optional
         The columns to omit.
     key : str, optional
@@ -145,8 +146,11 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
     else:
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     ensemble, labelled = Ensemble.of_read(clusterings, names, drop_unlabelled=drop_unlabelled)
-    if options.get("columns") is None and names is not None:
-        warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
+    if options.get("columns") is None:
+        about = ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
+        warn_of_equal_columns(*about)
+        if names is not None:
+            warn_of_odd_columns(*about)
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
 
