@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuens import checks, kernels
 from gpuens import device as devices
+from gpuens.object_names import in_one_order, index_of, index_of_all
 from gpuens.odd_labels import missing_texts
 
 TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
@@ -59,7 +60,7 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, l
         return columns, names, kind
     if isinstance(labels, (list, tuple)):
         kind = devices.common_kind(list(labels))
-        columns = [as_column(c) for c in labels]
+        columns = [as_column(c) for c in in_one_order(labels, [f"labels[{m}]" for m in range(len(labels))])]
         _check_columns([c.shape for c in columns])
         if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
             raise ValueError(
@@ -75,6 +76,11 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, l
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
     return matrix.T, list(range(matrix.shape[1])), kind
+
+
+def index_of_labels(labels: Any) -> Any:
+    """Return the index of the columns into which labels are split: of a DataFrame, or of Series in a list; or None."""
+    return index_of_all(labels) if isinstance(labels, (list, tuple)) else index_of(labels)
 
 
 def _check_columns(shapes: list[tuple[int, ...]]) -> None:

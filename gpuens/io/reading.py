@@ -146,6 +146,7 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
     else:
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     ensemble, labelled = Ensemble.of_read(clusterings, names, drop_unlabelled=drop_unlabelled)
+    ensemble.index = None  # files go together by ids
     if options.get("columns") is None:
         about = ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
         warn_of_equal_columns(*about)
