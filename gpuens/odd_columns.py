@@ -34,11 +34,13 @@ def warn_of_equal_columns(
 ) -> None:
     """Warn about clusterings that are the same as another, but for the names of their clusters.
 
-    ``n_objects``: that have these codes, if not one each. The clusterings of few objects are often the same.
+    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that half of the
+    clusterings are the same as others, none of them need be a copy.
     """
     if not len(codes) or (len(codes) if n_objects is None else n_objects) < FEWEST:
         return
-    if found := equal_columns(codes, n_clusters):
+    found = equal_columns(codes, n_clusters)
+    if 0 < len(found) < len(names) / 2:
         pairs = [f"{names[place]!r} as {names[first]!r}" for place, first in found.items()]
         more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
         checks.warn(

@@ -571,6 +571,8 @@ def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
     read_labels(path, columns=range(7))
     found = ge.describe(frame, forecasts=False)
     assert [column["same_as"] for column in found.columns] == [None] * 4 + ["leiden_2", "leiden_1", None]
+    write_labels(path, frame[["leiden_0", "leiden_2", "copy", "copy"]].to_numpy())
+    read_labels(path)  # where clusters are that clear, clusterings need not be copies
 
 
 def test_ensembles_that_differ_are_not_strange():
