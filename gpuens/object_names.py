@@ -105,6 +105,8 @@ def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray |
 
 def _counts(index: Any) -> bool:
     """Return whether an index is 0, 1, 2, …."""
+    if hasattr(index, "step"):  # a RangeIndex
+        return bool(index.start == 0 and index.step == 1)
     return bool(
         index.dtype.kind in "iu"
         and len(index)

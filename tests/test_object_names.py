@@ -84,6 +84,15 @@ def test_truth_consensus_features_and_weights_go_by_names(frame):
         np.testing.assert_array_equal(found, ge.contingency.agreement(LABELS, weights=weights.to_numpy()))
 
 
+def test_clusterings_for_each_k_and_levels_go_by_names(frame):
+    names = list("abcde")
+    found = ge.choose_k({2: frame[names], 3: shuffled(frame[names])}, method="eac")
+    expected = ge.choose_k({2: LABELS, 3: LABELS}, method="eac")
+    assert {k: labels.tolist() for k, labels in found.labels.items()} == {
+        k: labels.tolist() for k, labels in expected.labels.items()
+    }
+
+
 def test_soft_clusterings_go_by_names(frame):
     shares = np.random.default_rng(0).dirichlet(np.ones(3), N)
     soft = pd.DataFrame(shares, index=frame.index)

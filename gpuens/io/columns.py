@@ -129,8 +129,11 @@ def _values_of_texts(column: Any) -> list[Any]:
     import pandas as pd
 
     if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
-        categories, codes = column.cat.categories, np.unique(column.cat.codes)
-        return [] if categories.dtype.kind in "iufbc" else categories[codes[codes >= 0]].tolist()
+        categories = column.cat.categories
+        if categories.dtype.kind in "iufbc":
+            return []
+        used = np.bincount(column.cat.codes.to_numpy() + 1, minlength=len(categories) + 1)[1:] > 0
+        return list(categories[used])
     return [] if column.dtype.kind in "iufbc" else list(pd.unique(pd.Series(column)))
 
 
