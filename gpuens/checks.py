@@ -106,8 +106,8 @@ def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
     if unlabelled.any():
         raise ValueError(
             f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
-            f"{start + int(unlabelled.argmax())}; leave them out (drop_unlabelled=True where a file is read, "
-            "gpuens run --drop-unlabelled)."
+            f"{start + int(unlabelled.argmax())}; leave them out (Ensemble.of_labelled in Python, drop_unlabelled=True "
+            "where a file is read, gpuens run --drop-unlabelled)."
         )
 
 

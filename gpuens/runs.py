@@ -30,15 +30,18 @@ class Chunks(NamedTuple):
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")  # of READING, not for chunks
 STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
 
 
-def scheduler_of(path: str, named: str | None) -> str | None:
-    """Return where a file is worked on in chunks, None for a file in one piece; a zarr array is in chunks already."""
+def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
+    """Return where a file is worked on in chunks, None for a file in one piece.
+
+    A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
+    """
     from gpuens.checks import is_zarr
 
-    return "threads" if named is None and is_zarr(path) else named
+    return "threads" if named is None and is_zarr(path) and not wide else named
 
 
 def check(
@@ -168,9 +171,22 @@ class Run:
                 announce(f"plan: {plan(labels, self.estimator, client=client)}")
             with clock.phase("fit"):
                 fit(self.estimator, labels, client=client)
+            self._warn_of_equal_columns()
             with clock.phase("write"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
+
+    def _warn_of_equal_columns(self) -> None:
+        """Warn about clusterings that are the same in all core groups, and so in all chunks."""
+        import numpy as np
+
+        from gpuens.odd_columns import warn_of_equal_columns
+
+        if self.is_exact and "columns" not in self.reading:
+            found = self.estimator.reduction_
+            groups, n = found.ensemble, int(found.counts.sum())
+            about = groups.codes, np.diff(groups.offsets), groups.names, f"path {self.labels!r}"
+            warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
         """Return what a record says of a run beside where it ran and what it took."""

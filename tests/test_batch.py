@@ -324,6 +324,23 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert all(told["host_bytes"] > 10**7 for told in events("jobs.results") if told["event"] == "stage")
 
 
+def test_more_clusterings_than_objects_are_read_where_that_is_said(folder):
+    labels = np.random.default_rng(0).integers(0, 3, (8, 30))
+    np.save("wide.npy", labels)
+    wide = job("a", input="wide.npy", n_clusters=2, wide=True)
+    found = batch.run([wide, job("b", input="wide.npy", n_clusters=2)], "out")
+    assert [row["status"] for row in found.jobs] == ["done", "failed"]
+    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    refused(lambda: load([{**wide, "scheduler": "threads"}]), ValueError, "wide is for files that are read in one")
+
+
+def test_a_summary_holds_no_formulas(folder):
+    shutil.copy("data/a.npy", "=a.npy")
+    batch.run([job("a", input="=a.npy"), job("b", input="=gone.npy")], "out")
+    rows = list(csv.DictReader(Path("out/summary.csv").read_text().splitlines()))
+    assert [row["input"] for row in rows] == ["'=a.npy", "'=gone.npy"]
+
+
 def test_lines_on_stderr_are_json_where_asked_for(folder, call):
     Path("jobs.jsonl").write_text(json.dumps(job()))
     _, out, err = call("jobs.jsonl --log-format json --quiet")

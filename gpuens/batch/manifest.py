@@ -313,7 +313,7 @@ def _job(entry: dict[str, Any]) -> Job:
             parameters.setdefault(parameter, entry[name])
     if "seed" in entry:
         checks.make_generator(entry["seed"])
-    scheduler = scheduler_of(entry["input"], entry.get("scheduler"))
+    scheduler = scheduler_of(entry["input"], entry.get("scheduler"), wide=entry.get("wide", False))
     _refuse_options_of_chunks(entry, scheduler)
     job = Job(
         "",

@@ -146,11 +146,14 @@ class Runner:
 
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
-        """Return the contents of ``summary.csv``."""
+        """Return the contents of ``summary.csv``, texts escaped as in label files."""
+        from gpuens.io.text import escaped
+
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(outcome.jobs)
+        for job in outcome.jobs:
+            writer.writerow({name: escaped(fact) if isinstance(fact, str) else fact for name, fact in job.items()})
         return text.getvalue().encode(errors="replace")
 
     def _row(self, job: Job) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
 
 
@@ -28,7 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
     parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")
     parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="keep what is found for each k there, and go on where it was stopped"
@@ -53,7 +53,7 @@ def choose(args: argparse.Namespace) -> None:
     from gpuens import choosing, datasets
 
     with failures.stage("read"):
-        labels = None if args.labels is None else io.read_label_file(args.labels, **reading(args)).ensemble
+        labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
     given: dict[str, Any] = {
         "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,

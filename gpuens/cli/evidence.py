@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 
 
@@ -28,7 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     add_selection(parser, "-consensus")
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument(
         "--ignore-missing",
         action="store_true",
@@ -54,7 +54,7 @@ def evidence(args: argparse.Namespace) -> None:
     from gpuens.evidence import Evidence
 
     with failures.stage("read"):
-        read = io.read_label_file(args.labels, named=True, **reading(args))
+        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
         instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
     with failures.stage("evidence"):

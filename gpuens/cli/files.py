@@ -34,11 +34,16 @@ def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[s
         raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
     if len(found.columns) != 1:
         raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
-    column = next(iter(found.columns.values()))
+    column = without_index(next(iter(found.columns.values())))
     places = places_of(ids, beside, found.ids, path)
     if places is None:
         return column
-    return column.iloc[places] if hasattr(column, "iloc") else column[places]
+    return without_index(column.iloc[places]) if hasattr(column, "iloc") else column[places]
+
+
+def without_index(column: Any) -> Any:
+    """Return an array or a Series without names: objects of files go together by the names in `ids`."""
+    return column.reset_index(drop=True) if hasattr(column, "iloc") else column
 
 
 def check_output(output: str, *sources: str) -> None:

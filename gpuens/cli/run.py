@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
     check_beside,
@@ -45,7 +45,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="a method, see `gpuens methods` (lwea); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
     )
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         check_page(_page_of(output), args.labels, named=False)
-    chosen = {name: value for name, value in reading(args).items() if value is not None}
+    chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
         args.labels,

@@ -8,6 +8,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import encode_vector
 from gpuens.incidence import label_histograms
+from gpuens.object_names import in_order_of
 from gpuens.rows import Rows, as_rows
 
 CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
@@ -18,7 +19,7 @@ BYTES_PER_PAIR = 40  # five float64 tables (k, k) at once
 def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
     """Return the checked rows of the objects and their labels in the consensus, 0 … k - 1, host."""
     rows = as_rows(labels, device)
-    found = encode_vector(consensus, "consensus", rows.n_rows)
+    found = encode_vector(in_order_of(rows.ensemble.index, consensus, "consensus"), "consensus", rows.n_rows)
     if (unlabelled := np.count_nonzero(found < 0)) > 0:
         raise ValueError(
             f"consensus leaves {unlabelled} object(s) without a label (-1, NaN or None); leave these objects out of it "
