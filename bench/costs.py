@@ -2,7 +2,7 @@
 
     python bench/costs.py [--methods eac lwea …] [--limit 12]
 
-Each method is fitted, with one thread in a process of its own (as in methods.py), to ensembles that are drawn at
+Each method is fitted, with one thread in a process of its own, to ensembles that are drawn at
 random: 300 to 30,000 objects, 3 to 300 clusterings of up to 2√N clusters, 1 to 30 % of the labels at random, 2 to 50
 clusters wanted. Its seconds and its bytes are then taken to be
 
@@ -15,19 +15,23 @@ results/costs.json. Three quarters of an hour on an idle core.
 
 import argparse
 import json
+import multiprocessing
 import os
 import warnings
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import common
 import numpy as np
-from methods import MEMORY, SINGLE, forked
+from methods import MEMORY
+from parts import SINGLE
 from scipy.optimize import least_squares
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 from vs_peers import mixture
 
-N_SHAPES = 18
+N_SHAPES = 16
+AGAIN = 2.0  # CPU seconds of a fit up to which another one is measured
 FEW = 300  # objects of the first fit, which imports and loads what was compiled
 MOST_POWERS = (3.0, 2.0, 2.0, 2.0)  # of rows, clusterings, base clusters and clusters wanted
 LEAST = {"seconds": 1e-4, "memory": 1e5}  # what counts as this much
@@ -50,13 +54,17 @@ def main() -> None:
         if name not in samples:
             samples[name] = measured(name, options.limit)
             RESULTS.write_text(json.dumps({"samples": samples}, indent=1))
-    models = {name: {what: fitted(rows, what) for what in LEAST} for name, rows in samples.items()}
+    classes = {name: kind.__name__ for name, kind in ge.methods().items()}
+    models = {
+        name: {"estimator": classes[name], **{what: fitted(rows, what) for what in LEAST}}
+        for name, rows in samples.items()
+    }
     missed = {name: misses(rows, models[name]) for name, rows in samples.items()}
     RESULTS.write_text(json.dumps({"commit": common.commit(), "samples": samples, "missed": missed}, indent=1))
     standard = min(costs.standard_seconds() for _ in range(5))
     MODEL.write_text(json.dumps({"standard_seconds": standard, "methods": models}, indent=1) + "\n")
     for name, factors in missed.items():
-        print(f"{name:12} {len(samples[name]):3} samples; missed by a factor of " + ", ".join(f"{f:.1f}" for f in factors))
+        print(f"{name:12} {len(samples[name]):3} samples, missed by {' '.join(f'{factor:.1f}' for factor in factors)}")
 
 
 def shapes() -> list[tuple[int, int, int, float, int]]:
@@ -72,40 +80,56 @@ def shapes() -> list[tuple[int, int, int, float, int]]:
 
 
 def measured(name: str, limit: float) -> list[dict[str, float]]:
+    """Return what the fits to all shapes took, up to one that takes longer than the limit."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    child = fork.Process(target=fits, args=(name, theirs))
+    child.start()
+    theirs.close()
     rows = []
-    for seed, shape in enumerate(shapes()):
-        row = forked(fit, name, shape, seed, limit=20 * limit if seed == 0 else 3 * limit)  # the first one compiles
-        print(name, shape, row, flush=True)
-        if "failed" in row:
-            continue
-        rows.append(row)
+    try:
+        while ours.poll(limit if rows else 20 * limit):  # the first one compiles
+            row = ours.recv()
+            print(name, row, flush=True)
+            if "failed" not in row:
+                rows.append(row)
+    except EOFError:
+        pass
+    finally:
+        child.kill()
+        child.join()
     return rows
 
 
-def fit(name: str, shape: tuple[int, int, int, float, int], seed: int) -> dict[str, float]:
+def fits(name: str, answers: Connection) -> None:
+    """Send what the fit of a method to each shape takes."""
     import gpuens as ge
     from gpuens import record
     from gpuens.comparison import made
 
     warnings.simplefilter("ignore")
-    n, m, most, noise, wanted = shape
-    ensemble = ge.Ensemble(mixture(n, noise, seed, m, (2, most))[0])
-    features = np.random.default_rng(seed).standard_normal((n, 4)).astype(np.float32)
-    estimator = made(name, None if name == "best-of-k" else wanted, seed, "cpu")
-    given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
-    try:
-        with threadpool_limits(1):
-            clone(estimator).set_params(n_clusters=estimator.n_clusters and 2).fit(ensemble.take(slice(0, FEW)), **few)
-            before = record.resident_memory()
-            record.forget_peak_memory()
-            found, _, cpu = common.timed(lambda: clone(estimator).fit(ensemble, **given))
-            memory = max(0, common.peak_memory() - before)
-            if cpu < 1:
-                cpu = min(cpu, common.timed(lambda: clone(estimator).fit(ensemble, **given))[2])
-    except (ImportError, MemoryError, RuntimeError, ValueError) as error:
-        return {"failed": str(error)}
-    rows = len(found.reduction_.counts)
-    return {"rows": rows, "m": m, "base": ensemble.n_clusters, "k": wanted, "seconds": cpu, "memory": memory}
+    for seed, (n, m, most, noise, wanted) in enumerate(shapes()):
+        ensemble = ge.Ensemble(mixture(n, noise, seed, m, (2, most))[0])
+        features = np.random.default_rng(seed).standard_normal((n, 4)).astype(np.float32)
+        estimator = made(name, None if name == "best-of-k" else wanted, seed, "cpu")
+        given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
+        try:
+            with threadpool_limits(1):
+                if not seed:  # imports, and loads what was compiled
+                    clone(estimator).set_params(n_clusters=estimator.n_clusters and 2).fit(
+                        ensemble.take(slice(0, FEW)), **few
+                    )
+                before = record.resident_memory()
+                record.forget_peak_memory()
+                found, _, cpu = common.timed(lambda: clone(estimator).fit(ensemble, **given))  # noqa: B023
+                memory = max(0, common.peak_memory() - before)
+                if cpu < AGAIN:  # other shapes may need functions that had not been loaded
+                    cpu = min(cpu, common.timed(lambda: clone(estimator).fit(ensemble, **given))[2])  # noqa: B023
+        except (ImportError, MemoryError, RuntimeError, ValueError) as error:
+            answers.send({"failed": str(error)})
+            continue
+        rows = len(found.reduction_.counts)
+        answers.send({"rows": rows, "m": m, "base": ensemble.n_clusters, "k": wanted, "seconds": cpu, "memory": memory})
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -121,9 +145,12 @@ def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
 
     low = [np.log(LEAST[what] / 10), -60.0, 0.0, 0.0, 0.0, 0.0]
     high = [costs.min() + 0.01, 25.0, *MOST_POWERS]
-    starts = ([costs.min() - 0.1, costs.mean() - sizes.mean(axis=0) @ powers, *powers] for powers in np.eye(4) * 0.9 + 0.1)
-    best = min((least_squares(errors, np.clip(x, low, high), bounds=(low, high), loss="soft_l1") for x in starts), key=lambda r: r.cost)
-    return [float(np.exp(best.x[0])), float(np.exp(best.x[1])), *map(float, best.x[2:])]
+    found = []
+    for powers in np.eye(4) * 0.9 + 0.1:
+        start = [costs.min() - 0.1, costs.mean() - sizes.mean(axis=0) @ powers, *powers]
+        found.append(least_squares(errors, np.clip(start, low, high), bounds=(low, high), loss="soft_l1"))
+    x = min(found, key=lambda result: result.cost).x
+    return [float(f"{value:.4g}") for value in (*np.exp(x[:2]), *x[2:])]
 
 
 def misses(rows: list[dict[str, float]], model: dict[str, list[float]]) -> list[float]:

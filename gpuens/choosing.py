@@ -252,8 +252,10 @@ def foresee(
     null: int = 0,
     resume: Any = None,
     **others: Any,
-) -> forecast.Forecast:
-    """Return about what `choose_k` will take, from choices for some of the objects; parameters are the same.
+) -> float:
+    """Return about the seconds that `choose_k` will take, NaN where that cannot be told within a second.
+
+    It is foreseen from choices for some of the objects; parameters are the same.
 
     With features only the least and the largest number and a fifth of the clusterings are tried. The folder ``resume``
     is neither read nor written: results of some objects have no place among those of all.
@@ -282,8 +284,7 @@ def foresee(
         return partial(choose_k, ks=ends, **given, **few, **others)
 
     with progress.silent():
-        found = forecast.of_trials(choose, n, ends[-1])
-    return found._replace(seconds=times * found.seconds)
+        return times * forecast.of_trials(choose, n, ends[-1])
 
 
 # --- for each number of clusters --------------------------------------------------------------------------------------

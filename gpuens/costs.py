@@ -5,9 +5,43 @@ import math
 import time
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Cost(NamedTuple):
+    """What a fit costs."""
+
+    seconds: float  # of one thread of this machine
+    memory: float  # bytes
+
+
+def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int, k: int) -> Cost | None:
+    """Return the cost of fitting an estimator, None for one that has no model.
+
+    Methods that run several times (``n_init``) cost in proportion; `gpuens.Auto` costs as much as its methods together.
+    """
+    known = models()["methods"]
+    names = [candidate for candidate, _ in getattr(estimator._parts()[1], "candidates", ())]
+    names = names or [name for name, model in known.items() if model["estimator"] == type(estimator).__name__]
+    if not names or not set(names) <= set(known):
+        return None
+    sizes = n_rows, n_clusterings, n_base_clusters, k
+    seconds, memory = ([of(known[name][what], *sizes) for name in names] for what in Cost._fields)
+    return Cost(sum(seconds) * speed() * _runs(estimator), max(memory))
+
+
+def _runs(estimator: Any) -> float:
+    """Return how many times as many runs as by default an estimator makes."""
+    own, usual = (getattr(one, "n_init", None) for one in (estimator, type(estimator)()))
+    return own / usual if isinstance(own, int) and isinstance(usual, int) else 1.0
+
+
+@cache
+def speed() -> float:
+    """Return how many times as long as the machine of the models this one takes."""
+    return min(standard_seconds() for _ in range(3)) / float(models()["standard_seconds"])
 
 
 @cache
@@ -25,7 +59,7 @@ def of(coefficients: list[float], n_rows: int, n_clusterings: int, n_base_cluste
     """
     a, b, *powers = coefficients
     sizes = (n_rows, n_clusterings, n_base_clusters, k)
-    return a + b * math.prod(size**power for size, power in zip(sizes, powers, strict=True))
+    return float(a + b * math.prod(size**power for size, power in zip(sizes, powers, strict=True)))
 
 
 def standard_seconds() -> float:

@@ -1,35 +1,29 @@
-"""What a fit will take: seconds and memory, foreseen from fits to some of the rows.
+"""What a fit will take, foreseen without fitting: by the cost model of each method (`gpuens.costs`).
 
-A method is fitted to 250, 1,000, 4,000, … rows drawn at random, until a fit takes long enough to tell. Seconds are
-taken to grow on as between the last two fits: by a power of the rows, or in proportion to further rows where a part of
-the cost is the same for any number. Memory alike, up to the budget that no method exceeds.
+Other work, such as the choice of a number of clusters, has no model. It is tried on 250, 1,000, 4,000, … objects, and
+its seconds are taken to grow on as between the last two trials. Trials end after a second in all, or a twentieth of
+what they foresee; where the first one takes longer, nothing is foreseen.
 """
 
 import math
 import time
-import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from gpuens import checks
+from gpuens import checks, costs
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.failures import OF_ONE_METHOD
-from gpuens.record import processor_seconds
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
-FIRST, FACTOR = 250, 4  # rows of the first trial, and how many times more the next has
-ENOUGH = 0.5  # seconds of a trial that is the last
-SHORT, STEEP = 0.25, 8.0  # seconds of a trial that is made twice, and how many times those of the one before
-STEEPEST = {"seconds": 3.0, "bytes": 2.0}  # powers of the number of rows
-TOO_LONG = 5.0  # seconds of a trial that is the only one
+FIRST_OBJECTS, FACTOR = 250, 4  # of the first trial, and how many times more the next has
+BUDGET_SECONDS, BUDGET_SHARE = 1.0, 0.05  # of all trials: at most, and of what is foreseen
+STEEPEST = 3.0  # power of the number of objects by which seconds grow at most
 MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
-
 
 Fit = Callable[[], Any]
 
@@ -40,7 +34,7 @@ class Forecast(NamedTuple):
     Attributes
     ----------
     seconds : float
-        NaN for a fit that would be refused, and where no part of the rows can be fitted alone.
+        Of one thread; NaN for a fit that would be refused, and for a method without a cost model.
     memory : float
         Bytes beside the labels, in host memory; NaN like ``seconds``.
     refusal : str or None
@@ -92,38 +86,42 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     if parts.needs_features and features is None:
         return Forecast(math.nan, math.nan, "needs features of the objects.")
     rows = Rows(ensemble, device=devices.resolve(estimator.device, ensemble.device_kind))
-
-    def fit(some: np.ndarray) -> Fit:
-        given = {} if features is None else {"features": features[some]}
-        labels = ensemble.take(some)
-        return lambda: clone(estimator).fit(labels, **given)
-
+    k = estimator._k or 1
     try:
-        parts.refuse_too_many(rows, estimator._k or 1)
+        parts.refuse_too_many(rows, k)
     except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
-    steepest = 1.0 if estimator.learns_by_sums else STEEPEST["seconds"]
-    return of_trials(fit, len(ensemble), estimator._k or 1, steepest, rows.device)
-
-
-def of_trials(
-    fit: Callable[[np.ndarray], Fit], n: int, k: int, steepest: float = STEEPEST["seconds"], device: str = "cpu"
-) -> Forecast:
-    """Return what work on n objects for k clusters will take, which ``fit`` prepares for some of them (positions).
-
-    Seconds grow by the power ``steepest`` of the objects at most.
-    """
-    try:
-        trials = list(_trials(fit, n, k, device))
-    except OF_ONE_METHOD as error:
-        return Forecast(math.nan, math.nan, str(error))
-    if not trials:
+    n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
+    found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
+    if found is None:
         return Forecast(math.nan, math.nan)
-    times = [(size, max(seconds, 1e-6)) for size, seconds, _ in trials]
-    traced = [(size, float(held)) for size, _, held in trials if held is not None]
-    memory = _extrapolated(traced, n, STEEPEST["bytes"])
-    budget = float(devices.memory_budget(device))
-    return Forecast(_extrapolated(times, n, steepest), min(memory, max(budget, traced[-1][1])))
+    return Forecast(found.seconds, min(found.memory, float(devices.memory_budget(rows.device))))
+
+
+def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
+    """Return the seconds that work on n objects for up to k clusters will take, NaN where a short trial cannot tell.
+
+    ``work`` prepares it for some of the objects (positions).
+    """
+    order = np.random.default_rng(0).permutation(n)
+    times: list[tuple[int, float]] = []
+    size, spent = min(n, max(FIRST_OBJECTS, 4 * k)), 0.0
+    while True:
+        do = work(np.sort(order[:size]))
+        started = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                do()
+        except OF_ONE_METHOD:
+            return math.nan  # what is said of some of the objects need not be true of all
+        times.append((size, max(1e-6, time.perf_counter() - started)))
+        spent += times[-1][1]
+        foreseen = _extrapolated(times, n)
+        if size == n or spent + FACTOR * times[-1][1] > min(BUDGET_SECONDS, BUDGET_SHARE * foreseen):
+            break
+        size = min(n, size * FACTOR)
+    return math.nan if spent > BUDGET_SECONDS else foreseen
 
 
 def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
@@ -144,71 +142,16 @@ def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, flo
     return (own, other) if 10 * other <= own else None
 
 
-def _trials(
-    prepare: Callable[[np.ndarray], Fit], n: int, k: int, device: str
-) -> Iterator[tuple[int, float, int | None]]:
-    """Yield the rows of each trial, its seconds, and for the first two the bytes that it has held."""
-    order = np.random.default_rng(0).permutation(n)
-    first = size = min(n, max(FIRST, 4 * k))
-    seconds = math.inf
-    while True:
-        fit = prepare(np.sort(order[:size]))
-        held = None
-        try:
-            if size <= FACTOR * first:  # the first of these fits compiles
-                held = _held(fit)
-            before, seconds = seconds, _seconds(fit, device)
-            if seconds < SHORT or seconds > STEEP * before:  # functions may have been compiled, other work come between
-                seconds = min(seconds, _seconds(fit, device))
-        except ValueError:
-            if size == n:
-                raise
-            return  # what is said of some of the rows need not be true of all
-        yield size, seconds, held
-        if size == n or seconds >= (TOO_LONG if size == first else ENOUGH):
-            return
-        size = min(n, size * FACTOR)
-
-
-def _seconds(fit: Fit, device: str) -> float:
-    """Return the seconds of a fit; where other processes hold the processor, those of this one and of its own."""
-    started, worked = time.perf_counter(), processor_seconds()
-    _quietly(fit)
-    passed, worked = time.perf_counter() - started, processor_seconds() - worked
-    return passed if device == "cuda" else min(passed, worked)
-
-
-def _quietly(fit: Fit) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit()
-
-
-def _held(fit: Fit) -> int:
-    """Return the most bytes that a fit has held at once."""
-    ours = not tracemalloc.is_tracing()
-    if ours:
-        tracemalloc.start()
-    try:
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        _quietly(fit)
-        return max(1, tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        if ours:
-            tracemalloc.stop()
-
-
-def _extrapolated(costs: list[tuple[int, float]], n: int, steepest: float) -> float:
-    """Return the cost at n rows from the costs of trials, of which the last two count."""
-    size, cost = costs[-1]
-    if size == n or len(costs) == 1:
-        return cost * n / size
-    before, cheaper = costs[-2]
-    power = math.log(cost / cheaper) / math.log(size / before)
+def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
+    """Return the seconds for n objects from those of trials, of which the last two count."""
+    size, seconds = times[-1]
+    if size == n or len(times) == 1:
+        return seconds * n / size
+    before, shorter = times[-2]
+    power = math.log(seconds / shorter) / math.log(size / before)
     if power > 1:
-        return float(cost * (n / size) ** min(power, steepest))
-    return cost + max(0.0, cost - cheaper) / (size - before) * (n - size)
+        return float(seconds * (n / size) ** min(power, STEEPEST))
+    return seconds + max(0.0, seconds - shorter) / (size - before) * (n - size)
 
 
 def human_seconds(seconds: float) -> str:

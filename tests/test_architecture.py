@@ -30,7 +30,7 @@ LAYERS = [
         *("clustering", "comparison", "choosing", "description"),
     },
     {"methods", "generate", "distributed", "datasets", "io", "resumed"},
-    {"evidence", "forecast"},
+    {"evidence", "forecast", "costs"},
     {"partition", "reduction", "similarity", "metrics", "kmeans"},
     {"contingency"},
     {"rows"},

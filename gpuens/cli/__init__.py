@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from gpuens import __version__, checks, failures, progress
-from gpuens.cli import info
+from gpuens import __version__, failures, progress
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 
@@ -51,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
         with one_line_warnings(), progress.silent() if args.quiet else contextlib.nullcontext():
-            if args.command is not info.info:  # which loads nothing, and helps to see why
-                checks.check_addresses()
+            if args.command.__module__ != "gpuens.cli.info":  # which loads nothing, and helps to see why
+                import_module("gpuens.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()
         return code

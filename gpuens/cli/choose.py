@@ -51,6 +51,7 @@ def choose(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
     from gpuens import choosing, datasets
+    from gpuens.forecast import human_seconds
 
     with failures.stage("read"):
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
@@ -62,7 +63,9 @@ def choose(args: argparse.Namespace) -> None:
     with failures.stage("choose"):
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:
-            print(f"foreseen: {choosing.foresee(**given)}", file=sys.stderr, flush=True)
+            seconds = choosing.foresee(**given)
+            told = human_seconds(seconds) if seconds == seconds else "nothing, which would take longer than a second"
+            print(f"foreseen: {told}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
     what = args.labels or args.features
     if args.json:
@@ -84,7 +87,7 @@ def _print_choice(found: Any) -> None:
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 
-MANY = 5_000  # objects from which on it is foreseen how long it takes, which takes some seconds itself
+MANY = 5_000  # objects from which on it is foreseen how long it takes
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",
