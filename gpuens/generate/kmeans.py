@@ -127,8 +127,8 @@ def kmeans_ensemble(
         X = as_features(X, device)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    n_drawn = _share(objects, n_objects, "objects")
-    n_seen = _share(features, n_features, "features")
+    n_drawn = share(objects, n_objects, "objects")
+    n_seen = share(features, n_features, "features")
     if projection is not None:
         projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
@@ -171,7 +171,7 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
     from gpuens.distributed import features_in_chunks
 
     X = features_in_chunks(X, names, client)
-    if _share(objects, int(X.shape[0]), "objects") == X.shape[0]:
+    if share(objects, int(X.shape[0]), "objects") == X.shape[0]:
         raise ValueError(
             "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
             "objects=100_000."
@@ -201,7 +201,7 @@ def _columns(
         yield from enumerate(on_workers(one, X, tasks, client))
 
 
-def _share(value: Any, total: int, name: str) -> int:
+def share(value: Any, total: int, name: str) -> int:
     """Return the number that a share of ``total`` (float in (0, 1]) or a number (int) means, or refuse it."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return max(1, round(checks.check_real(value, name, above=0, at_most=1) * total))
