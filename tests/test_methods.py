@@ -204,6 +204,13 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.EAC(2, device="cuda"), "device='cuda' needs"),
         (ge.EAC(2, reduction="halves"), "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'"),
         (ge.EAC(2, reduction=3), "reduction must be None, have a method reduce(rows)"),
+        (
+            ge.EAC(2, weights=[1, 1e-200]),
+            "weights differ too much for average linkage: that of a cluster would be 2e-200",
+        ),
+        (ge.EAC(2, weights=[1, 5e-324], missing="ignore"), "weights differ too much for average linkage"),
+        (ge.LWEA(2, weights=[1e-170, 1]), "weights differ too much for average linkage"),
+        (ge.Consensus(2, similarity=ge.similarity.LWCA(weights=[1, 1e200])), "weights differ too much for average"),
     ],
 )
 def test_bad_parameters_are_refused(estimator, sentence):
