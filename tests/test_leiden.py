@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import one_sentence
-from scipy.sparse import block_diag, csr_array, eye_array
+from scipy.sparse import block_diag, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
+from gpuens import cli
 from gpuens.generate import leiden, leiden_ensemble
 
 igraph = pytest.importorskip("igraph")
@@ -81,11 +82,11 @@ def test_the_process_keeps_its_random_numbers():
 def test_a_clustering_that_falls_apart_is_made_again_from_another_seed(monkeypatch):
     judged = []
 
-    def fell_apart(sizes):
+    def useless(sizes):
         judged.append(sizes.tolist())
-        return len(judged) % 2 == 1
+        return "fall apart; lower" * (len(judged) % 2)
 
-    monkeypatch.setattr(leiden, "_fell_apart", fell_apart)
+    monkeypatch.setattr(leiden, "_useless", useless)
     found = leiden_ensemble(np.random.default_rng(0).normal(size=(2000, 5)), 3.0, 2)
     assert found.names == ["leiden_3_0", "leiden_3_1"]
     assert len(judged) == 4
@@ -104,6 +105,48 @@ def test_clusterings_that_fall_apart_are_left_out_with_a_warning():
     assert found.names == ["leiden_1_0"]
     with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="no clustering is left"):
         leiden_ensemble(X, 500.0, 1)
+
+
+def cliques(n, size):
+    return block_diag([np.ones((size, size))] * n, format="csr")
+
+
+@pytest.mark.parametrize(("n", "size"), [(30, 10), (100, 3), (40, 2), (2, 50)])
+def test_small_communities_are_no_reason_to_leave_a_clustering_out(n, size):
+    found = leiden_ensemble(cliques(n, size))
+    assert found.n_clusterings == 20
+    truth = np.repeat(np.arange(n), size)
+    assert {ge.metrics.ari(truth, column) for column in found.to_array().T} == {1.0}
+    assert ge.metrics.ari(truth, ge.EAC(n).fit(found).labels_) == 1.0
+    assert ge.metrics.ari(truth, ge.cluster(cliques(n, size), n, kind="leiden", method="eac").labels_) == 1.0
+
+
+def test_one_cluster_and_single_objects_tell_nothing():
+    graph = cliques(3, 10).tolil()
+    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # a chain
+    graph = csr_array(graph)
+    with pytest.warns(UserWarning, match=r"^leiden_.* is left out: at resolution .* 30 objects with edges ") as warned:
+        assert leiden_ensemble(graph, (0.01, 1.0, 50.0), 1).names == ["leiden_1_0"]
+    for found, why in zip(warned, ("are all in one cluster; raise", "fall apart into 30 clusters"), strict=True):
+        assert why in one_sentence(found.message)
+    with (
+        pytest.warns(UserWarning, match=r"left out"),
+        pytest.raises(ValueError, match="no clustering is left") as refused,
+    ):
+        leiden_ensemble(graph, 0.01, 1)
+    one_sentence(refused.value)
+    with pytest.warns(UserWarning, match="constant clusterings"):
+        found = leiden_ensemble(graph, (0.01, 1.0, 50.0), 1, keep="all")
+    assert np.diff(found.offsets).tolist() == [1, 3, 30]
+
+
+def test_the_command_line_says_what_to_keep(tmp_path, capsys):
+    save_npz(tmp_path / "graph.npz", cliques(30, 10).tocsr())
+    command = ["generate", str(tmp_path / "graph.npz"), "--kind", "leiden", "-o", str(tmp_path / "out.npy")]
+    assert cli.main(command) == 0
+    assert "leiden: 20 clusterings, with 30 to 30 clusters each" in capsys.readouterr().out
+    assert cli.main([*command, "--resolutions", "1,500", "--keep", "all", "--quiet"]) == 0
+    assert np.load(tmp_path / "out.npy").max(axis=0).tolist() == [29] * 4 + [299] * 4
 
 
 def test_objects_without_an_edge_are_not_counted():
@@ -297,6 +340,7 @@ def test_a_dense_graph_of_an_annotated_matrix_is_a_graph():
         ({"X": csr_array(np.ones((5, 5)) * 1j)}, TypeError, "weights of type complex128"),
         ({"X": csr_array(np.ones((5, 5))), "n_neighbors": 15}, ValueError, "n_neighbors=15 is for features"),
         ({"n_iterations": -1.0}, TypeError, "n_iterations must be a whole number"),
+        ({"keep": "none"}, ValueError, "keep must be one of 'useful', 'all'"),
         ({"n_iterations": 0}, ValueError, "n_iterations must not be 0: -1 goes on until nothing changes"),
         ({"n_iterations": -2}, ValueError, "n_iterations"),
         ({"n_iterations": 2**40}, ValueError, "n_iterations"),
