@@ -86,6 +86,13 @@ def test_clusters_are_more_than_chance():
     assert clear.table.rcsi[3] > 0
 
 
+@pytest.mark.parametrize("power", [-900, 800])
+def test_the_size_of_features_changes_no_choice(power):
+    few = {"n_clusterings": 3, "ks": [2, 3], "null": 19, "n_init": 1}
+    expected = ge.choose_k(features=blobs(3, n=40), **few)
+    assert ge.choose_k(features=blobs(3, n=40) * 2.0**power, **few).to_dict() == expected.to_dict()
+
+
 def test_single_criteria_by_name():
     found = ge.choose_k(features=blobs(4, seed=4), **FEW)
     table = found.table

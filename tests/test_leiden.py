@@ -56,6 +56,13 @@ def test_higher_resolutions_have_more_clusters_and_seeds_differ():
     assert (leiden_ensemble(X, 3.0, 2, random_state=1).to_array() != found.to_array()[:, 2:]).any()
 
 
+@pytest.mark.parametrize("power", [-1000, -660, 520, 1000])
+def test_the_size_of_features_does_not_matter(power):
+    X, _ = blobs()
+    expected = leiden_ensemble(X, (0.2, 1.0), 2).to_array()
+    np.testing.assert_array_equal(leiden_ensemble(X * 2.0**power, (0.2, 1.0), 2).to_array(), expected)
+
+
 def test_weights_count_and_the_diagonal_does_not():
     heavy = np.zeros((6, 6))
     heavy[:2, :2] = heavy[2:4, 2:4] = heavy[4:, 4:] = 5.0

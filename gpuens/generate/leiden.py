@@ -129,7 +129,7 @@ def leiden_ensemble(
             shown.update(1)
     if not found:
         raise ValueError(
-            "no clustering is left: each is one cluster, or mostly single objects; take other resolutions, or keep='all'."
+            "no clustering is left: each is one cluster or mostly single objects; take other resolutions or keep='all'."
         )
     ensemble = Ensemble(list(found.values()), names=list(found))
     ensemble.device_kind = where

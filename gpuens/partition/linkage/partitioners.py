@@ -97,8 +97,8 @@ class AverageLinkage(Linkage):
         weights = similarity.weights if observed or similarity.kind == "diagonal" else similarity.full()
         if weights.ndim == 1 and weights.min() < LEAST_WEIGHT:
             raise ValueError(
-                f"weights differ too much for average linkage: that of a cluster would be {weights.min():.3g}, and must be "
-                f"{LEAST_WEIGHT} at least; leave out the clusterings that are to count so little."
+                f"weights differ too much for average linkage: that of a cluster would be {weights.min():.3g}, and "
+                f"must be {LEAST_WEIGHT} at least; leave out the clusterings that are to count so little."
             )
         return average_linkage(
             rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work,
