@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens import device as devices
 
 LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 
@@ -84,6 +85,19 @@ def test_repeated_objects_share_a_label(method):
 
 
 # --- what must come out -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", [None, ge.Sample(40, random_state=1)])
+@pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).gives_membership))
+def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(method, reduction, where):
+    labels, _ = structured_labels(200, 5, 3, noise=0.1, split=1, missing=0.1, seed=0)
+    labels[190:] = 9 + np.arange(10)[:, None]  # labels of their own
+    est = METHODS[method](3, reduction=reduction, device=where).fit(labels)
+    membership = devices.to_host(est.membership_)
+    assert (membership >= 0).all()
+    np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
+    if reduction is not None and method not in ("em", "scec"):  # which have probabilities of any labels
+        assert (membership[190:] == 1 / 3).all(axis=1).sum() > 5
 
 
 @pytest.mark.parametrize("method", METHODS)
