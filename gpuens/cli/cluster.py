@@ -8,7 +8,7 @@ from typing import Any
 from gpuens.cli.arguments import Source, add_reading, add_selection, read_source
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
-from gpuens.record import Clock
+from gpuens.record import TIES, Clock
 from gpuens.runs import Chunks, Done
 
 NOT_IN_CHUNKS = ("missing", "evidence")  # options, beside those of reading that no command has for chunks
@@ -91,6 +91,7 @@ def cluster(args: argparse.Namespace) -> None:
             n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
             cluster_sizes=done.sizes,
+            ties=TIES,
             **({"evidence": done.evidence} if done.evidence else {}),
         )
         if args.report is not None:
