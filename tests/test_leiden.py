@@ -57,10 +57,14 @@ def test_higher_resolutions_have_more_clusters_and_seeds_differ():
 
 
 @pytest.mark.parametrize("power", [-1000, -660, 520, 1000])
-def test_the_size_of_features_does_not_matter(power):
+def test_the_size_of_features_and_of_weights_does_not_matter(power):
     X, _ = blobs()
     expected = leiden_ensemble(X, (0.2, 1.0), 2).to_array()
     np.testing.assert_array_equal(leiden_ensemble(X * 2.0**power, (0.2, 1.0), 2).to_array(), expected)
+    graph = graph_of(X) * 2.0**power
+    np.testing.assert_array_equal(leiden_ensemble(graph, (0.2, 1.0), 2).to_array(), expected)
+    with pytest.raises(ValueError, match="not symmetric"):
+        leiden_ensemble(csr_array(np.triu(graph.toarray())))
 
 
 def test_weights_count_and_the_diagonal_does_not():
