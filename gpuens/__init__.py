@@ -58,6 +58,7 @@ __all__ = [*sorted([*_PUBLIC, "consensus", "methods", "partitioners", "register"
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'gpuens' has no attribute {name!r}")
+    import_module("gpuens.checks").check_addresses()
     home = _PUBLIC[name]
     module = import_module(f"gpuens.{home or name}")
     value = module if home is None else getattr(module, name)

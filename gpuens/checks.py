@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device
+from gpuens import device, host
 
 MISSING = -1  # a missing label, in arguments and results
 LARGEST = 2**63 - 1  # largest int64
+ADDRESSES_BYTES = 1_000_000_000  # reserved by libraries before any data, measured
+ADDRESSES_OF_A_THREAD_BYTES = 100_000_000
 
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python counts the first, and NumPy the last, as numbers
 _BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # packages between a caller and a warning
@@ -104,8 +106,8 @@ def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
     if unlabelled.any():
         raise ValueError(
             f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
-            f"{start + int(unlabelled.argmax())}; leave them out (drop_unlabelled=True where a file is read, "
-            "gpuens run --drop-unlabelled)."
+            f"{start + int(unlabelled.argmax())}; leave them out (Ensemble.of_labelled in Python, drop_unlabelled=True "
+            "where a file is read, gpuens run --drop-unlabelled)."
         )
 
 
@@ -206,6 +208,23 @@ def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
         raise MemoryError(
             f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
             "(GPUENS_MEMORY=… sets another limit)."
+        )
+
+
+def check_addresses() -> None:
+    """Refuse an address space that is too small for the libraries that do the work, before they are loaded.
+
+    Without it LLVM aborts the process, OpenBLAS tries for ever to get memory, and OpenMP ends the process.
+    """
+    limit = host.address_space()
+    if limit is None:
+        return
+    n_threads = device.n_threads()
+    needed = ADDRESSES_BYTES + n_threads * ADDRESSES_OF_A_THREAD_BYTES
+    if limit < needed:
+        raise MemoryError(
+            f"this process may have {human_bytes(limit)} of addresses (ulimit -v), but needs {human_bytes(needed)} for "
+            f"{n_threads} threads before any data; raise that limit, or limit memory by GPUENS_MEMORY instead."
         )
 
 

@@ -24,6 +24,7 @@ from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.generate.kmeans import share
+from gpuens.object_names import in_one_order
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
 from gpuens.rows import Rows
@@ -213,6 +214,8 @@ def choose_k(
         numbers = _numbers(labels if ks is None else ks)
         if absent := [k for k in numbers if k not in labels]:
             raise ValueError(f"labels hold no clusterings for k={absent[0]}; leave it out of ks.")
+        in_order = in_one_order(list(labels.values()), [f"labels[{k!r}]" for k in labels])
+        labels = dict(zip(labels, in_order, strict=True))
         find = partial(_of_own, labels.__getitem__, how, None)
     else:
         labels = Ensemble(labels)

@@ -17,6 +17,7 @@ from gpuens.evidence.objects import of_rows as evidence_of_rows
 from gpuens.forecast import foresee, human_seconds
 from gpuens.methods import REGISTRY
 from gpuens.methods.auto import names_of
+from gpuens.object_names import in_order_of
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 from gpuens.similarity.mapping import points_of
@@ -104,7 +105,8 @@ def compare(
         "fast" are those that take labels in chunks, too: their cost grows in proportion to the objects. Parameters are
         the methods' own defaults.
     truth : array (n_objects,), optional
-        Known classes, for scores; they do not decide the order.
+        Known classes, for scores; they do not decide the order. Truth and features in pandas go together with labels
+        in pandas by the names in their indexes.
     features : array (n_objects, n_features), optional
         For the methods that need them, which are left out otherwise.
     max_seconds : float or None
@@ -127,6 +129,7 @@ def compare(
     """
     ensemble = Ensemble(labels)
     limit = np.inf if max_seconds is None else checks.check_real(max_seconds, "max_seconds", above=0.0)
+    truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
     known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
     names = chosen(methods)
     if features is not None:

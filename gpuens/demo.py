@@ -10,7 +10,7 @@ import numpy as np
 from gpuens import checks, datasets, failures, generate, metrics, plotting
 from gpuens.ensemble import Ensemble
 from gpuens.generate.kmeans import FULL_UP_TO
-from gpuens.io import atomic
+from gpuens.io import outputs
 from gpuens.io.atomic import replacing
 from gpuens.methods import methods
 from gpuens.plotting.drawing import LONGEST_TITLE, short
@@ -58,7 +58,7 @@ def demo(
         if truth is None:
             raise ValueError(f"data set {dataset.name!r} has no classes to compare results with; add them as y.")
     picture = os.path.join(output_dir, f"gpuens-demo-{dataset.name}.png")
-    atomic.check_output(picture, [".png"])
+    outputs.check_output(picture, [".png"])
     n_objects, n_features = dataset.X.shape
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")

@@ -11,7 +11,7 @@ from gpuens.comparison import chosen, made
 from gpuens.contingency.scores import agreement_of
 from gpuens.ensemble import Ensemble
 from gpuens.forecast import Forecast, foresee
-from gpuens.odd_columns import odd_columns
+from gpuens.odd_columns import equal_columns, odd_columns
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows
 
@@ -30,7 +30,8 @@ class Description:
         The share of missing labels.
     columns : list of dict
         For each clustering: "name", "n_clusters", "smallest" and "largest" cluster, the share "missing", "agreement"
-        (mean NMI with the others; None for a single one), and "odd": why it is probably no clustering, or None.
+        (mean NMI with the others; None for a single one), "odd": why it is probably no clustering, or None, and
+        "same_as": the name of an earlier clustering that is the same, or None.
     methods : dict of str to Forecast
         What each method would take for ``k`` clusters, without reading and encoding.
     k : int
@@ -103,7 +104,9 @@ def describe(
 
 
 def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
-    odd = odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names)
+    n_clusters = np.diff(ensemble.offsets)
+    odd = odd_columns(ensemble.codes, n_clusters, ensemble.names)
+    same = equal_columns(rows.ensemble.codes, n_clusters)
     with_all = agreement_of(rows)
     np.fill_diagonal(with_all, np.nan)
     there = ~np.isnan(with_all)
@@ -117,6 +120,7 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
             "missing": float(1 - own.sum() / ensemble.n_objects),
             "agreement": float(mean[m]) if there[m].any() else None,
             "odd": "it puts all objects together" if len(own) == 1 else odd.get(m),
+            "same_as": ensemble.names[same[m]] if m in same else None,
         }
         for m, (name, own) in enumerate(zip(ensemble.names, sizes, strict=True))
     ]

@@ -14,6 +14,8 @@ import numpy as np
 
 from gpuens import checks, kernels
 from gpuens import device as devices
+from gpuens.object_names import in_one_order, index_of, index_of_all
+from gpuens.odd_labels import missing_texts
 
 TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
 AT_ONCE = 2**16  # labels of a matrix that NumPy encodes as a whole
@@ -58,7 +60,7 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, l
         return columns, names, kind
     if isinstance(labels, (list, tuple)):
         kind = devices.common_kind(list(labels))
-        columns = [as_column(c) for c in labels]
+        columns = [as_column(c) for c in in_one_order(labels, [f"labels[{m}]" for m in range(len(labels))])]
         _check_columns([c.shape for c in columns])
         if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
             raise ValueError(
@@ -74,6 +76,11 @@ def split_columns(labels: Any, n_clusterings: int | None = None) -> tuple[Any, l
     if isinstance(matrix, np.matrix):  # its columns would stay 2-D
         matrix = np.asarray(matrix)
     return matrix.T, list(range(matrix.shape[1])), kind
+
+
+def index_of_labels(labels: Any) -> Any:
+    """Return the index of the columns into which labels are split: of a DataFrame, or of Series in a list; or None."""
+    return index_of_all(labels) if isinstance(labels, (list, tuple)) else index_of(labels)
 
 
 def _check_columns(shapes: list[tuple[int, ...]]) -> None:
@@ -118,10 +125,10 @@ def _is_pandas(column: Any) -> bool:
 # --- from columns to codes --------------------------------------------------------------------------------------------
 
 
-def encode_columns(columns: Any, names: list[Any]) -> tuple[Any, list[np.ndarray]]:
+def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> tuple[Any, list[np.ndarray]]:
     """Return the codes (N, M) of columns in the smallest dtype that fits all of them, and the label values of each.
 
-    ``columns``: a list of M columns, or an array (M, N).
+    ``columns``: a list of M columns, or an array (M, N). ``in_part`` is that of `encode_column`.
     """
     columns = _as_matrix(columns)
     if devices.kind_of(columns) == "cuda" and columns.dtype in _READ_AS and _fits_as_read(columns):
@@ -136,7 +143,7 @@ def encode_columns(columns: Any, names: list[Any]) -> tuple[Any, list[np.ndarray
     codes = devices.namespace(devices.kind_of(columns[0])).empty(shape, dtype=np.uint8, order="F")
     categories = []
     for m, (column, name) in enumerate(zip(columns, names, strict=True)):
-        column_codes, column_categories = encode_column(column, name)
+        column_codes, column_categories = encode_column(column, name, in_part=in_part)
         categories.append(devices.to_host(column_categories))
         needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
@@ -363,21 +370,24 @@ def _laid_out(labels: Any) -> tuple[Any, ...]:
 # --- one column -------------------------------------------------------------------------------------------------------
 
 
-def encode_column(column: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes of one column (int64, -1 for missing), in ascending order of label values, and these values."""
+def encode_column(column: Any, name: object, *, in_part: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of one column (int64, -1 for missing), in ascending order of label values, and these values.
+
+    ``in_part``: the column is a part of one whose other labels say whether the text "-1" is a label, so it is one here.
+    """
     if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
-        return _encode_objects(column, name)
+        return _encode_objects(column, name, in_part)
     values = devices.native(column)
     if isinstance(values, np.ma.MaskedArray):
         known = ~np.ma.getmaskarray(values)
         codes = np.full(values.shape, checks.MISSING, dtype=np.int64)
-        codes[known], categories = encode_column(values.data[known], name)
+        codes[known], categories = encode_column(values.data[known], name, in_part=in_part)
         return codes, categories
     if values.dtype.kind in "fc":
         values = _whole_numbers(values, name)
     if values.dtype.kind in "iub":
         return _encode_integers(values, name)
-    return _encode_objects(values, name)
+    return _encode_objects(values, name, in_part)
 
 
 def encode_vector(values: Any, name: str, n_objects: int) -> np.ndarray:
@@ -453,7 +463,7 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
     return code_of[shifted], (np.flatnonzero(present)[1:] - 1).astype(dtype)
 
 
-def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
+def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarray, np.ndarray]:
     """Encode strings, categories and mixed objects; numbers among them count as in a numeric column."""
     import pandas as pd
 
@@ -466,8 +476,9 @@ def _encode_objects(values: Any, name: object) -> tuple[np.ndarray, np.ndarray]:
     keys = [_sort_key(value) for value in found]
     whole = [value for kind, _, value in keys if kind == 0]
     _refuse_negative(min(whole, default=0), name)
+    absent = [] if in_part else missing_texts(found)
     try:
-        ordered = sorted(set(keys) - {_sort_key(checks.MISSING)})
+        ordered = sorted(set(keys) - set(map(_sort_key, (checks.MISSING, *absent))))
     except TypeError as error:
         raise _unhashable(error, name) from None
     code_of = {key: code for code, key in enumerate(ordered)}

@@ -14,11 +14,14 @@ from gpuens.encoding import (
     encode_columns,
     encode_labels,
     find_values,
+    index_of_labels,
     renumber_codes,
     split_columns,
     unlabelled_objects,
 )
+from gpuens.object_names import places_of
 from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_labels import warn_of_odd_labels
 
 
 class Ensemble:
@@ -27,10 +30,13 @@ class Ensemble:
     Parameters
     ----------
     labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
-        Integers of any width, whole floats, booleans, strings or categories. -1 (the number), NaN, None, pandas.NA
-        and masked entries are missing labels. Label values need not be consecutive and are local to their clustering.
-        NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the memory of the
-        labels. In a list, each element is one base clustering (a column) of any type.
+        Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None, pandas.NA and masked
+        entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
+        others they are clusters, with a warning. Label values need not be consecutive and are local to their
+        clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
+        memory of the labels. In a list, each element is one base clustering (a column) of any type; Series whose
+        indexes have the same names in different orders go together by names, in the order of the first. An index 0, 1,
+        2, … is no names.
     names : sequence, optional
         The names of the clusterings; by default the columns of a DataFrame, else 0 … M - 1.
 
@@ -50,12 +56,16 @@ class Ensemble:
     n_objects, n_clusterings, n_clusters : int
         N, M and N_c, the number of clusters of all clusterings together.
     names : list of M names
+    index : pandas Index (n_objects,) or None
+        The names of the objects, if labels were a DataFrame or Series. What else is of the same objects, such as
+        features or a consensus, goes together with them by names if it has an index, too.
 
     Raises
     ------
     ValueError, TypeError
         For labels that are 1-D, empty, transposed, fractional, infinite, of different lengths, on different devices, or
-        missing for a whole clustering or for an object everywhere. A clustering with one cluster is a warning.
+        missing for a whole clustering or for an object everywhere, and Series of different objects. A clustering with
+        one cluster is a warning.
 
     Examples
     --------
@@ -72,6 +82,7 @@ class Ensemble:
     categories: list[np.ndarray]
     offsets: np.ndarray
     names: list[Any]
+    index: Any = None
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
     _copies: dict[str, Any]  # the codes, by memory
 
@@ -81,9 +92,8 @@ class Ensemble:
             if names is not None:
                 self.names = checks.check_names(names, self.n_clusterings)
             return
-        found, kind = encode_labels(labels, names)
-        checks.refuse_unlabelled(unlabelled_objects(found[0]))
-        self.__dict__.update(Ensemble.of_codes(*found, kind).__dict__)
+        self.__dict__.update(Ensemble.of_read(labels, names)[0].__dict__)
+        warn_of_odd_labels(self.categories, self.names)
         if hasattr(labels, "columns"):
             warn_of_odd_columns(self.codes, np.diff(self.offsets), self.names, "labels")
 
@@ -98,9 +108,29 @@ class Ensemble:
         >>> ens.n_objects, labelled.tolist()
         (2, [True, False, True])
         """
+        ensemble, labelled = cls.of_read(labels, names, drop_unlabelled=True)
+        warn_of_odd_labels(ensemble.categories, ensemble.names)
+        return ensemble, labelled
+
+    @classmethod
+    def of_read(
+        cls, labels: Any, names: Sequence[Any] | None, *, drop_unlabelled: bool = False
+    ) -> tuple["Ensemble", Any]:
+        """Return the ensemble of labels whose texts the reader has looked at, and the mask of its objects or None.
+
+        ``drop_unlabelled``: of the objects with any label, with their mask (n_objects,); else others are refused.
+        """
         (codes, categories, names), kind = encode_labels(labels, names)
-        labelled = ~unlabelled_objects(codes)
-        return cls.of_codes(codes[labelled].copy(order="F"), categories, names, kind), device.to_host(labelled)
+        unlabelled, index = unlabelled_objects(codes), index_of_labels(labels)
+        labelled = None
+        if drop_unlabelled:
+            labelled = device.to_host(~unlabelled)
+            codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
+        else:
+            checks.refuse_unlabelled(unlabelled)
+        ensemble = cls.of_codes(codes, categories, names, kind)
+        ensemble.index = index
+        return ensemble, labelled
 
     @classmethod
     def of_codes(
@@ -122,6 +152,8 @@ class Ensemble:
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
 
+        It has no names of objects.
+
         ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (not checked)
         select from the labels there, and the subset stays there.
         """
@@ -136,6 +168,7 @@ class Ensemble:
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
         subset.__dict__.pop("sizes", None)  # of all objects
+        subset.__dict__.pop("index", None)
         subset._copies = {kind: codes}
         return subset
 
@@ -145,14 +178,16 @@ class Ensemble:
         Parameters
         ----------
         labels : whatever Ensemble takes, or {name: column}
-            Objects may be unlabelled in all of them.
+            Objects may be unlabelled in all of them. A DataFrame or Series with the same names of objects in another
+            order goes by these.
         names : sequence, optional
             The names of the new clusterings; by default numbers that follow the largest integer among the names.
 
         Raises
         ------
         ValueError, TypeError
-            For labels that Ensemble refuses, for another number of objects, other memory, and names already in use.
+            For labels that Ensemble refuses, for another number of objects, for other objects by their names, for other
+            memory, and for names already in use.
 
         Examples
         --------
@@ -168,6 +203,8 @@ class Ensemble:
         else:
             found, kind = encode_labels(labels, names)
             new = Ensemble.of_codes(*found, kind)
+            new.index = index_of_labels(labels)
+            warn_of_odd_labels(new.categories, new.names)
         if new.n_objects != self.n_objects:
             raise ValueError(
                 f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
@@ -184,19 +221,23 @@ class Ensemble:
         for name in new.names:
             if name in self.names:
                 raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
+        if (places := places_of(self.index, new.index, "the ensemble", "labels")) is not None:
+            new = new.take(places)
         kind = device.kind_of(self._any_copy)
         parts = [self._any_copy, new._copy(kind)]
         dtype = max((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
         shape = (self.n_objects, self.n_clusterings + new.n_clusterings)
         codes = device.namespace(kind).empty(shape, dtype=dtype, order="F")
         codes[:, : self.n_clusterings], codes[:, self.n_clusterings :] = (cast_codes(part, dtype) for part in parts)
-        return Ensemble.of_codes(
+        more = Ensemble.of_codes(
             codes,
             self.categories + new.categories,
             self.names + new.names,
             self.device_kind,
             sizes=np.concatenate([self.sizes, new.sizes]),
         )
+        more.index = new.index if self.index is None else self.index
+        return more
 
     def without(self, clusterings: Any) -> "Ensemble":
         """Return the ensemble without some of its clusterings; the others are not encoded again.
@@ -234,13 +275,15 @@ class Ensemble:
                 f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
                 f"{int(gone.argmax())}; leave these objects out first (take)."
             )
-        return Ensemble.of_codes(
+        found = Ensemble.of_codes(
             codes,
             [self.categories[m] for m in kept],
             [self.names[m] for m in kept],
             self.device_kind,
             sizes=np.concatenate([self.sizes[self.offsets[m] : self.offsets[m + 1]] for m in kept]),
         )
+        found.index = self.index
+        return found
 
     def encoded(self, labels: Any) -> "Ensemble":
         """Return the ensemble of other objects' labels in this one's numbering of clusters.
@@ -258,7 +301,7 @@ class Ensemble:
             names = labels.names
         else:
             columns, names, kind = split_columns(labels, self.n_clusterings)
-            codes, categories = encode_columns(columns, names)
+            codes, categories = encode_columns(columns, names, in_part=True)
         if len(categories) != self.n_clusterings:
             raise ValueError(
                 f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "
@@ -280,7 +323,9 @@ class Ensemble:
                 f"{int(unknown.sum())} object(s), the first of them {int(unknown.argmax())}, have no known label; "
                 "leave them out."
             )
-        return Ensemble.of_codes(codes, self.categories, self.names, kind)
+        found = Ensemble.of_codes(codes, self.categories, self.names, kind)
+        found.index = labels.index if isinstance(labels, Ensemble) else index_of_labels(labels)
+        return found
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -3,13 +3,21 @@
 import contextlib
 import errno
 import signal
+import tempfile
 from collections.abc import Iterator
 
 USAGE, REFUSED, SOME_FAILED, TEMPORARY = 2, 3, 4, 75
 
 WORDS = (ValueError, TypeError, ImportError)  # refusals: another try with the same words and data gives the same
 PLACES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
-LASTING = {errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}  # numbers of errors that have no class
+LASTING = {
+    errno.EROFS,
+    errno.EFBIG,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+}  # numbers of errors that have no class
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 DRIVER = {"CUDARuntimeError", "CUDADriverError"}  # CuPy's
 
 
@@ -99,6 +107,11 @@ def describe(error: BaseException) -> str:
         return f"{how}; no half-written file is left."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.errno in FULL:  # of standard output, or of a library's own file
+        return (
+            f"the output, or a temporary file in {tempfile.gettempdir()!r}, cannot be written ({error.strerror}); make "
+            "room, or choose other places (TMPDIR=…)."
+        )
     if isinstance(error, MemoryError):
         return text or "out of memory; take fewer objects or clusterings, or a machine with more."
     if isinstance(error, (*WORDS, OSError, Temporary)) and text:

@@ -1,7 +1,8 @@
 """Scores of one labeling against another, or of several against each other: NMI, ARI, accuracy, stability.
 
 Every score derives from one contingency table. Labels may be integers of any width, strings or categories, in lists,
-arrays (also in GPU memory) or Series; objects missing (-1, NaN, None) in either labeling are omitted.
+arrays (also in GPU memory) or Series, which go together by the names in their indexes; objects missing (-1, NaN, None)
+in either labeling are omitted.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,8 @@
-"""Warnings about columns that are probably not clusterings: batches, donors, the true classes."""
+"""Warnings about columns that are probably no clusterings, as batches and the true classes, or that are there twice."""
 
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -7,6 +10,8 @@ import numpy as np
 from gpuens import checks
 
 PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
+FEWEST = 10  # objects from which on clusterings that are the same are worth a warning
+SAMPLE = 20_000  # objects whose labels differ in most clusterings that are not the same
 ODD_NAMES = frozenset(
     (
         *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
@@ -22,6 +27,61 @@ def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[A
             f"{source}: column {names[place]!r} is unlike the other clusterings ({reason}); leave it out if it is not "
             "one."
         )
+
+
+def warn_of_equal_columns(
+    codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: str, *, n_objects: int | None = None
+) -> None:
+    """Warn about clusterings that are the same as another, but for the names of their clusters.
+
+    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that half of the
+    clusterings are the same as others, none of them need be a copy.
+    """
+    if not len(codes) or (len(codes) if n_objects is None else n_objects) < FEWEST:
+        return
+    found = equal_columns(codes, n_clusters)
+    if 0 < len(found) < len(names) / 2:
+        pairs = [f"{names[place]!r} as {names[first]!r}" for place, first in found.items()]
+        more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        checks.warn(
+            f"{source}: {len(pairs)} of {len(names)} clusterings are the same as another "
+            f"({', '.join(pairs[:3])}{more}), which counts once for each; leave out (--exclude) what is there twice by "
+            "mistake."
+        )
+
+
+def equal_columns(codes: np.ndarray, n_clusters: np.ndarray) -> dict[int, int]:
+    """Return the places of clusterings that are the same as an earlier one, and its place; names of clusters differ.
+
+    The time is linear. Few objects tell most clusterings apart, and only of the others all objects are looked at.
+    """
+    alike = [list(range(codes.shape[1]))]
+    if len(codes) > SAMPLE:
+        rows = np.unique(np.random.default_rng(0).integers(0, len(codes), SAMPLE))
+        some = codes[rows]
+        alike = _alike(alike[0], lambda m: _fingerprint(some[:, m], int(n_clusters[m])))
+    same = [group for some in alike for group in _alike(some, lambda m: _fingerprint(codes[:, m], int(n_clusters[m])))]
+    return dict(sorted((place, first) for first, *others in same for place in others))
+
+
+def _alike(places: list[int], key: Callable[[int], Hashable]) -> list[list[int]]:
+    """Return the groups of at least two places that have the same key."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for place in places:
+        groups[key(place)].append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _fingerprint(column: np.ndarray, k: int) -> bytes:
+    """Return a hash of the codes of a clustering, its k clusters renumbered in the order of their first objects."""
+    known = np.minimum(column, k)  # k is "missing"
+    n = len(known)
+    first = np.full(k + 1, n)
+    first[known[::-1]] = np.arange(n - 1, -1, -1)
+    first[k] = n
+    number = np.empty(k + 1, dtype=np.uint32)
+    number[np.argsort(first, kind="stable")] = np.arange(k + 1)
+    return hashlib.blake2b(number[known].tobytes(), digest_size=16).digest()
 
 
 def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> dict[int, str]:

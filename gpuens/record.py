@@ -32,7 +32,7 @@ class Clock:
         started = time.perf_counter()
         with failures.stage(name):
             yield
-        self._phases[name] = round(time.perf_counter() - started, 3)
+        self._phases[name] = round(self._phases.get(name, 0.0) + time.perf_counter() - started, 3)
         self._told(name, self._phases[name])
 
     def spent(self) -> dict[str, Any]:

@@ -1,9 +1,12 @@
-"""Long work that was stopped goes on: each part of its results is kept in a folder."""
+"""Long work that was stopped goes on: each part of its results is kept in a folder.
+
+A part carries a seal, the digest of the work and of its own arrays: what is damaged, changed or of other work is found
+again, with a warning.
+"""
 
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,8 +16,10 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.io import atomic
+from gpuens.io.arrays import Archive
 
 WORK = "work.json"
+SEAL = "seal"  # name of the array of a part that holds its digest
 BYTES_READ = 2**24  # at once, of what may be mapped from a file
 Arrays = dict[str, np.ndarray]
 
@@ -57,30 +62,62 @@ class Folder:
             if others:
                 raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
             atomic.create_record(at, work)
-        with open(at, encoding="utf-8") as file:
-            before = json.load(file)
+        before = _read_work(at)
+        if before is None:
+            checks.warn(f"resume={self.path!r} has a damaged {WORK}; it is written anew, and parts of other work too.")
+            atomic.write_record(at, work)
+            before = work
         if other := [name for name in work if before.get(name) != work[name]]:
             raise ValueError(f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder.")
+        self._work = json.dumps(work, sort_keys=True)
+        self._damaged: set[str] = set()  # parts that a warning has named
 
     def __contains__(self, name: str) -> bool:
-        return os.path.exists(self._at(name))
+        return self._kept(name) is not None
+
+    def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
+        """Return the arrays of a part, in host memory: those that are kept, else what ``find`` returns, then kept."""
+        if (kept := self._kept(name)) is not None:
+            return kept
+        found = {key: devices.to_host(array) for key, array in find().items()}
+        with atomic.replacing(self._at(name)) as file:
+            np.savez(file, **found, **{SEAL: np.array(self._seal(found))})  # type: ignore[arg-type]
+        return found
 
     def _at(self, name: str) -> str:
         return os.path.join(self.path, f"{name}.npz")
 
-    def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of a part, in host memory: those that are kept, else what ``find`` returns, then kept."""
+    def _kept(self, name: str) -> Arrays | None:
+        """Return the arrays of a part that is kept and whole, else None, with a warning about one that is not."""
         path = self._at(name)
-        if name in self:
-            try:
-                with np.load(path) as kept:
-                    return dict(kept)
-            except (ValueError, EOFError, zipfile.BadZipFile) as error:
-                raise ValueError(f"{path!r} is damaged; delete it, and this part is made again.") from error
-        found = {key: devices.to_host(array) for key, array in find().items()}
-        with atomic.replacing(path) as file:
-            np.savez(file, **found)  # type: ignore[arg-type]
-        return found
+        if not os.path.exists(path):
+            return None
+        try:
+            with Archive(path) as archive:
+                found = {key: archive.read(key) for key in archive.names}
+            if str(found.pop(SEAL)) == self._seal(found):
+                return found
+        except Exception:  # zip files have errors of many types
+            pass
+        if name not in self._damaged:
+            self._damaged.add(name)
+            checks.warn(f"{path!r} is damaged, or of other work; this part is made again.")
+        return None
+
+    def _seal(self, found: Arrays) -> str:
+        """Return the digest of this work and the arrays of a part."""
+        parts = (f"{key} {digest(np.atleast_1d(found[key]))}" for key in sorted(found))
+        return hashlib.sha256("\n".join([self._work, *parts]).encode()).hexdigest()
+
+
+def _read_work(at: str) -> dict[str, Any] | None:
+    """Return what a folder says of its work, None for a file that says nothing."""
+    try:
+        with open(at, encoding="utf-8") as file:
+            found = json.load(file)
+    except ValueError:  # JSON's errors and those of UTF-8
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:

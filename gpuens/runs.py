@@ -30,15 +30,18 @@ class Chunks(NamedTuple):
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "sep", "header")  # of READING, not for chunks
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")  # of READING, not for chunks
 STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
 
 
-def scheduler_of(path: str, named: str | None) -> str | None:
-    """Return where a file is worked on in chunks, None for a file in one piece; a zarr array is in chunks already."""
+def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
+    """Return where a file is worked on in chunks, None for a file in one piece.
+
+    A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
+    """
     from gpuens.checks import is_zarr
 
-    return "threads" if named is None and is_zarr(path) else named
+    return "threads" if named is None and is_zarr(path) and not wide else named
 
 
 def check(
@@ -74,6 +77,7 @@ class Done(NamedTuple):
     n_unlabelled: int = 0  # objects left out
     evidence: dict[str, float] | None = None
     ids: Any = None  # of the objects that have labels
+    read: Any = None  # the `io.LabelFile`; None in chunks
 
 
 @dataclass
@@ -90,9 +94,10 @@ class Run:
     evidence: bool = False  # whether confidence and margin are written beside the labels
     membership: bool = False  # whether the memberships are
     key_added: str | None = None  # the name of the labels in a copy of the h5ad file, which is the output
+    report: bool = False  # whether a page will be drawn, which needs evidence
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
-        """Read, fit and write; the clock gets the phases.
+        """Read, fit and write the labels; the clock gets the phases.
 
         ``announce`` gets the plan of a run over chunks, and advice where the fit would take minutes and that of the
         estimator ``instead`` seconds.
@@ -103,6 +108,7 @@ class Run:
 
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
+        from gpuens.evidence.given import check_tables
         from gpuens.io import annotated
 
         with clock.phase("read"):
@@ -120,22 +126,40 @@ class Run:
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, annotated.read_index_name(self.labels))
+        if (self.evidence or self.report) and self.estimator.n_clusters is not None:
+            with clock.phase("read"):
+                check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
-        evidence, membership = self.evidence, self.membership
-        if self.key_added is not None:
-            evidence, membership = True, self.estimator.gives_membership
-        with clock.phase("evidence") if evidence else nullcontext():
-            found = found_by(self.estimator, read.labelled, evidence, membership)
-        with clock.phase("write"):
-            if self.key_added is None:
-                io.write_labels(self.output, found.labels, ids=read.ids, beside=found.beside)
-            else:
-                added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
-                annotated.write_copy(self.output, self.labels, added)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        return Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, found.evidence, ids)
+        done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
+        if self.key_added is None:
+            return self._written(done, found_by(self.estimator, read.labelled), clock)
+        with clock.phase("evidence"):
+            found = found_unasked(self.estimator, read.labelled)
+        with clock.phase("write"):
+            added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
+            annotated.write_copy(self.output, self.labels, added)
+        return done._replace(evidence=found.evidence)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether numbers are to be written beside the labels: by `complete`, so that labels outlive its failure."""
+        return self.key_added is None and (self.evidence or self.membership)
+
+    def complete(self, done: Done, clock: Clock) -> Done:
+        """Find evidence and membership, and write the labels once more, with them beside."""
+        with clock.phase("evidence") if self.evidence else nullcontext():
+            found = found_by(self.estimator, done.read.labelled, self.evidence, self.membership)
+        return self._written(done, found, clock)
+
+    def _written(self, done: Done, found: "Found", clock: Clock) -> Done:
+        from gpuens import io
+
+        with clock.phase("write"):
+            io.write_labels(self.output, found.labels, ids=done.read.ids, beside=found.beside)
+        return done._replace(evidence=found.evidence)
 
     def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import fit, plan, read_labels, write_labels
@@ -147,9 +171,22 @@ class Run:
                 announce(f"plan: {plan(labels, self.estimator, client=client)}")
             with clock.phase("fit"):
                 fit(self.estimator, labels, client=client)
+            self._warn_of_equal_columns()
             with clock.phase("write"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
+
+    def _warn_of_equal_columns(self) -> None:
+        """Warn about clusterings that are the same in all core groups, and so in all chunks."""
+        import numpy as np
+
+        from gpuens.odd_columns import warn_of_equal_columns
+
+        if self.is_exact and "columns" not in self.reading:
+            found = self.estimator.reduction_
+            groups, n = found.ensemble, int(found.counts.sum())
+            about = groups.codes, np.diff(groups.offsets), groups.names, f"path {self.labels!r}"
+            warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
         """Return what a record says of a run beside where it ran and what it took."""
@@ -192,7 +229,7 @@ class Found(NamedTuple):
     evidence: dict[str, Any] | None  # the means of a record
 
 
-def found_by(estimator: Any, labelled: Any, evidence: bool, membership: bool) -> Found:
+def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> Found:
     """Return the labels of a fitted estimator, with evidence and membership where they are asked for.
 
     ``labelled`` (n_objects,) is the mask of the objects that the fit was given, None for all.
@@ -204,6 +241,17 @@ def found_by(estimator: Any, labelled: Any, evidence: bool, membership: bool) ->
         beside["membership"] = to_host(estimator.membership_)
     beside = {name: _of_all(values, labelled, float("nan")) for name, values in beside.items()}
     return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
+
+
+def found_unasked(estimator: Any, labelled: Any) -> Found:
+    """Return labels, evidence and membership for an AnnData; warn, and leave evidence out, where it does not fit."""
+    from gpuens import checks
+
+    try:
+        return found_by(estimator, labelled, True, estimator.gives_membership)
+    except MemoryError as error:
+        checks.warn(f"confidence and margin are left out: {error}")
+        return found_by(estimator, labelled, False, estimator.gives_membership)
 
 
 def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from gpuens.io import annotated
 from gpuens.io.columns import omit_ids, positions
 from gpuens.methods import made
 from gpuens.odd_columns import warn_of_odd_columns
-from gpuens.runs import entries, found_by
+from gpuens.runs import entries, found_unasked
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -109,7 +109,7 @@ def consensus(
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
-    found = found_by(estimator, labelled, True, estimator.gives_membership)
+    found = found_unasked(estimator, labelled)
     adata = adata.copy() if copy else adata
     for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
         getattr(adata, place)[key] = value

@@ -13,6 +13,8 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
 from gpuens.ensemble import Ensemble
+from gpuens.object_names import in_one_order
+from gpuens.odd_labels import warn_of_odd_labels
 
 SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
 ROUNDED = 1e-9  # a negative membership of at most this size is a rounded 0
@@ -27,7 +29,8 @@ class SoftEnsemble:
     Parameters
     ----------
     clusterings : list
-        For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h).
+        For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h). Series and
+        DataFrames go together by the names in their indexes, as in an Ensemble.
 
     Attributes
     ----------
@@ -59,6 +62,7 @@ class SoftEnsemble:
     names: list[Any]
     device_kind: str
     n_objects: int
+    index: Any = None
 
     def __init__(self, clusterings: Sequence[Any]) -> None:
         if any(map(devices.chunked, clusterings)):
@@ -67,6 +71,7 @@ class SoftEnsemble:
                 "each."
             )
         kind = devices.common_kind(list(clusterings))
+        clusterings = in_one_order(clusterings, [f"labels[{m}]" for m in range(len(clusterings))])
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])
@@ -88,6 +93,7 @@ class SoftEnsemble:
         self.labels = None
         if columns:
             codes, found = encode_columns(columns, of_labels)
+            warn_of_odd_labels(found, of_labels)
             missing &= unlabelled_objects(codes)
             self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
             categories |= dict(zip(of_labels, found, strict=True))

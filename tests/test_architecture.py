@@ -36,7 +36,7 @@ LAYERS = [
     {"rows"},
     {"incidence"},
     {"ensemble", "features", "soft_ensemble"},
-    {"encoding", "label_tables", "odd_columns"},
+    {"encoding", "label_tables", "object_names", "odd_columns", "odd_labels"},
     {
         "checks",
         "device",

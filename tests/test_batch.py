@@ -241,6 +241,49 @@ def test_bad_files_of_manifests_are_refused_in_one_sentence(folder, call, name, 
     assert sentence in err
 
 
+KEYS = {"input": "data/a.npy", **{f"key{i}": i for i in range(30_000)}}
+BOMB = "k0: &k0 [1]\n" + "".join(f"k{i}: &k{i} [*k{i - 1}, *k{i - 1}]\n" for i in range(1, 40))
+MERGES = "k0: &k0 {x: 1}\n" + "".join(f"k{i}: &k{i} {{<<: [*k{i - 1}, *k{i - 1}]}}\n" for i in range(1, 60))
+
+
+def doubled(value, times):
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("m.yaml", BOMB, "'m.yaml' holds more than 5,000,000 values, aliases written out; divide it."),
+        ("m.yaml", MERGES, "'m.yaml' holds more than 5,000,000 values, aliases written out; divide it."),
+        ("m.yaml", "jobs: &a [*a]\n", "'m.yaml' has an alias for something that it is part of"),
+        ("m.yaml", "jobs: &a {x: {y: *a}}\n", "'m.yaml' has an alias for something that it is part of"),
+        ("m.yaml", "[" * 100_000, "'m.yaml' cannot be read"),
+        ("m.json", "[" * 100_000, "'m.json' cannot be read"),
+        ("m.yaml", yaml.safe_dump([KEYS]), "'m.yaml' has a mapping with 30,001 keys, more than 1,000; correct it."),
+        ("m.json", json.dumps([KEYS]), "'m.json' has a mapping with 30,001 keys, more than 1,000; correct it."),
+        ("m.jsonl", json.dumps(KEYS), "'m.jsonl' has a mapping with 30,001 keys"),
+        ("m.csv", ",".join(KEYS) + "\n" + ",".join(map(str, KEYS.values())), "a mapping with 30,001 keys"),
+        ("m.jsonl", "\n" * 16_000_001, "'m.jsonl' has more than 16,000,000 letters; divide it."),
+        ("m.jsonl", 200 * (json.dumps(job(n_clusters=list(range(2, 1002)))) + "\n"), "has 200,000 jobs, more than"),
+        ("m.json", json.dumps({"matrix": {"input": ["a.npy"] * 2000, "seed": list(range(2000))}}), "4,000,000 jobs"),
+    ],
+)
+def test_manifests_that_would_keep_a_batch_busy_are_refused_at_once(folder, call, name, text, sentence):
+    Path(name).write_text(text)
+    call("--schema")  # loads the packages
+    started = time.process_time()
+    code, out, err = call(name)
+    assert time.process_time() - started < 5  # seconds of work, and not minutes
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+
+
+def test_lists_shared_many_times_are_refused_in_memory_too(folder):
+    refused(lambda: batch.run([job(parameters={"weights": doubled([1], 40)})], "out"), ValueError, "5,000,000 values")
+
+
 def test_the_schema_is_shipped_and_printed(call):
     import jsonschema
 
@@ -279,6 +322,23 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     stages = [told["stage"] for told in events("jobs.results") if told["event"] == "stage" and told["job"] == "a"]
     assert stages == ["read", "fit", "write", "report"]
     assert all(told["host_bytes"] > 10**7 for told in events("jobs.results") if told["event"] == "stage")
+
+
+def test_more_clusterings_than_objects_are_read_where_that_is_said(folder):
+    labels = np.random.default_rng(0).integers(0, 3, (8, 30))
+    np.save("wide.npy", labels)
+    wide = job("a", input="wide.npy", n_clusters=2, wide=True)
+    found = batch.run([wide, job("b", input="wide.npy", n_clusters=2)], "out")
+    assert [row["status"] for row in found.jobs] == ["done", "failed"]
+    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    refused(lambda: load([{**wide, "scheduler": "threads"}]), ValueError, "wide is for files that are read in one")
+
+
+def test_a_summary_holds_no_formulas(folder):
+    shutil.copy("data/a.npy", "=a.npy")
+    batch.run([job("a", input="=a.npy"), job("b", input="=gone.npy")], "out")
+    rows = list(csv.DictReader(Path("out/summary.csv").read_text().splitlines()))
+    assert [row["input"] for row in rows] == ["'=a.npy", "'=gone.npy"]
 
 
 def test_lines_on_stderr_are_json_where_asked_for(folder, call):

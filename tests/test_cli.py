@@ -314,6 +314,39 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
     assert {"labels.csv.lwea.npy", "labels.parquet.lwea.npy"} < set(files(folder))
 
 
+@pytest.mark.parametrize("scheduler", ["", "--scheduler threads --chunk-rows 50"])
+def test_clusterings_that_are_there_twice_are_named(folder, call, scheduler):
+    if scheduler:
+        pytest.importorskip("dask")
+    np.save("twice.npy", np.column_stack([LABELS, np.where(LABELS[:, 2] >= 0, 9 - LABELS[:, 2], -1)]))
+    code, _, err = call(f"run twice.npy -k {K} -o out.npy {scheduler}")
+    assert (code, len(err)) == (0, 1)
+    assert "1 of 7 clusterings are the same as another (6 as 2)" in err[0]
+    assert "6 is the same clustering as 2" in "\n".join(call("describe twice.npy --no-forecasts")[1])
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv", "zarr"])
+def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call, suffix):
+    if suffix == "zarr":
+        pytest.importorskip("zarr")
+    labels = np.random.default_rng(0).integers(0, 3, (8, 30))
+    io.write_labels(f"wide.{suffix}", labels)
+    io.write_labels("consensus.npy", np.arange(8) % 2)
+    commands = [
+        "run wide.S -k 2 -o out.npy", "describe wide.S --no-forecasts", "compare wide.S -k 2 --methods eac",
+        "choose wide.S --ks 2:3", "evidence wide.S consensus.npy",
+    ]  # fmt: skip
+    for line in (command.replace("wide.S", f"wide.{suffix}") for command in commands):
+        code, _, err = call(line)
+        assert (code, len(err)) == (3, 1)
+        assert "as if transposed" in err[0]
+        assert "--wide" in err[0]
+        assert call(f"{line} --wide")[0] == 0
+    np.testing.assert_array_equal(np.load("out.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    code, _, err = call(f"run wide.{suffix} -k 2 -o out.npy --wide --scheduler threads")
+    assert (code, "--wide is for files that are read in one piece" in err[0]) == (2, True)
+
+
 def test_an_output_is_replaced(folder, call):
     for k in (2, 3):
         assert call(f"run labels.csv -k {k} -o out.npy")[0] == 0

@@ -139,6 +139,27 @@ def test_labels_that_only_some_chunks_have():
     np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
 
 
+def test_the_text_minus_one_means_what_it_does_in_one_piece(recwarn):
+    """All chunks together say whether it is a number: missing, or the name of a cluster."""
+    numbers = np.array(["-1 0", "1 0", "nan 1", "0 -1", "2 2", "2 0", "-1 0", "0 1"])
+    numbers = np.array([row.split() for row in numbers])
+    for last in ("1", "x"):
+        labels = np.append(numbers, [[last, "0"]], axis=0)
+        whole = ge.EAC(3).fit(labels)
+        for size in (1, 2, 3, 9):
+            found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
+            np.testing.assert_array_equal(found.labels_.compute(), whole.labels_)
+            rows, of_all = found.reduction_, whole.reduction_
+            np.testing.assert_array_equal(rows.ensemble.codes, of_all.ensemble.codes)
+            np.testing.assert_array_equal(rows.counts, of_all.counts)
+    words = {str(caught.message).partition(";")[0] for caught in recwarn}
+    assert words == {"labels: '-1', 'nan' in '0' count as clusters"}
+    labels = np.append(numbers, [["-1", "nan"]], axis=0)
+    for size in (1, 9):
+        chunks = da.from_array(labels, chunks=(size, 2))
+        refused(lambda chunks=chunks: ge.EAC(3).fit(chunks), ValueError, "1 object(s) have no label in any clustering")
+
+
 def test_labels_in_the_workers_memory_and_labels_computed_before(client, labels):
     expected = ge.LWEA(4).fit_predict(labels)
     lazy = chunks_of(labels).map_blocks(np.copy)

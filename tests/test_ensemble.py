@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import refused
+from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens import device
@@ -111,8 +111,61 @@ def test_numpy_variable_strings():
     assert ge.Ensemble(list(matrix.T)).to_array().tolist() == [[0, 0], [-1, 0], [1, 1]]
 
 
-def test_the_string_minus_one_is_a_label():
-    assert ge.Ensemble([["-1", "0", "0"], [0, 1, -1]]).to_array().tolist() == [[0, 0], [1, 1], [1, -1]]
+def texts(*columns, dtype="U5"):
+    """Return columns as the kinds of containers that hold texts."""
+    frame = pd.DataFrame({f"c{m}": column for m, column in enumerate(columns)})
+    matrix = np.array(columns, dtype=dtype).T
+    return [list(columns), matrix, matrix.astype(object), frame, frame.astype("category"), frame.astype("string")]
+
+
+def test_the_text_minus_one_is_missing_among_texts_that_are_numbers():
+    numbers, others = ["-1", "10", "2", "-1.0", "nan"], ["0", "1", "0", "0", "1"]
+    for labels in texts(numbers, others):
+        ens = ge.Ensemble(labels)
+        assert ens.to_array().tolist() == [[-1, 0], [0, 1], [1, 0], [-1, 0], [-1, 1]]
+        assert ens.categories[0].tolist() == ["10", "2"]  # as they were
+    mixed = np.array([["-1", 0], [3, 1], ["4", 0], [None, 1]], dtype=object)
+    assert ge.Ensemble(mixed).to_array().tolist() == [[-1, 0], [0, 1], [1, 0], [-1, 1]]
+
+
+def test_texts_that_look_missing_among_others_are_clusters_with_a_warning():
+    for labels in texts(["-1", "a", "a", "NA"], ["0", "01", "01", "-1"], ["x", "x", "y", "y"]):
+        with pytest.warns(UserWarning, match="'-1', 'NA' in 'c?0', 'c?1' count as clusters") as caught:
+            ens = ge.Ensemble(labels)
+        assert "replace them by None" in one_sentence(caught[0].message)
+        assert ens.to_array().tolist() == [[0, 1, 0], [2, 2, 0], [2, 2, 1], [1, 0, 1]]
+    unused = pd.Categorical(["a", "b"], categories=["NA", "a", "b"])
+    assert ge.Ensemble(pd.DataFrame({"p": unused, "q": [0, 1]})).n_clusters == 4
+    with pytest.warns(UserWarning, match="'-1' in 'r' count as clusters"):
+        ge.Ensemble([[0, 1]]).with_({"r": ["-1", "b"]})
+    with pytest.warns(UserWarning, match="'none' in '0' count as clusters"):
+        ge.Ensemble.of_labelled([["none", "b", None]])
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        ([1, "1", 2], "1 and '1'"),
+        (["1", 2, 1], "1 and '1'"),
+        (["1.0", "1", "a"], "'1' and '1.0'"),
+        ([2.0, "2.0", "b"], "2 and '2.0'"),
+    ],
+)
+def test_numbers_that_are_there_in_two_ways_are_named(column, shown):
+    matrix = np.array([column, [0, 1, 1]], dtype=object).T
+    with pytest.warns(UserWarning, match="count as two clusters, though equal as numbers") as caught:
+        ens = ge.Ensemble(pd.DataFrame(matrix, columns=["p", "q"]))
+    assert f"{shown} in 'p'" in one_sentence(caught[0].message)
+    assert len(ens.categories[0]) == 3
+    assert ge.Ensemble([["01", "1", "a"], [True, 1, 2.0], [2**53, 2**53 + 1, "x"]]).n_clusters == 8
+
+
+def test_new_objects_keep_the_meaning_that_minus_one_had():
+    with pytest.warns(UserWarning, match="'-1' in '0'"):
+        ens = ge.Ensemble([["-1", "a", "0"], [0, 1, 0]])
+    assert ens.encoded([["-1", "0"], [1, 1]]).to_array().tolist() == [[0, 1], [1, 1]]
+    numbers = ge.Ensemble([["-1", "1", "0"], [0, 1, 0]])
+    assert numbers.encoded([["-1", "0", "a"], [1, 1, 0]]).to_array().tolist() == [[-1, 1], [0, 1], [-1, 0]]
 
 
 def test_objects_with_none_nan_and_na():
@@ -132,7 +185,8 @@ def test_huge_numbers_among_objects():
 
 
 def test_strings_and_numbers_in_one_column():
-    ens = ge.Ensemble([["a", 2, -1, 10, "2"], [0, 0, 1, 1, 1]])
+    with pytest.warns(UserWarning, match="2 and '2' in '0' count as two clusters"):
+        ens = ge.Ensemble([["a", 2, -1, 10, "2"], [0, 0, 1, 1, 1]])
     assert ens.categories[0].tolist() == [2, 10, "2", "a"]
     assert ens.to_array()[:, 0].tolist() == [3, 0, -1, 1, 2]
 
@@ -208,6 +262,13 @@ def test_columns_of_different_types():
         ]
     )
     check(ens, columns)
+
+
+def test_objects_without_any_label_are_left_out_as_the_refusal_says():
+    labels = [[0, -1, 1, 0], ["a", None, None, "b"]]
+    refused(lambda: ge.Ensemble(labels), ValueError, "1 object(s)", "object 1", "Ensemble.of_labelled")
+    ens, labelled = ge.Ensemble.of_labelled(labels)
+    assert (ens.to_array().tolist(), labelled.tolist()) == ([[0, 0], [1, -1], [0, 1]], [True, False, True, True])
 
 
 def test_a_list_of_arrays_may_have_more_clusterings_than_objects():

@@ -118,8 +118,8 @@ def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
 
 def test_npy_is_mapped_not_loaded(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", LABELS)
-    seen = []
-    monkeypatch.setattr("gpuens.io.reading.Ensemble", lambda labels, **_: seen.append(labels))
+    seen, really = [], ge.Ensemble.of_read
+    monkeypatch.setattr(ge.Ensemble, "of_read", lambda labels, *_, **__: seen.append(labels) or really(labels, None))
     read_labels(tmp_path / "labels.npy")
     assert isinstance(seen[0], np.memmap)
 
@@ -169,7 +169,7 @@ def test_npz(tmp_path):
         ("p,p\n0,3\n1,4\n", ["p", "p"], [[0, 0], [1, 1]]),
         ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # one name is enough
         ("0,\n1,3\n,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
-        (",0\n1,3\n2,\n", [0, 1], [[-1, 0], [0, 1], [1, -1]]),
+        (",3\n1,3\n1,\n2,4\n", [0, 1], [[-1, 0], [0, 0], [0, -1], [1, 1]]),
         ("0.0,\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         ("p,q\nb,True\na,False\n,True\n", ["p", "q"], [[1, 1], [0, 0], [-1, 1]]),
         ("p,q\n-1,10\n1,9\n2,10\n", ["p", "q"], [[-1, 1], [0, 0], [1, 1]]),
@@ -177,7 +177,10 @@ def test_npz(tmp_path):
         (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),  # what pandas writes by default
         (",0,1\n0,0,3\n1,1,4\n", [0, 1], [[0, 0], [1, 1]]),
         (",0\n0,b\n1,a\n2,b\n", [0], [[1], [0], [1]]),
-        (",0,1\n0,0,3\n2,1,4\n", [0, 1, 2], [[-1, 0, 0], [0, 0, 1], [1, 1, 2]]),  # no counting, so it is data
+        (",0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # rows of a table that was filtered
+        (",0,1\na,0,3\na,1,4\n", [0, 1], [[0, 0], [1, 1]]),
+        ("0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # as R writes it
+        ("7,8\na,0,3\nb,1,4\n", ["7", "8"], [[0, 0], [1, 1]]),
     ],
 )
 def test_csv(tmp_path, text, names, codes):
@@ -233,7 +236,7 @@ def test_large_numbers_are_not_rounded(tmp_path):
 def test_strings_far_down_do_not_split_a_column(tmp_path):
     """pandas reads large files in pieces, and may take the same label for a number in one and for text in another."""
     path = tmp_path / "labels.csv"
-    path.write_text("p,q\n" + "1,5\n" * 300_000 + "a,6\n")
+    path.write_text("p,q\n" + "1,5\n" * 300_000 + "a,6\n1,6\n")
     assert read_labels(path).n_clusters == 4
 
 

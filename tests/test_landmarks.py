@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 import tracemalloc
 import warnings
 
@@ -217,9 +218,6 @@ def test_a_folder_for_what_is_kept(tmp_path):
     labels = landmark_ensemble(X, 2, **given).to_array()
     (tmp_path / f"{atomic._prefix()}1234.part").touch()  # its writer was killed
     np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
-    (tmp_path / "clustering_1.npz").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"clustering_1.npz' is damaged; delete it"):
-        landmark_ensemble(X, 2, **given, resume=tmp_path)
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
         landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))
     (tmp_path / "other").mkdir()
@@ -234,6 +232,69 @@ def test_a_folder_for_what_is_kept(tmp_path):
             landmark_ensemble(X, 2, **given, resume=resume)
     with pytest.raises(ValueError, match="random_state=None draws anew"):
         landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
+
+
+def of_another_work(path):
+    landmark_ensemble(features(), 2, n_clusters=4, n_landmarks=40, resume=path.parent / "another")
+    shutil.copy(path.parent / "another" / path.name, path)
+
+
+DAMAGES = {
+    "no archive": lambda path: path.write_bytes(b"PK"),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "a bit": lambda path: path.write_bytes(bytes(b ^ (i == 300) for i, b in enumerate(path.read_bytes()))),
+    "other arrays": lambda path: np.savez(path, sums=np.zeros(3)),
+    "three objects": lambda path: np.savez(path, labels=np.zeros(3, dtype=np.uint8)),
+    "other labels under the same seal": lambda path: np.savez(
+        path, seal=np.load(path)["seal"], labels=np.zeros_like(np.load(path)["labels"])
+    ),
+    "Python objects": lambda path: np.savez(path, labels=np.array([{}, None], dtype=object)),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "other work": of_another_work,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
+    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path / "kept"}
+    labels = landmark_ensemble(X, 3, **given).to_array()
+    path = tmp_path / "kept" / "clustering_1.npz"
+    before = path.read_bytes()
+    DAMAGES[damage](path)
+    if damage == "a folder":
+        with pytest.warns(UserWarning, match="clustering_1.npz' is damaged"), pytest.raises(IsADirectoryError):
+            landmark_ensemble(X, 3, **given)
+        return
+    with pytest.warns(UserWarning, match=r"clustering_1.npz' is damaged, or of other work; .* made again") as warned:
+        again = landmark_ensemble(X, 3, **given)
+    assert len(warned) == 1
+    np.testing.assert_array_equal(again.to_array(), labels)
+    assert path.read_bytes() == before
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # without a warning
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"text"', "{", "null", "\udcff"])
+def test_a_damaged_record_of_the_work_is_written_anew(tmp_path, text):
+    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
+    labels = landmark_ensemble(X, 2, **given).to_array()
+    before = (tmp_path / "work.json").read_bytes()
+    (tmp_path / "work.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.warns(UserWarning, match=r"has a damaged work.json; it is written anew"):
+        again = landmark_ensemble(X, 2, **given)
+    np.testing.assert_array_equal(again.to_array(), labels)
+    assert (tmp_path / "work.json").read_bytes() == before
+
+
+def test_parts_of_other_work_are_not_taken_where_its_record_is_lost(tmp_path):
+    X = features()
+    landmark_ensemble(X, 2, n_clusters=4, n_landmarks=40, resume=tmp_path)
+    (tmp_path / "work.json").write_text("{")
+    expected = landmark_ensemble(X, 2, n_clusters=5, n_landmarks=40).to_array()
+    with pytest.warns(UserWarning, match=r"damaged") as warned:
+        found = landmark_ensemble(X, 2, n_clusters=5, n_landmarks=40, resume=tmp_path)
+    assert len(warned) == 3
+    np.testing.assert_array_equal(found.to_array(), expected)
 
 
 def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypatch):

@@ -5,8 +5,9 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
-from conftest import one_sentence
+from conftest import one_sentence, refused
 from scipy.sparse import block_diag, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
@@ -43,6 +44,53 @@ def test_clusterings_of_a_graph_and_of_its_features_are_the_same_and_good():
     for resolution, column in zip([0.2] * 3 + [1.0] * 3, found.to_array().T, strict=True):
         assert modularity(graph_of(X), column, resolution) >= modularity(graph_of(X), y, resolution) - 1e-9
     assert ge.metrics.nmi(y, ge.LWEA(4).fit(found).labels_) > 0.95
+
+
+EDGES = np.array([(i, j) for part in (range(8), range(8, 20)) for i in part for j in part if i < j])
+LIKE_EDGES = {
+    "pairs": EDGES,
+    "unsigned": EDGES.astype(np.uint16),
+    "floats": EDGES.astype(float),
+    "a list": EDGES.tolist(),
+    "with weights": np.column_stack([EDGES, np.linspace(0.1, 1, len(EDGES))]),
+    "a table": pd.DataFrame(EDGES, columns=["a", "b"]).assign(weight=0.5),
+    "names": pd.DataFrame(EDGES).map("g{}".format),
+}
+
+
+@pytest.mark.parametrize("kind", LIKE_EDGES)
+def test_a_list_of_edges_is_no_graph_and_no_features(kind):
+    for call in (leiden_ensemble, lambda X: ge.cluster(X, 2, kind="leiden")):
+        refused(lambda call=call: call(LIKE_EDGES[kind]), ValueError, "list of edges", "sparse square", "n_neighbors=")
+    if kind != "names":
+        assert leiden_ensemble(LIKE_EDGES[kind], 1.0, 1, n_neighbors=15).n_objects == len(EDGES)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "npy", "npz"])
+def test_a_file_of_edges_is_refused_with_the_graphs_that_can_be_read(tmp_path, monkeypatch, capsys, suffix):
+    monkeypatch.chdir(tmp_path)
+    match suffix:
+        case "npy":
+            np.save("X.npy", EDGES)
+        case "npz":
+            np.savez("X.npz", EDGES)
+        case _:
+            pd.DataFrame(EDGES[1:]).to_csv(
+                f"X.{suffix}", index=False, header=False, sep="\t" if suffix == "tsv" else ","
+            )
+    for line in (f"generate X.{suffix} --kind leiden -o out.npy", f"cluster X.{suffix} --kind leiden -k 2 -o out.npy"):
+        assert cli.main(line.split()) == 3
+        said = capsys.readouterr().err
+        assert "list of edges" in said
+        assert "save_npz" in said
+        assert "obsp['connectivities']" in said
+    assert cli.main(f"generate X.{suffix} --kind leiden --n-neighbors 15 --resolutions 1 -o out.npy".split()) == 0
+    assert cli.main(f"generate X.{suffix} --kind kmeans -k 2:3 --n-clusterings 3 -o out.npy".split()) == 0
+
+
+@pytest.mark.parametrize("X", [EDGES - 1, EDGES + 0.5, np.column_stack([EDGES, EDGES])], ids=["-1", "halves", "four"])
+def test_features_that_are_no_edges_are_features(X):
+    assert leiden_ensemble(X, 1.0, 1).n_objects == len(EDGES)
 
 
 def test_higher_resolutions_have_more_clusters_and_seeds_differ():

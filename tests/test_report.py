@@ -166,12 +166,20 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     assert set(record["seconds"]) == {"read", "fit", "write", "report", "total"}
 
 
-def test_labels_and_their_page_are_there_together_or_not_at_all(tmp_path, monkeypatch):
+def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
     monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["labels.npy"]
+    labels = ["labels.npy", "labels.npy.lwea.npy", "labels.npy.lwea.npy.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == labels
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*labels[:2], "labels.npy.lwea.npy.html", labels[2]]
+    monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
+    assert cli.main(["run", "labels.npy", "-k", "5", "--report"]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == labels
 
 
 def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):

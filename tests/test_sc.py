@@ -52,6 +52,20 @@ def test_what_is_added(adata):
     assert [set(adata.obs) - set(before.obs), set(adata.obsm) - set(before.obsm)] == [added, {"consensus_membership"}]
 
 
+def test_cells_of_no_cluster_are_missing(adata):
+    """HDBSCAN's noise is the category "-1" beside others that are numbers."""
+    noisy = np.where(np.random.default_rng(0).random(LABELS.shape) < 0.3, -1, LABELS)
+    adata.obs[NAMES] = pd.DataFrame(noisy.astype(str), columns=NAMES, index=adata.obs_names).astype("category")
+    ge.sc.consensus(adata, "leiden_*", n_clusters=3, drop_unlabelled=True)
+    labelled = (noisy >= 0).any(axis=1)
+    expected = np.full(90, -1)
+    expected[labelled] = ge.consensus(noisy[labelled], 3)
+    assert adata.obs.consensus.cat.codes.tolist() == expected.tolist()
+    adata.obs["leiden_0"] = adata.obs["leiden_0"].cat.rename_categories({"0": "T cell"})
+    with pytest.warns(UserWarning, match="labels: '-1' in 'leiden_0' count as clusters"):
+        ge.sc.consensus(adata, "leiden_*", n_clusters=3)
+
+
 def test_a_copy_leaves_the_original_alone(adata):
     before = adata.copy()
     found = ge.sc.consensus(adata, [0, "leiden_1", "leiden_3"], n_clusters=3, key_added="mine", copy=True)

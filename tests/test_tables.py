@@ -206,6 +206,101 @@ def test_a_first_line_that_counts_is_doubted(table):
     assert read_labels(path, header=False).n_objects == 4
 
 
+def pandas_table(n=60, *, sep=",", index=None, index_label=None, columns=4, seed=0):
+    """Return labels (n, columns) and the text that pandas writes of them."""
+    labels = np.random.default_rng(seed).integers(0, 3, (n, columns))
+    labels[0] = 0
+    return labels, pd.DataFrame(labels, index=index).to_csv(sep=sep, index=index is not None, index_label=index_label)
+
+
+IDS = {
+    "texts": [f"s{i}" for i in range(60)],
+    "numbers": [7 * i + 101 for i in range(60)],
+    "texts like numbers": [f"{i:04}" for i in range(60)],
+    "counted": list(range(60)),
+    "counted from 1": list(range(1, 61)),
+    "texts, some twice": [f"s{i % 50}" for i in range(60)],
+}
+
+
+@pytest.mark.parametrize("ids", IDS)
+@pytest.mark.parametrize("columns", [1, 2, 4, 12])
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.csv.gz"])
+def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
+    labels, text = pandas_table(sep="\t" if "tsv" in name else ",", index=IDS[ids], columns=columns)
+    assert text.split()[0].strip(",") == ",".join(map(str, range(columns))) or "tsv" in name
+    path = table(gzip.compress(text.encode()) if name.endswith("gz") else text, name)
+    found = read_label_file(path)
+    assert found.ensemble.to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    assert found.ensemble.names == list(range(columns))
+    assert found.ids is None if "counted" in ids else found.ids.tolist() == list(map(str, IDS[ids]))
+    np.testing.assert_array_equal(read_features(path), labels)
+    assert read_label_file(path, header=True).ensemble.n_objects == 60
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_the_index_that_r_writes_is_one(table, ids):
+    labels, text = pandas_table(index=IDS[ids])
+    path = table(text[1:])
+    if ids == "texts, some twice":  # or a first line that was cut
+        refused(lambda: read_labels(path), ValueError, "5 field(s) in line 2")
+    else:
+        assert read_labels(path).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    assert read_labels(path, header=True).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    refused(lambda: read_labels(path, header=False), ValueError, "5 field(s) in line 2")
+    spaced = table(text[1:].replace(",", " "), "labels.txt.csv")  # write.table without more
+    if ids in ("texts", "numbers"):
+        assert read_labels(spaced).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+
+
+def test_numbers_as_names_beside_an_index(table):
+    _, text = pandas_table(index=IDS["texts"])
+    by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # the numbers of clusters, say
+    with pytest.warns(UserWarning, match="empty first field .* names of the columns; say header=False") as caught:
+        ens = read_labels(table(by_k))
+    one_sentence(caught[0].message)
+    assert (ens.names, ens.n_objects) == (list("2345"), 60)
+    with pytest.warns(UserWarning, match="taken for an object; say header=True"):
+        assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 3
+    assert read_labels(table(",0\n5,3\n6,2\n"), header=True).n_objects == 2
+    assert read_labels(table(",0\n5,3\n6,2\n"), header=False).n_objects == 3
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 12])
+def test_columns_that_pandas_counts_are_named(table, columns):
+    labels, text = pandas_table(columns=columns)
+    path = table(text)
+    for read in (lambda: read_labels(path).to_array(), lambda: read_features(path).to_numpy()):
+        with pytest.warns(UserWarning, match="counts the columns") as caught:
+            found = read()
+        assert ("say header=False" if columns > 3 else "say header=True") in one_sentence(caught[0].message)
+        assert len(found) == (60 if columns > 3 else 61)  # 0,1 and 0,1,2 may be an object's labels
+    np.testing.assert_array_equal(read_features(path, header=True), labels)
+
+
+def test_numbers_that_no_other_object_has_may_be_names(table):
+    labels, _ = pandas_table(columns=3)
+    labels[(labels == 2).any(axis=1)] = 1
+    path = table("2,4,8\n" + "".join(",".join(map(str, row)) + "\n" for row in labels.tolist()))
+    with pytest.warns(UserWarning, match="2, 4, 8.* labels of no other object; say header=True") as caught:
+        assert read_labels(path).n_objects == 61
+    one_sentence(caught[0].message)
+    assert read_labels(path, header=True).names == ["2", "4", "8"]
+    assert read_labels(path, header=False).n_objects == 61
+
+
+def test_features_whose_columns_are_counted(table):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    for columns in (1, 2):
+        path = table(pd.DataFrame(X[:, :columns]).to_csv(index=False))
+        with pytest.warns(UserWarning, match="counts the columns"):
+            np.testing.assert_array_equal(read_features(path), X[:, :columns])
+    np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv())), X)
+    np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv(index=False, header=False))), X)
+    assert read_labels(table("0\n" + "1\n0\n" * 20)).n_objects == 41  # nothing is doubted
+    assert read_labels(table("1,2\n2,2\n1,1\n")).n_objects == 3
+
+
 def test_row_names_as_r_writes_them(table):
     for text in ('"","p","q"\n"a",0,3\n"b",1,3\n"c",1,4\n', 'p,q\n"a",0,3\n"b",1,3\n"c",1,4\n'):
         found = read_label_file(table(text))
@@ -261,6 +356,19 @@ def test_what_a_spreadsheet_would_run_is_quoted_and_read_back_equal(tmp_path, na
     for m in range(2):
         values = found.ensemble.categories[m][found.ensemble.codes[:, m]]
         assert values.tolist() == labels[:, m].tolist()
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.csv.gz", "labels.tsv.gz"])
+def test_the_title_of_the_ids_is_no_formula_either(tmp_path, name):
+    path = tmp_path / name
+    title = '=HYPERLINK("http://x","y")'
+    write_labels(path, [0, 1, 1], ids=pd.Index(list("uvw"), name=title), beside={"@share": np.array([0.5, 1, 1])})
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if name.endswith("gz") else raw).decode()
+    first = next(csv.reader(text.splitlines(), delimiter="\t" if "tsv" in name else ","))
+    assert first == [f"'{title}", "label", "'@share"]
+    found = read_label_file(path, columns="label", id_column=title)
+    assert (found.ids.name, found.ids.tolist()) == (title, ["u", "v", "w"])
 
 
 @pytest.mark.parametrize("text", ["", " a", "a ", "a\0"])
@@ -339,13 +447,17 @@ def test_objects_without_labels_are_dropped_on_request(table):
     assert read_labels(path, id_column="cell", drop_unlabelled=True).n_objects == 2
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".h5ad"])
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".h5ad", ".zarr"])
 def test_transposed_files_are_refused_alike(tmp_path, suffix):
     labels = np.random.default_rng(0).integers(0, 3, (5, 40))
     path = tmp_path / f"labels{suffix}"
     write_labels(path, labels)
-    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed")
+    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed", "wide=True")
     assert read_labels(path, columns=[0, 3]).n_clusterings == 2
+    found = read_label_file(path, wide=True).ensemble
+    np.testing.assert_array_equal(found.codes, ge.Ensemble(list(labels.T)).codes)
+    assert len(read_labels(path, columns=range(7), wide=True, drop_unlabelled=True).names) == 7
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".h5ad", ".csv"])
@@ -355,6 +467,54 @@ def test_words_are_missing_in_every_kind_of_file(tmp_path, suffix):
     assert codes_of(path, missing="?", columns=[0, 1]) == [[-1, 0], [0, 1], [1, -1]]
     write_labels(path, np.array([[0, 1], [1, 0], [2, 3]]))
     assert codes_of(path, missing=["0"]) == [[-1, 0], [0, -1], [1, 1]]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".h5ad", ".csv", ".zarr"])
+def test_texts_mean_the_same_in_every_kind_of_file(tmp_path, suffix):
+    path = tmp_path / f"labels{suffix}"
+    numbers = np.array([["-1", "0"], ["0", "0"], ["1", "-1"], ["1", "1"]])
+    write = write_strings(path, suffix)
+    write(numbers)
+    assert codes_of(path) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
+    assert codes_of(path, missing=[]) == codes_of(path)
+    write(np.where(numbers == "1", "b", numbers))
+    with pytest.warns(
+        UserWarning, match=r"'-1' in '?[0p]'?, '?[1q]'? count as clusters; .* say missing=\['-1'\] \(--m"
+    ):
+        assert codes_of(path) == [[0, 1], [1, 1], [2, 0], [2, 2]]
+    assert codes_of(path, missing=[]) == [[0, 1], [1, 1], [2, 0], [2, 2]]
+    assert codes_of(path, missing=["-1"]) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
+    write(np.array([["NA", "a"], ["a", "1"], ["b", "1.0"], ["b", "1"]]))
+    with pytest.warns(UserWarning, match="count as") as caught:
+        assert codes_of(path) == [[0, 2], [1, 0], [2, 1], [2, 0]]
+    said = [one_sentence(one.message) for one in caught]
+    assert len(said) == 2
+    assert "'NA' in" in said[0]
+    assert "'1' and '1.0' in" in said[1]
+
+
+def write_strings(path, suffix):
+    """Return a function that writes strings (n, 2) to a file, unescaped."""
+
+    def write(labels):
+        frame = pd.DataFrame(labels, columns=["p", "q"])
+        match suffix:
+            case ".csv":
+                frame.to_csv(path, index=False)
+            case ".parquet":
+                frame.to_parquet(path)
+            case ".h5ad":
+                anndata = pytest.importorskip("anndata")
+                obs = frame.astype("category").set_axis([f"c{i}" for i in range(len(frame))])
+                anndata.AnnData(obs=obs).write_h5ad(path)
+            case ".zarr":
+                pytest.importorskip("zarr").save_array(path, labels, mode="w", zarr_format=2)
+            case ".npz":
+                np.savez(path, p=labels[:, 0], q=labels[:, 1])
+            case _:
+                np.save(path, labels)
+
+    return write
 
 
 # --- what is not like the others --------------------------------------------------------------------------------------
@@ -388,6 +548,31 @@ def test_columns_that_are_not_like_the_others(table, name, make, why):
         read_labels(path)
     read_labels(path, columns="*")  # who names columns is not asked again
     read_labels(path, exclude=name)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+@pytest.mark.parametrize("n", [400, 50_000])
+def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
+    frame, _, rng = clusterings(n)
+    frame.loc[rng.random(n) < 0.1, "leiden_1"] = -1
+    names = np.array([7, 3, 9, 0, 1, -1])
+    frame["copy"] = frame["leiden_2"]
+    frame["renamed"] = names[frame["leiden_1"]]
+    frame["nearly"] = frame["leiden_3"]
+    frame.loc[n - 1, "nearly"] = 5
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, frame.to_numpy(), names=list(frame))
+    with pytest.warns(UserWarning, match="2 of 7 clusterings are the same as another") as caught:
+        read_labels(path)
+    pairs = "4 as 2, 5 as 1" if suffix == ".npy" else "'copy' as 'leiden_2', 'renamed' as 'leiden_1'"
+    assert f"({pairs})" in one_sentence(caught[0].message)
+    assert [str(warning.message) for warning in caught] == [str(caught[0].message)]
+    read_labels(path, exclude=[4, 5])
+    read_labels(path, columns=range(7))
+    found = ge.describe(frame, forecasts=False)
+    assert [column["same_as"] for column in found.columns] == [None] * 4 + ["leiden_2", "leiden_1", None]
+    write_labels(path, frame[["leiden_0", "leiden_2", "copy", "copy"]].to_numpy())
+    read_labels(path)  # where clusters are that clear, clusterings need not be copies
 
 
 def test_ensembles_that_differ_are_not_strange():

@@ -15,7 +15,7 @@ import pytest
 from conftest import refused
 
 from gpuens import io
-from gpuens.io import atomic
+from gpuens.io import atomic, outputs
 
 OLD, NEW = np.zeros(1000, dtype=np.int64), np.arange(1000)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks and signals")
@@ -90,10 +90,10 @@ def test_pipes_and_devices_stay_what_they_are(tmp_path):
 def test_files_of_others_where_only_their_owners_may_replace_them(tmp_path, monkeypatch):
     (tmp_path / "out.npy").touch()
     tmp_path.chmod(0o1777)
-    assert atomic.check_output(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
+    assert outputs.check_output(str(tmp_path / "out.npy"), io.ARRAYS) == ".npy"
     monkeypatch.setattr(os, "geteuid", lambda: 123456)
-    refused(lambda: atomic.check_output(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user")
-    assert atomic.check_output(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
+    refused(lambda: outputs.check_output(str(tmp_path / "out.npy"), io.ARRAYS), PermissionError, "another user")
+    assert outputs.check_output(str(tmp_path / "new.npy"), io.ARRAYS) == ".npy"
 
 
 # --- a file and its record --------------------------------------------------------------------------------------------

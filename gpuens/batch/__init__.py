@@ -7,7 +7,7 @@ input, the parameters and gpuens's minor version. The same call again does what 
 import os
 
 from gpuens.batch.manifest import Manifest, load, schema
-from gpuens.batch.runner import Outcome
+from gpuens.batch.runner import SUMMARY, Outcome, refuse_meetings
 
 __all__ = ["Outcome", "forecast", "load", "run", "schema"]
 
@@ -98,11 +98,14 @@ def run(
         checks.check_choice(log, "log", ("text", "json"))
     part = shards.shard(shard, of)
     wanted, base = load(manifest, report=report, device=device)
-    store = stores.store(os.fspath(out))
     suffix = "" if part is None else f".{part.index + 1}-of-{part.count}"
-    kept = stores.Kept(store, f"events{suffix}.jsonl")
+    events_name = f"events{suffix}.jsonl"
+    refuse_meetings(wanted, base, manifest, os.fspath(out), events_name)
+    store = stores.store(os.fspath(out))
+    kept = stores.Kept(store, events_name)
     events = Events(log, kept.add, heartbeat)
     runner = Runner(wanted, base, store, events, shard=part, force=force, keep_going=keep_going, checksum=checksum)
+    runner.refuse_other_summary()
     try:
         with events.beating(), progress.silent():
             events("begin", jobs=len(wanted), shard=None if part is None else str(part))
@@ -111,7 +114,7 @@ def run(
             else:
                 runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
             outcome = runner.outcome()
-            store.write("summary.csv", runner.summary(outcome))
+            store.write(SUMMARY, runner.summary(outcome))
             events("end", done=outcome.done, already=outcome.already, failed=outcome.failed)
     finally:
         kept.close()

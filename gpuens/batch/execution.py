@@ -10,7 +10,7 @@ from warnings import WarningMessage
 from gpuens import checks, failures, record
 from gpuens.batch import places
 from gpuens.batch.job import Job, is_file
-from gpuens.batch.stores import Store
+from gpuens.batch.stores import Store, write_marker
 from gpuens.io import atomic
 from gpuens.runs import Run
 
@@ -66,25 +66,25 @@ def _result(
 ) -> dict[str, Any]:
     from gpuens import device as devices
 
-    names = [job.labels_name, *[job.page_name] * job.report, job.marker_name]
     with ExitStack() as held:
         with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):
             labels = held.enter_context(places.at_hand(job.input, base))
             features = None if job.features is None else held.enter_context(_features(job.features, base))
-        folder = held.enter_context(store.place(names))
-        output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
-        with atomic.recorded(output, at=marker) as found:
-            run = job.run(labels, features, output)
-            with failures.stage("start"):
-                device = devices.resolve(run.estimator.device)
-            done = run.carry_out(clock)
-            facts = {**run.facts(done), "input": job.input, "device": device}
-            facts |= {"features": job.features} if job.features else {}
-            if job.report:
-                with clock.phase("report"):
-                    _write_page(os.path.join(folder, job.page_name), job, run, facts, done.ids)
-            found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-            found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
+        with store.place([job.labels_name, job.marker_name]) as folder:
+            output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
+            with atomic.recorded(output, at=marker) as found:
+                run = job.run(labels, features, output)
+                with failures.stage("start"):
+                    device = devices.resolve(run.estimator.device)
+                done = run.carry_out(clock)
+                facts = {**run.facts(done), "input": job.input, "device": device}
+                facts |= {"features": job.features} if job.features else {}
+                found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
+                found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
+        if job.report:
+            found |= _page(job, store, run, facts, done.ids, clock)
+            found |= {"warnings": checks.sentences(warned), **clock.spent()}
+            write_marker(store, job.marker_name, found)
     return found
 
 
@@ -99,8 +99,15 @@ def _features(features: str, base: str) -> Any:
     return places.at_hand(features, base) if is_file(features) else nullcontext(features)
 
 
-def _write_page(path: str, job: Job, run: Run, facts: dict[str, Any], ids: Any) -> None:
+def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clock: record.Clock) -> dict[str, Any]:
+    """Write the page of a job; return what its marker says: the page's name, or why there is none."""
     from gpuens import report
 
-    with atomic.replacing(path) as file:
-        file.write(report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
+    try:
+        with clock.phase("report"):
+            store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
+    except Exception as error:  # the labels are right without it
+        why = f"{job.page_name} could not be made: {failures.describe(error)}"
+        checks.warn(why)
+        return {"report": None, "error": why}
+    return {"report": job.page_name}

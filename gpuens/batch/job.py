@@ -13,7 +13,7 @@ from gpuens.io.kinds import FOLDERS, OUTPUTS
 from gpuens.runs import Chunks, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
-READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled")
+READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide")
 
 
 @dataclasses.dataclass(frozen=True)

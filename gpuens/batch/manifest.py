@@ -6,15 +6,14 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from gpuens import checks
-from gpuens.batch import places
+from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.device import DEVICES
 from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
@@ -22,6 +21,7 @@ from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
 KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
+ERRORS_COMPARED = 100  # of a manifest, for the one that says most
 TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
 
 
@@ -62,6 +62,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
     contents, base = _read(manifest)
     if isinstance(contents, list):
         contents = {"jobs": contents}
+    limits.refuse_many_jobs(contents)
     _validate(contents)
     checks.check_choice(device, "device", DEVICES)
     jobs: list[Job] = []
@@ -71,6 +72,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
     for place, entry in entries:
         with _named(place):
             jobs += _jobs_of(_filled({**chosen, **contents.get("defaults", {})}, entry), base)
+        limits.refuse_more(len(jobs))
     if not jobs:
         raise ValueError("the manifest has no jobs; add some.")
     _refuse_equal_ids(jobs)
@@ -83,27 +85,34 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
 def _read(manifest: Manifest) -> tuple[Any, str]:
     """Return the contents of a manifest and the folder of its file, "" for the current one."""
     if isinstance(manifest, (Mapping, list)):
-        return _plain(manifest), ""
+        with _parsing("in memory"):
+            limits.refuse_vast(manifest, limits.parts_of_value)
+            return _plain(manifest), ""
     if not isinstance(manifest, (str, os.PathLike)):
         raise TypeError(f"manifest must be a file, a mapping or a list of jobs, not {checks.shown(manifest)}.")
     if manifest == "-":
-        return _lines(sys.stdin.read()), ""
+        with _parsing(manifest):
+            contents = _lines(limits.refuse_long(sys.stdin.read(limits.MOST_BYTES + 1)))
+            limits.refuse_vast(contents, limits.parts_of_value)
+        return contents, ""
     kind = checks.file_kind(manifest, KINDS)
     try:
         text = _text(os.fspath(manifest))
     except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in the data
         raise ValueError(str(error)) from error
-    with _parsing(manifest):
+    with _parsing(manifest), limits.without_collections():
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
-        contents = _plain(parsers.get(kind, _yaml)(text))
+        contents = parsers.get(kind, _yaml)(text)
+        limits.refuse_vast(contents, limits.parts_of_value)
+        contents = _plain(contents)
     return contents, os.path.dirname(os.fspath(manifest))
 
 
 def _text(manifest: str) -> str:
     if not places.is_uri(manifest):
         checks.check_readable(manifest)
-    with places.at_hand(manifest, "") as path, _parsing(manifest):
-        return Path(path).read_text(encoding="utf-8-sig")
+    with places.at_hand(manifest, "") as path, _parsing(manifest), open(path, encoding="utf-8-sig") as file:
+        return limits.refuse_long(file.read(limits.MOST_BYTES + 1))
 
 
 def _plain(contents: Any) -> Any:
@@ -117,6 +126,8 @@ def _parsing(manifest: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except ImportError:
         raise
+    except limits.TooMuch as error:
+        raise ValueError(f"manifest {os.fspath(manifest)!r} {error}") from error
     except Exception as error:  # parsers have errors of their own
         if isinstance(error, OSError):
             raise
@@ -129,23 +140,34 @@ def _yaml(text: str) -> Any:
     with _needed():
         import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """A safe loader that refuses keys written twice."""
 
     def mapping(loader: Any, node: Any) -> dict[str, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
         _refuse_twice(keys, f"line {node.start_mark.line + 1}: ")
-        found: dict[str, Any] = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+        found: dict[str, Any] = yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
         return found
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
-    return yaml.load(text, Loader)  # safe: a subclass of SafeLoader
+    loader = Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        limits.refuse_vast(root, limits.parts_of_node)  # merges would write aliases out
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()
 
 
 def _refuse_twice(keys: list[Any], where: str = "") -> None:
-    twice = [key for key in keys if keys.count(key) > 1]
-    if twice:
-        raise ValueError(f"{where}{twice[0]!r} is there twice.")
+    seen = set()
+    for key in keys:
+        if isinstance(key, Hashable):  # others are no keys
+            if key in seen:
+                raise ValueError(f"{where}{key!r} is there twice.")
+            seen.add(key)
 
 
 def _json(text: str) -> Any:
@@ -209,7 +231,7 @@ def _validate(contents: Any) -> None:
     with _needed():
         import jsonschema
 
-    error = jsonschema.exceptions.best_match(_validator().iter_errors(contents))
+    error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(contents), ERRORS_COMPARED))
     if error is not None:
         said = " ".join(str(error.message).split())
         said = said if len(said) <= 300 else f"{said[:300]} …"
@@ -291,7 +313,7 @@ def _job(entry: dict[str, Any]) -> Job:
             parameters.setdefault(parameter, entry[name])
     if "seed" in entry:
         checks.make_generator(entry["seed"])
-    scheduler = scheduler_of(entry["input"], entry.get("scheduler"))
+    scheduler = scheduler_of(entry["input"], entry.get("scheduler"), wide=entry.get("wide", False))
     _refuse_options_of_chunks(entry, scheduler)
     job = Job(
         "",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ TRIES = 3  # of a job whose failure may be gone at the next try
 PAUSE = 2.0  # seconds before the second try; twice as long before each further one
 WATCH = 0.5  # seconds between two looks at the jobs that other runners do
 
+SUMMARY = "summary.csv"
 COLUMNS = (
     "id",
     "status",
@@ -134,13 +136,24 @@ class Runner:
             code = failures.SOME_FAILED if codes else 0
         return Outcome([self._row(job) for job in self.jobs], self._done, self._already, len(self._codes), code)
 
+    def refuse_other_summary(self) -> None:
+        """Refuse a folder whose ``summary.csv`` is not that of a batch."""
+        found = self.store.read(SUMMARY) if SUMMARY in self._there else None
+        if found is not None and not found.startswith(",".join(COLUMNS).encode()):
+            raise FileExistsError(
+                f"out has a {SUMMARY} that is not from a batch; move it away, or name another folder."
+            )
+
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
-        """Return the contents of ``summary.csv``."""
+        """Return the contents of ``summary.csv``, texts escaped as in label files."""
+        from gpuens.io.text import escaped
+
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(outcome.jobs)
+        for job in outcome.jobs:
+            writer.writerow({name: escaped(fact) if isinstance(fact, str) else fact for name, fact in job.items()})
         return text.getvalue().encode(errors="replace")
 
     def _row(self, job: Job) -> dict[str, Any]:
@@ -202,7 +215,11 @@ class Runner:
         found = marker(self.store, job.marker_name)
         if found is None or found.get("status") != "ok":
             return False
-        if not (self.store.has(job.labels_name) if look else job.labels_name in self._there):
+        if not all(
+            self.store.has(name) if look else name in self._there for name in (job.labels_name, *written_by(job, found))
+        ):
+            return False
+        if job.report and "report" not in found:  # stopped before it was drawn
             return False
         try:
             if found.get("fingerprint") != self._fingerprint(job):
@@ -226,6 +243,7 @@ class Runner:
     # --- a job until it is settled ------------------------------------------------------------------------------------
 
     def _settle(self, job: Job, carry_out: CarryOut) -> None:
+        before = written_by(job, marker(self.store, job.marker_name))
         for attempt in range(1, TRIES + 1):
             result = self._tried(job, carry_out, attempt)
             if result.code != failures.TEMPORARY or attempt == TRIES or self._over.is_set():
@@ -238,7 +256,7 @@ class Runner:
             return
         self.markers[job.id] = result.marker
         if not result.code:
-            self._remove_outputs(job, but={job.labels_name, *[job.page_name] * job.report})
+            self._remove(before - written_by(job, result.marker))
             self._done += 1
             self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
             return
@@ -246,7 +264,7 @@ class Runner:
         # an input that is not there tells nothing about the result of an earlier run
         if result.marker["fingerprint"] is not None or job.marker_name not in self._there:
             write_marker(self.store, job.marker_name, result.marker)
-            self._remove_outputs(job, but=set())
+            self._remove(before)
         self.events("failed", job=job.id, error=result.marker["error"], exit_code=result.code)
         if not self.keep_going:
             self._over.set()
@@ -261,6 +279,33 @@ class Runner:
         self.events("start", job=job.id, **({"attempt": attempt} if attempt > 1 else {}))
         return carry_out(job, fingerprint, self.events)
 
-    def _remove_outputs(self, job: Job, *, but: set[str]) -> None:
-        """Remove labels and pages of earlier runs, such as labels in another format."""
-        self.store.remove([name for name in job.all_outputs() if name in self._there and name not in but])
+    def _remove(self, names: set[str]) -> None:
+        """Remove labels and pages of an earlier run, such as labels in another format."""
+        self.store.remove(sorted(names))
+
+
+def written_by(job: Job, found: dict[str, Any] | None) -> set[str]:
+    """Return the names of the files that the marker of a job says were written: labels, and a page."""
+    said = [(found or {}).get(name) for name in ("output", "report")]
+    return {name for name in job.all_outputs() if name in said}  # whatever else a marker says
+
+
+def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_name: str) -> None:
+    """Refuse a folder of results that is inside an input, or in which a result would replace one, or the manifest."""
+    if places.is_uri(out):
+        return
+    folder = os.path.realpath(out)
+    names = {SUMMARY, events_name}
+    for job in jobs:
+        names |= {job.labels_name, job.marker_name, *[job.page_name] * job.report}
+    inputs = {
+        place for job in jobs for place in (job.input, job.features) if place == job.input or is_file(place or "")
+    }
+    given = [places.local(str(place), base) for place in inputs if not places.is_uri(str(place))]
+    given += [os.fspath(manifest)] if isinstance(manifest, (str, os.PathLike)) else []
+    for path in given:
+        place = os.path.realpath(path)
+        if folder == place or folder.startswith(place + os.sep):
+            raise ValueError(f"out {out!r} is inside the input {path!r}; name another folder.")
+        if os.path.dirname(place) == folder and os.path.basename(place) in names:
+            raise ValueError(f"out {out!r} holds {path!r}, which a result would replace; name another folder.")

@@ -47,7 +47,13 @@ def store(out: str, *, make: bool = True) -> Store:
 
 
 def marker(of: Store, name: str) -> dict[str, Any] | None:
-    """Return the contents of a marker, None if it is not there or was damaged."""
+    """Return the contents of a marker, None if it is not there or was damaged.
+
+    Raises
+    ------
+    FileExistsError
+        For the JSON of somebody else.
+    """
     contents = of.read(name)
     if contents is None:
         return None
@@ -55,7 +61,9 @@ def marker(of: Store, name: str) -> dict[str, Any] | None:
         found = json.loads(contents)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict) or "fingerprint" not in found:
+        raise FileExistsError(f"{name} is there already, and not from a batch; move it away, or name another folder.")
+    return found
 
 
 def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
@@ -113,7 +121,8 @@ class Folder:
             file.write(contents)
 
     def append(self, name: str, contents: bytes) -> None:
-        with open(os.path.join(self.path, name), "ab", buffering=0) as file:
+        path = os.path.join(self.path, name)
+        with atomic.refusing(path), open(path, "ab", buffering=0) as file:
             file.write(contents)
 
     def remove(self, names: Sequence[str]) -> None:

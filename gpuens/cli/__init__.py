@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from gpuens import __version__, failures, progress
+from gpuens import __version__, checks, failures, progress
+from gpuens.cli import info
 from gpuens.cli.arguments import Parser
-from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error
+from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 
 # a module each, in the order of the help
 COMMANDS = (
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     3
     """
     if argv is None:
+        replace_closed_streams()
         with clean_stops(), few_collections():
             return main(sys.argv[1:])
     argv = list(argv)
@@ -49,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
         with one_line_warnings(), progress.silent() if args.quiet else contextlib.nullcontext():
+            if args.command is not info.info:  # which loads nothing, and helps to see why
+                checks.check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()
         return code

@@ -76,6 +76,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id-column", metavar="NAME", help="column with the names of the objects, kept in the output")
 
 
+def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to read a file of base clusterings."""
+    add_reading(parser)
+    parser.add_argument("--wide", action="store_true", help="accept more clusterings than objects (else: transposed)")
+
+
 READING = ("exclude", "id_column", "missing", "sep", "header")  # parameters of `io.read_labels` that are options
 
 
@@ -83,6 +89,11 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
     """Return the arguments for `gpuens.io` readers; ``suffix`` selects the options of one of several files."""
     found = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
     return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
+
+
+def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments for `io.read_label_file`."""
+    return reading(args) | {"wide": args.wide}
 
 
 class Source(NamedTuple):

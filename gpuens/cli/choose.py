@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
 
 
@@ -30,7 +30,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
     parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")
     parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="keep what is found for each k there, and go on where it was stopped"
@@ -55,7 +55,7 @@ def choose(args: argparse.Namespace) -> None:
     from gpuens import choosing, datasets
 
     with failures.stage("read"):
-        labels = None if args.labels is None else io.read_label_file(args.labels, **reading(args)).ensemble
+        labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
     given: dict[str, Any] = {
         "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
@@ -66,23 +66,24 @@ def choose(args: argparse.Namespace) -> None:
         if not args.quiet and n_objects >= MANY:
             print(f"foreseen: {choosing.foresee(**given)}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
+    what = args.labels or args.features
+    if args.json:
+        print_json({"input": what, "method": args.method, **found.to_dict()})
+    else:
+        _print_choice(found)
     if args.report is not None:
         from gpuens import report
 
-        write_page(
-            args.report, lambda: report.of_choice(found, f"How many clusters has {args.labels or args.features}?")
-        )
-    if args.json:
-        print_json({"input": args.labels or args.features, "method": args.method, **found.to_dict()})
-        return
+        write_page(args.report, lambda: report.of_choice(found, f"How many clusters has {what}?"), told=not args.json)
+
+
+def _print_choice(found: Any) -> None:
     names = [name for name in found.rows[0] if name != "k"]
     cells = [[str(row["k"]), *(_text(row[name]) for name in names)] for row in found.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
-    if args.report is not None:
-        print(f"written: {args.report}")
 
 
 MANY = 5_000  # objects from which on it is foreseen how long it takes, which takes some seconds itself

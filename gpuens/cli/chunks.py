@@ -23,7 +23,7 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
 
     ``more`` names options of the command that need the file in one piece, beside those of reading.
     """
-    args.scheduler = scheduler_of(path, args.scheduler)
+    args.scheduler = scheduler_of(path, args.scheduler, wide=getattr(args, "wide", False))
     if args.workers is not None and args.scheduler not in STARTED:
         raise ValueError(
             f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "

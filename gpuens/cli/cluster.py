@@ -7,7 +7,16 @@ from typing import Any
 
 from gpuens.cli.arguments import Source, add_reading, add_selection, read_source
 from gpuens.cli.chunks import add_chunks, chunks_of
-from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
+from gpuens.cli.files import (
+    check_beside,
+    check_inputs,
+    check_output,
+    check_page,
+    facts,
+    labels_kept,
+    print_written,
+    write_page,
+)
 from gpuens.record import TIES, Clock
 from gpuens.runs import Chunks, Done
 
@@ -56,6 +65,8 @@ def cluster(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
+    if args.evidence:
+        check_beside("--evidence", args.output)
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
@@ -66,19 +77,9 @@ def cluster(args: argparse.Namespace) -> None:
         args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume,
         scheduler=args.scheduler,
     )  # fmt: skip
-    with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
-        with clock.phase("read"):
-            source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
-        with clock.phase("cluster"):
-            estimator = clustering.cluster(
-                source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
-                random_state=args.seed, resume=args.resume, client=client,
-            )  # fmt: skip
-        if chunks is None:
-            done = _write(args, clock, estimator, source.ids)
-        else:
-            done = _write_in_chunks(args, clock, estimator, client)
-        record |= facts(
+
+    def made(done: Done) -> dict[str, Any]:
+        return facts(
             args,
             clock,
             method=args.method,
@@ -94,6 +95,25 @@ def cluster(args: argparse.Namespace) -> None:
             ties=TIES,
             **({"evidence": done.evidence} if done.evidence else {}),
         )
+
+    with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
+        with clock.phase("read"):
+            source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
+        with clock.phase("cluster"):
+            estimator = clustering.cluster(
+                source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
+                random_state=args.seed, resume=args.resume, client=client,
+            )  # fmt: skip
+        if chunks is None:
+            done = _write(args, clock, estimator, source.ids)
+        else:
+            done = _write_in_chunks(args, clock, estimator, client)
+        record |= made(done)
+    with labels_kept(args.output):
+        if args.evidence:
+            with atomic.recorded(args.output) as record:
+                done = _write(args, clock, estimator, source.ids, evidence=True)
+                record |= made(done)
         if args.report is not None:
             from gpuens.report import of_fit
 
@@ -113,11 +133,11 @@ def _source_in_chunks(args: argparse.Namespace, chunks: Chunks) -> Source:
     return Source(X, None, {"n_objects": X.shape[0], "n_features": X.shape[1]})
 
 
-def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any) -> Done:
+def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> Done:
     from gpuens import io, runs
 
-    with clock.phase("evidence") if args.evidence else nullcontext():
-        found = runs.found_by(estimator, None, args.evidence, membership=False)
+    with clock.phase("evidence") if evidence else nullcontext():
+        found = runs.found_by(estimator, None, evidence)
     with clock.phase("write"):
         io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
     return Done(estimator.ensemble_, runs.sizes_of(found.labels), evidence=found.evidence, ids=ids)

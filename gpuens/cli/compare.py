@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, write_page
 
 
@@ -41,7 +41,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="S",
         help="leave out methods foreseen to take longer (60); 0: none",
     )
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the table and pictures")
@@ -57,7 +57,7 @@ def compare(args: argparse.Namespace) -> None:
     from gpuens import comparison, datasets
 
     with failures.stage("read"):
-        read = io.read_label_file(args.labels, named=True, **reading(args))
+        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         truth = None
         if args.truth is not None:
@@ -74,20 +74,22 @@ def compare(args: argparse.Namespace) -> None:
             random_state=args.seed,
             device=args.device,
         )
+    if args.json:
+        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
+    else:
+        _print_comparison(found)
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.of_comparison(found, args.labels))
-    if args.json:
-        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
-        return
+        write_page(args.report, lambda: report.of_comparison(found, args.labels), told=not args.json)
+
+
+def _print_comparison(found: Any) -> None:
     print(table(found.rows))
     if len(found.rows) > 1:
         print(f"best agreement: {found.best}, by {found.margin:.4f}")
     for name, why in found.left_out.items():
         print(f"left out: {name}: {why}")
-    if args.report is not None:
-        print(f"written: {args.report}")
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, print_json
 
 
@@ -20,7 +20,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "-k", "--n-clusters", type=int, metavar="K", help="clusters of the consensus (median of the clusterings' own)"
     )
     parser.add_argument("--no-forecasts", action="store_true", help="leave out what the methods would take")
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
@@ -34,7 +34,7 @@ def describe(args: argparse.Namespace) -> None:
     from gpuens.forecast import human_seconds
 
     with failures.stage("read"):
-        labels = io.read_label_file(args.labels, **reading(args)).ensemble
+        labels = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
     with failures.stage("describe"):
         found = description.describe(labels, args.n_clusters, forecasts=not args.no_forecasts, device=args.device)
     if args.json:
@@ -49,6 +49,8 @@ def describe(args: argparse.Namespace) -> None:
     for column in found.columns:
         if column["odd"]:
             print(f"{column['name']} is unlike the others: {column['odd']}")
+        if column["same_as"] is not None:
+            print(f"{column['name']} is the same clustering as {column['same_as']}, which counts once for each")
     if found.methods:
         print(f"\nto find {found.k} clusters, methods would take about")
         able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}

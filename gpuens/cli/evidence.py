@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens import failures
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 
 
@@ -28,7 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     add_selection(parser, "-consensus")
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument(
         "--ignore-missing",
         action="store_true",
@@ -43,33 +43,41 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def evidence(args: argparse.Namespace) -> None:
     from gpuens import io
-    from gpuens.io import atomic
+    from gpuens.io import outputs
     from gpuens.io.kinds import WITH_NUMBERS
 
     check_inputs(args.labels, args.consensus, kinds=io.INPUTS)
     if args.output is not None:
-        io.packages_for(atomic.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
+        io.packages_for(outputs.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
     import numpy as np
 
     from gpuens.evidence import Evidence
 
     with failures.stage("read"):
-        read = io.read_label_file(args.labels, named=True, **reading(args))
+        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
         instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
     with failures.stage("evidence"):
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
         summary, rows = _summary(found), _rows(found, np.unique(consensus).tolist())
+    if args.json:
+        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
+    else:
+        _print_evidence(args, read.ensemble, found, summary, rows)
     if args.output is not None:
         beside = {**found.objects._asdict(), "ecc": found.consistency.ecc}
         with failures.stage("write"):
             io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
-    if args.json:
-        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
-        return
+        if not args.json:
+            print(f"written: {args.output}")
+
+
+def _print_evidence(
+    args: argparse.Namespace, ensemble: Any, found: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
+) -> None:
     print(
-        f"{args.labels}: {read.ensemble.n_objects:,} objects, {read.ensemble.n_clusterings} clusterings; "
+        f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings; "
         f"{args.consensus}: {len(rows)} clusters"
     )
     print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in rows)]))
@@ -82,8 +90,6 @@ def evidence(args: argparse.Namespace) -> None:
         f"clusterings; area {_text(pairs['area'])}"
         + (f"; {pairs['unseen']:,} pairs that no clustering labels" if pairs["unseen"] else "")
     )
-    if args.output is not None:
-        print(f"written: {args.output}")
 
 
 def _summary(found: Any) -> dict[str, Any]:

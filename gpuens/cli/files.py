@@ -2,10 +2,13 @@
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gpuens import failures
+from gpuens.cli.process import print_error
 from gpuens.record import Clock, peak_memory, surroundings
 
 
@@ -31,37 +34,73 @@ def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[s
         raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
     if len(found.columns) != 1:
         raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
-    column = next(iter(found.columns.values()))
+    column = without_index(next(iter(found.columns.values())))
     places = places_of(ids, beside, found.ids, path)
     if places is None:
         return column
-    return column.iloc[places] if hasattr(column, "iloc") else column[places]
+    return without_index(column.iloc[places]) if hasattr(column, "iloc") else column[places]
+
+
+def without_index(column: Any) -> Any:
+    """Return an array or a Series without names: objects of files go together by the names in `ids`."""
+    return column.reset_index(drop=True) if hasattr(column, "iloc") else column
 
 
 def check_output(output: str, *sources: str) -> None:
     """Refuse places where the output or its record cannot be written, before the work."""
     from gpuens import io
-    from gpuens.io import atomic
+    from gpuens.io import atomic, outputs
 
-    io.packages_for(atomic.check_output(output, io.OUTPUTS, inputs=sources))
-    atomic.check_writable(atomic.record_of(output), "record")
+    io.packages_for(outputs.check_output(output, io.OUTPUTS, inputs=sources))
+    outputs.check_record(atomic.record_of(output))
 
 
-def check_page(path: str, *sources: str) -> None:
-    """Refuse a report that cannot be drawn, and places where it cannot be written, before the work."""
+def check_beside(option: str, output: str) -> None:
+    """Refuse numbers beside the labels that the output cannot hold, before the work."""
+    from gpuens.io.kinds import WITH_NUMBERS
+
+    if not output.lower().endswith(WITH_NUMBERS):
+        raise ValueError(
+            f"{option} is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
+            "file."
+        )
+
+
+def check_page(path: str, *sources: str, named: bool = True) -> None:
+    """Refuse a report that cannot be drawn, and places where it cannot be written, before the work.
+
+    ``named``: the user gave its path, where any file may be replaced.
+    """
     from gpuens import report
-    from gpuens.io import atomic
+    from gpuens.io import outputs
 
     report.refuse_missing()
-    atomic.check_output(path, (".html",), inputs=sources)
+    outputs.check_output(path, (".html",), inputs=sources)
+    if not named:
+        outputs.check_page_place(path)
 
 
-def write_page(path: str, draw: Callable[[], bytes]) -> None:
-    """Write a page that ``draw`` makes."""
+def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
+    """Write a page that ``draw`` makes; ``told``: say so. What was found is printed before, as drawing may fail."""
     from gpuens.io import atomic
 
+    sys.stdout.flush()
     with failures.stage("report"), atomic.replacing(path) as file:
         file.write(draw())
+    if told:
+        print(f"written: {path}")
+
+
+@contextmanager
+def labels_kept(output: str) -> Iterator[None]:
+    """Say of an error in this block that the labels were written before it."""
+    from gpuens.io import atomic
+
+    try:
+        yield
+    except BaseException:
+        print_error(f"{output} and {atomic.record_of(output)} are written; only what comes after them failed.")
+        raise
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:

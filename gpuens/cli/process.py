@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import sys
 import warnings
@@ -38,6 +39,19 @@ def clean_stops() -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+def replace_closed_streams() -> None:
+    """Open the null device in place of standard streams that the caller has closed.
+
+    Else the next file that is opened gets their number, and what a library prints is written into it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 @contextlib.contextmanager

@@ -5,9 +5,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
-from gpuens.cli.files import check_inputs, check_output, check_page, facts, print_written, write_page
+from gpuens.cli.files import (
+    check_beside,
+    check_inputs,
+    check_output,
+    check_page,
+    facts,
+    labels_kept,
+    print_written,
+    write_page,
+)
 from gpuens.cli.options import flags
 from gpuens.record import Clock
 from gpuens.runs import Done, Run, check
@@ -36,7 +45,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="a method, see `gpuens methods` (lwea); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
     )
-    add_reading(parser)
+    add_reading_of_labels(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
@@ -98,15 +107,15 @@ def run(args: argparse.Namespace) -> None:
     key_added = _key_added(args, output)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
-            _check_beside(f"--{name}", output)
+            check_beside(f"--{name}", output)
     if args.membership and not estimator.gives_membership:
         raise ValueError(
             f"--membership is of methods with shares in clusters, but {args.method!r} has none; leave it out."
         )
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
-        check_page(_page_of(output))
-    chosen = {name: value for name, value in reading(args).items() if value is not None}
+        check_page(_page_of(output), args.labels, named=False)
+    chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
         args.labels,
@@ -119,17 +128,25 @@ def run(args: argparse.Namespace) -> None:
         args.evidence,
         args.membership,
         key_added,
+        args.report,
     )
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
         record |= facts(args, clock, device=device, output=output, **one.facts(done))
+    if args.report:
+        atomic.unlink(_page_of(output))  # of other labels
+    with labels_kept(output):
+        if one.has_more:
+            with atomic.recorded(output) as record:
+                done = one.complete(done, clock)
+                record |= facts(args, clock, device=device, output=output, **one.facts(done))
         if args.report:
             from gpuens.report import of_fit
 
             with clock.phase("report"):
                 write_page(_page_of(output), lambda: of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
-            record |= {"report": _page_of(output), **clock.spent()}
+            atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
     if not args.quiet:
         _print_summary(one, done)
         if args.report:
@@ -229,17 +246,6 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
             "file as the output of another."
         )
     return None
-
-
-def _check_beside(option: str, output: str) -> None:
-    """Refuse numbers beside the labels that cannot be written, before the work."""
-    from gpuens.io.kinds import WITH_NUMBERS
-
-    if not output.lower().endswith(WITH_NUMBERS):
-        raise ValueError(
-            f"{option} is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
-            "file."
-        )
 
 
 def _page_of(output: str) -> str:

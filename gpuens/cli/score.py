@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, one_column, print_json
+from gpuens.cli.files import check_inputs, one_column, print_json, without_index
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -39,7 +39,7 @@ def score(args: argparse.Namespace) -> None:
         truth = one_column(args.b, "choose one by --columns-b", args.a, read.ids, read.lacks, **again)
     a = read.columns
     with failures.stage("score"):
-        rows = [metrics.scores(column, truth) for column in a.values()]
+        rows = [metrics.scores(without_index(column), truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:
         each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]

@@ -4,18 +4,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from gpuens import checks, device, host
+from gpuens import checks
 
-# what the libraries of compiled functions reserve before any data, measured; LLVM aborts the process without it
-ADDRESSES, OF_A_THREAD = 1_000_000_000, 100_000_000
-if (_limit := host.address_space()) is not None:
-    _needed = ADDRESSES + device.n_threads() * OF_A_THREAD
-    if _limit < _needed:
-        raise MemoryError(
-            f"this process may have {checks.human_bytes(_limit)} of addresses (ulimit -v), but needs "
-            f"{checks.human_bytes(_needed)} for {device.n_threads()} threads before any data; raise that limit, or "
-            "limit memory by GPUENS_MEMORY instead."
-        )
+checks.check_addresses()
 
 import numba  # noqa: E402
 from numba.core import extending, types  # noqa: E402

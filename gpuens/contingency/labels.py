@@ -14,6 +14,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import as_column, encode_column
 from gpuens.ensemble import Ensemble
+from gpuens.object_names import in_one_order, in_order_of
 from gpuens.rows import Rows, as_rows
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
@@ -39,7 +40,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
 def encode(vectors: list[Any], names: list[Any]) -> Labels:
     """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
     device = devices.common_kind(vectors)
-    columns = [as_column(vector) for vector in vectors]
+    columns = [as_column(vector) for vector in in_one_order(vectors, names)]
     for column, vector, name in zip(columns, vectors, names, strict=True):
         checks.check_label_vector(tuple(column.shape), type(vector).__name__, name)
     for name, column in zip(names, columns, strict=True):
@@ -59,6 +60,7 @@ def encode(vectors: list[Any], names: list[Any]) -> Labels:
 def given(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
     """Return the ensemble, what its rows count for, and where to work; Rows say all three themselves."""
     rows = as_rows(labels, device)
+    weights = in_order_of(rows.ensemble.index, weights, "weights")
     return rows.ensemble, rows.counts if weights is None and isinstance(labels, Rows) else weights, rows.device
 
 

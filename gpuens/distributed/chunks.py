@@ -15,6 +15,7 @@ from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
 from gpuens.encoding import codes_dtype, encode_column
 from gpuens.ensemble import Ensemble
+from gpuens.odd_labels import warn_of_odd_labels
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
 from gpuens.rows import Rows
 
@@ -69,7 +70,19 @@ class Chunks(Tasks):
         checks.check_clusterings([len(c) for c in categories], self.names, self.starts[-1])
         dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
         per_chunk = [[table[i] for table in tables] for i in range(len(found))]
+        self._refuse_unlabelled(dtype, per_chunk)
+        warn_of_odd_labels(categories, self.names)
         return Numbering(categories, self.names, dtype), per_chunk
+
+    def _refuse_unlabelled(self, dtype: np.dtype, tables: list[list[np.ndarray]]) -> None:
+        """Refuse objects whose labels turn out to be missing with those of the other chunks."""
+        counted = [
+            self.task(worker.count_unlabelled, part, dtype, own, phase="labels", chunk=i)
+            for i, (part, own) in enumerate(zip(self.parts, tables, strict=True))
+            if worker.lose_labels(own)
+        ]
+        if counted and (n := sum(self.compute(counted, "labels"))):
+            raise ValueError(f"labels: {n} object(s) have no label in any clustering; leave them out.")
 
     def there(self, device: str) -> str:
         """Return where workers work, if they are told "auto": where the chunks are."""

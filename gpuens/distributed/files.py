@@ -17,7 +17,7 @@ from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
-from gpuens.io.atomic import replacing, replacing_folder
+from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
     with io.needs("zarr", ".zarr"):
         import zarr
 
-    with replacing_folder(path) as folder:
+    with replacing_zarr(path) as folder:
         made = zarr.open_array(folder, mode="w", shape=labels.shape, dtype=labels.dtype, chunks=(labels.chunksize[0],))
 
         def write(start: int, chunk: np.ndarray) -> None:

@@ -54,7 +54,7 @@ def _encoded(block: Any) -> Ensemble:
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
-    codes, categories = encode_columns(matrix.T, names)
+    codes, categories = encode_columns(matrix.T, names, in_part=True)
     return Ensemble.of_codes(codes, categories, names, kind)
 
 
@@ -81,9 +81,25 @@ def count_objects(rows: Distinct) -> int:
     return int(rows.counts.sum())
 
 
+def count_unlabelled(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> int:
+    """Return the number of objects that have no label in the numbering of all chunks."""
+    unlabelled: np.ndarray = unlabelled_objects(renumber_codes(part.codes, dtype, tables))
+    return int(part.counts[unlabelled].sum())
+
+
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
-    # the rows stay sorted, because both numberings are in the order of label values
-    return Distinct(renumber_codes(part.codes, dtype, tables), part.counts)
+    codes = renumber_codes(part.codes, dtype, tables)
+    if not lose_labels(tables):  # rows stay sorted: both numberings are in the order of label values
+        return Distinct(codes, part.counts)
+    codes, row_of = np.unique(codes, axis=0, return_inverse=True)
+    counts = np.zeros(len(codes), dtype=np.int64)
+    np.add.at(counts, row_of.ravel(), part.counts)
+    return Distinct(np.asfortranarray(codes), counts)
+
+
+def lose_labels(tables: list[np.ndarray]) -> bool:
+    """Return whether labels of a chunk are missing ones: the text "-1", where all texts of all chunks are numbers."""
+    return any(bool((table < 0).any()) for table in tables)
 
 
 def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.contingency.scores import nmi_of
 from gpuens.contingency.tables import cells
-from gpuens.evidence.given import given, members_of_clusters
+from gpuens.evidence.given import check_tables, given, members_of_clusters
 from gpuens.rows import Rows
 
 
@@ -67,6 +67,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     """Return the agreement for rows and the labels of a consensus (G,), 0 … k - 1."""
+    check_tables(rows.n_clusters, int(consensus.max()) + 1)
     tables = np.split(members_of_clusters(rows, consensus), rows.offsets[1:-1])
     labelled = np.array([int(table.sum()) for table in tables])
     return Agreement(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import checks
-from gpuens.evidence.given import CONVENTIONS, given, labelled_by, members_of_clusters
+from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
 from gpuens.rows import Rows
 
 
@@ -69,6 +69,7 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:
     """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1."""
+    check_tables(rows.n_clusters, int(consensus.max()) + 1)
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     matches, clusterings = shared.T @ shared, counted.T @ counted
     each = np.arange(len(matches))

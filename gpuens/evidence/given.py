@@ -4,24 +4,38 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import encode_vector
 from gpuens.incidence import label_histograms
+from gpuens.object_names import in_order_of
 from gpuens.rows import Rows, as_rows
 
 CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
+BYTES_PER_SHARE = 32  # four float64 tables (N_c, k) at once
+BYTES_PER_PAIR = 40  # five float64 tables (k, k) at once
 
 
 def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
     """Return the checked rows of the objects and their labels in the consensus, 0 … k - 1, host."""
     rows = as_rows(labels, device)
-    found = encode_vector(consensus, "consensus", rows.n_rows)
+    found = encode_vector(in_order_of(rows.ensemble.index, consensus, "consensus"), "consensus", rows.n_rows)
     if (unlabelled := np.count_nonzero(found < 0)) > 0:
         raise ValueError(
             f"consensus leaves {unlabelled} object(s) without a label (-1, NaN or None); leave these objects out of it "
             "and of the base clusterings."
         )
     return rows, found
+
+
+def check_tables(n_base_clusters: int, k: int) -> None:
+    """Refuse evidence whose tables (N_c, k) and (k, k) would not fit the memory."""
+    checks.check_memory(
+        (BYTES_PER_SHARE * n_base_clusters + BYTES_PER_PAIR * k) * k,
+        devices.memory_budget(),
+        f"evidence for {k:,} clusters, from {n_base_clusters:,} base clusters,",
+        "ask for fewer clusters, or leave the evidence and the report out",
+    )
 
 
 def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.evidence.given import CONVENTIONS, given, labelled_by
+from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by
 from gpuens.rows import Rows
 from gpuens.similarity import Coassociation
 
@@ -79,6 +79,7 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
     """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1; an entry for each row."""
+    check_tables(rows.n_clusters, int(consensus.max()) + 1)
     members = labelled_by(rows, consensus, missing)
     sizes = np.bincount(consensus, weights=rows.counts)
     sums = Coassociation()(rows).sums(rows, consensus)

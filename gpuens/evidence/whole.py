@@ -29,7 +29,7 @@ class Evidence:
     labels : anything that `gpuens.Ensemble` takes
         The base clusterings (n_objects, n_clusterings).
     consensus : array (n_objects,)
-        A label for every object.
+        A label for every object. A Series and labels in pandas go together by the names in their indexes.
     missing : {"zero", "ignore"}
         What `objects`, `clusters` and `pairs` make of missing labels, see there.
     device : {"auto", "cpu", "cuda", "emulated"}

@@ -43,7 +43,8 @@ def leiden_ensemble(
         A symmetric graph with weights ≥ 0, of which the diagonal does not count. Of an AnnData its
         ``obsp["connectivities"]``, where `scanpy.pp.neighbors` leaves a graph. Of features, each object is tied to its
         nearest others, by Euclidean distance and without weights. A dense array is features, be it square or not, and
-        so is what ``use_rep`` names.
+        so is what ``use_rep`` names. Two or three columns with pairs of whole numbers, like a list of edges, are
+        features only with ``n_neighbors``.
     resolutions : float or sequence of float
         Resolutions of the modularity, above 0, that differ in six digits: higher ones give more clusters.
     n_seeds : int
@@ -75,8 +76,9 @@ def leiden_ensemble(
     ImportError
         Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
-        For graphs that are not symmetric, have weights below 0 or no edges, features that are not numbers or are in
-        chunks, parameters out of range, a device that is not there, and if no clustering is left to keep.
+        For lists of edges, graphs that are not symmetric, have weights below 0 or no edges, features that are not
+        numbers or are in chunks, parameters out of range, a device that is not there, and if no clustering is left to
+        keep.
     MemoryError
         Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 

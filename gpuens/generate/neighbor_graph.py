@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.device import chunked, kind_of
+from gpuens.device import chunked, kind_of, to_host
 from gpuens.features import as_features, power_of, times
 from gpuens.io import annotated
 
@@ -36,12 +36,39 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any,
         )
     if given and n_neighbors is not None:
         raise ValueError(f"n_neighbors={checks.shown(n_neighbors)} is for features, but X is a graph; leave it out.")
+    if not given and n_neighbors is None and use_rep is None and _like_edges(X):
+        raise ValueError(
+            "X is like a list of edges, pairs of objects in two or three columns, which is read as no graph: pass a "
+            "sparse square matrix (scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with "
+            "obsp['connectivities']; if these are features, say n_neighbors=15 (gpuens generate --n-neighbors 15)."
+        )
     graph = _checked(X) if given else _of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors)
     edges = coo_array(triu(graph, k=1))
     edges.eliminate_zeros()
     if not edges.nnz:
         raise ValueError("X is a graph without edges; there is nothing to cluster.")
     return edges, kind_of(X)
+
+
+def _like_edges(X: Any) -> bool:
+    """Return whether X, 2-D, has two or three columns that begin with pairs of whole numbers ≥ 0 or of names."""
+    try:
+        shape = tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
+    except ValueError:  # lists of different lengths
+        return False
+    if len(shape) != 2 or shape[1] not in (2, 3) or shape[0] < 2 or hasattr(X, "tocsr"):
+        return False
+    ends = [X.iloc[:, m] for m in range(2)] if hasattr(X, "iloc") else np.asarray(to_host(X))[:, :2].T
+    return all(map(_like_ends, ends))
+
+
+def _like_ends(column: Any) -> bool:
+    values = np.asarray(column)
+    if values.dtype.kind == "f":
+        return bool((np.isfinite(values) & (values >= 0) & (values == np.floor(values))).all())
+    if values.dtype.kind == "i":
+        return bool(values.min() >= 0)
+    return values.dtype.kind in "uU" or all(isinstance(value, str) for value in values)
 
 
 def _graph_in(adata: Any) -> Any:

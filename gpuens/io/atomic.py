@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuens import checks
+from gpuens.io import zarr_folder
 
 try:
     import fcntl
@@ -31,6 +32,12 @@ except ImportError:  # Windows, where open files cannot be removed
 
 Path_ = str | os.PathLike[str]
 
+ADVICE: dict[int | None, str] = {  # by the number of an error
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOSPC: "make room there, or choose another place",
+    errno.EDQUOT: "make room there, or choose another place",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f), or choose another place",
+}
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # of file systems without a second name
 LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
@@ -54,17 +61,17 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing_folder(path: Path_) -> Iterator[str]:
+def replacing_zarr(path: Path_) -> Iterator[str]:
     """Make a temporary folder and yield its path; it is renamed to ``path`` like a file of `replacing`.
 
-    An existing folder is moved away just before: for a moment there is neither.
+    An existing zarr array is moved away just before: for a moment there is neither.
 
     Raises
     ------
     OSError, ValueError
-        Where it cannot be made.
+        Where it cannot be made, and where a folder is there that is not one zarr array alone.
     """
-    _check_folder_place(path)
+    check_zarr_place(path)
     with _beside(path) as (_, beside, kept, waiting):
         for folder in _folders_of(beside):
             kept.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -83,7 +90,7 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
     with ExitStack() as alone:
         parts = _together.get()
         kept, waiting = (alone, []) if parts is None else parts
-        with _refusing(path):
+        with refusing(path):
             yield *kept.enter_context(_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
         if parts is None:
             _take_names(waiting)
@@ -114,7 +121,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
             write_record(at, record)
         finally:
             _together.reset(token)
-        with _refusing(at):
+        with refusing(at):
             unlink(os.path.realpath(at))
         _take_names(waiting)
 
@@ -153,7 +160,7 @@ def create_record(path: Path_, record: dict[str, Any]) -> None:
     """
     check_writable(path)
     folder = os.path.dirname(os.path.realpath(path))
-    with _refusing(path), _part(folder) as (file, beside):
+    with refusing(path), _part(folder) as (file, beside):
         file.write(encoded(record))
         file.close()
         _to_disk(beside)
@@ -186,10 +193,11 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
     """Rename complete parts, in order; each is on the disk before the next one gets its name."""
     for path, beside in waiting:
         target = os.path.realpath(path)  # a link stays a link
-        with _refusing(path):
+        with refusing(path):
             for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
+                zarr_folder.refuse_other(target)  # it may have changed since the work began
                 os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
             _to_disk(os.path.dirname(target))
@@ -210,7 +218,7 @@ def _to_disk(path: str) -> None:
 
 
 @contextmanager
-def _refusing(path: Path_) -> Iterator[None]:
+def refusing(path: Path_) -> Iterator[None]:
     """Turn an error of writing into one sentence."""
     try:
         yield
@@ -241,9 +249,10 @@ def check_writable(path: Path_, name: str = "path") -> None:
         raise ValueError(f"{name} {path!r} is a pipe or a device, which a file would replace; name a file.")
 
 
-def _check_folder_place(path: Path_, name: str = "path") -> None:
-    """Refuse paths where a folder cannot be replaced; ``name`` is the argument's name."""
+def check_zarr_place(path: Path_, name: str = "path") -> None:
+    """Refuse paths where a zarr array cannot be written or replaced; ``name`` is the argument's name."""
     check_folder(path, name)
+    zarr_folder.refuse_other(path, name)
     parent = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(parent):
         raise FileNotFoundError(
@@ -266,37 +275,13 @@ def check_folder(path: Path_, name: str = "path") -> None:
         raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
 
 
-def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
-    """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
-    kind = checks.file_kind(path, kinds)
-    (_check_folder_place if kind == ".zarr" else check_writable)(path)
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
-    if os.path.exists(target) and not _replaceable(target, folder):
-        raise PermissionError(f"path {path!r} belongs to another user, who alone may replace it; choose another name.")
-    for source in inputs:
-        if os.path.realpath(source) == target:
-            raise ValueError(f"output {path!r} is the input itself; choose another name.")
-    return kind
-
-
-def _replaceable(path: str, folder: str) -> bool:
-    """Return whether this user may replace a file; in sticky folders such as /tmp only its owner may."""
-    where = os.stat(folder)
-    if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
-        return True
-    return os.geteuid() in (0, where.st_uid, os.stat(path).st_uid)
-
-
 def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
     """Return the refusal of an unwritable path."""
     reason = getattr(error, "strerror", None) or checks.gist(error)
     too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
     kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place is bad, or the name
-    instead = "a shorter name" if too_long else "another place"
-    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); choose {instead}.")
+    instead = ADVICE.get(getattr(error, "errno", None), "choose another place")
+    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); {instead}.")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -310,7 +295,8 @@ def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
         beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
         with ExitStack() as held:
             held.callback(unlink, beside)
-            file = held.enter_context(open(beside, "xb"))
+            file = open(beside, "xb")  # noqa: SIM115 - closed below, or before it is renamed
+            held.callback(_discard, file)
             if fcntl is not None:
                 lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
                 held.callback(os.close, lock)
@@ -318,6 +304,12 @@ def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
             if os.path.exists(beside):  # not removed as a leftover before it was locked
                 yield file, beside
                 return
+
+
+def _discard(file: IO[bytes]) -> None:
+    """Close a file whose contents do not matter: what it still holds back may not fit the disk."""
+    with suppress(OSError):
+        file.close()
 
 
 def _remove_leftovers(folder: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import checks
+from gpuens.odd_labels import warn_of_twins, warn_of_words
 
 FEWEST = 10  # objects from which on all-different labels are ids
 
@@ -112,6 +113,28 @@ def _mask_column(column: Any, words: list[str]) -> Any:
 
 def _numbers(words: list[str]) -> list[int]:
     return [int(word) for word in words if word.removeprefix("-").isdecimal()]
+
+
+def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) -> None:
+    """Warn about odd texts in an array or DataFrame of labels: words that look missing, unless ``missing`` says so."""
+    columns = (labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m] for m in range(len(names)))
+    values = [(name, _values_of_texts(column)) for name, column in zip(names, columns, strict=True)]
+    if missing is None:
+        warn_of_words(values, source, "say missing={words!r} (--missing {option!r})")
+    warn_of_twins(values, source)
+
+
+def _values_of_texts(column: Any) -> list[Any]:
+    """Return the distinct label values of a column that may hold texts, of others nothing."""
+    import pandas as pd
+
+    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+        categories = column.cat.categories
+        if categories.dtype.kind in "iufbc":
+            return []
+        used = np.bincount(column.cat.codes.to_numpy() + 1, minlength=len(categories) + 1)[1:] > 0
+        return list(categories[used])
+    return [] if column.dtype.kind in "iufbc" else list(pd.unique(pd.Series(column)))
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ import numpy as np
 from gpuens import checks
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there
+from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file
-from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_columns import warn_of_equal_columns, warn_of_odd_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +43,7 @@ def read_labels(
     id_column: str | int | None = None,
     missing: Words | None = None,
     drop_unlabelled: bool = False,
+    wide: bool = False,
     sep: str | None = None,
     header: bool | None = None,
 ) -> Ensemble:
@@ -63,10 +64,13 @@ def read_labels(
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
         - ``.zarr``: an array as in ``.npy`` (needs zarr).
+
+        Texts of all kinds of files mean what `Ensemble` says of texts.
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
-        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`).
+        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`), and so do clusterings that are the
+        same as another.
     exclude : name, number, pattern, or list of them, optional
         The columns to omit.
     key : str, optional
@@ -78,10 +82,13 @@ def read_labels(
         list, even an empty one, turns off the warning about other words that look missing.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
+    wide : bool
+        Accept more clusterings than objects, which are refused as transposed otherwise.
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
-        Whether the first line of text holds names; by default, unless it holds only numbers.
+        Whether the first line of text holds names. By default it does, unless it holds only numbers; numbers are names
+        above a column of row names, and, with a warning, where they count the columns and are unlike the other lines.
 
     Returns
     -------
@@ -114,12 +121,13 @@ def read_labels(
         id_column=id_column,
         missing=missing,
         drop_unlabelled=drop_unlabelled,
+        wide=wide,
         sep=sep,
         header=header,
     ).ensemble
 
 
-def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: Any) -> LabelFile:
+def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = False, **options: Any) -> LabelFile:
     """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
 
     ``named=True``: a column that is left out because its values are like ids names the objects.
@@ -131,18 +139,19 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, **options: An
         ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
     """
     found, names, ids, _ = _read_labels(path, **options)
-    if names is None:  # an array
+    if not wide:
         check_label_file(path, found.shape)
+    if names is None and not wide:
         clusterings: Any = found
     else:
-        check_label_file(path, (len(found), len(names)))
-        clusterings = [found.iloc[:, m] for m in range(len(names))] if hasattr(found, "iloc") else list(found.T)
-    if drop_unlabelled:
-        ensemble, labelled = Ensemble.of_labelled(clusterings, names=names)
-    else:
-        ensemble, labelled = Ensemble(clusterings, names=names), None
-    if options.get("columns") is None and names is not None:
-        warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
+        clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
+    ensemble, labelled = Ensemble.of_read(clusterings, names, drop_unlabelled=drop_unlabelled)
+    ensemble.index = None  # files go together by ids
+    if options.get("columns") is None:
+        about = ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
+        warn_of_equal_columns(*about)
+        if names is not None:
+            warn_of_odd_columns(*about)
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
 
@@ -220,6 +229,7 @@ def _read_labels(
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
+    warn_of_odd_texts(found, names, missing, f"path {os.fspath(path)!r}")
     unnamed = suffix in (*ARRAYS, *FOLDERS)
     return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
 
@@ -319,6 +329,6 @@ def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> No
     if n_clusterings > n_objects:
         raise ValueError(
             f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
-            "transposed: rows are objects and columns are base clusterings, so transpose the file (or pass "
-            "a list of columns in Python, if there really are so few objects)."
+            "transposed: rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
+            "(--wide, without --scheduler) if there really are so few objects."
         )

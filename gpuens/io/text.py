@@ -18,16 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import checks, device
-from gpuens.io.columns import Opened, informative_names, missing_words
+from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
+from gpuens.odd_labels import LOOKS_MISSING, NUMBER, WHOLE
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
 SAMPLE = 2**16  # bytes of the first lines that decide the layout
-LOOKS_MISSING = frozenset(
-    ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
-)
-WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
-NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
 
@@ -46,7 +42,7 @@ class Layout(NamedTuple):
     n_first: int  # fields of the first line
     n_fields: int  # fields of the others
     names: list[Any] | None  # of the columns after the row names; None: the first line is data
-    guessed: bool  # whether `header` was left open
+    guessed: bool  # whether the names may be labels
     row_names: bool  # whether the first column names or numbers the rows
     decimal: str  # "." or ","
 
@@ -108,9 +104,9 @@ def open_text(
         chosen = [names[m] for m in positions]
         if layout.guessed:
             _names_or_labels(path, layout, chosen, found)
-        odd: dict[str, list[str]] = {}
-        meant = [_parse_column(*column, missing, layout, name, odd) for column, name in zip(found, chosen, strict=True)]
-        _warn_of_missing_words(path, odd)
+        if header is None and layout.names is None and len(found) > 1 and n_rows > FEWEST:
+            _warn_of_strange_first(path, found)
+        meant = [_parse_column(*column, missing, layout, name) for column, name in zip(found, chosen, strict=True)]
         return pd.DataFrame(dict(enumerate(meant))).set_axis(pd.Index(chosen, dtype=object), axis=1)
 
     def numbers(positions: list[int]) -> Any:
@@ -205,24 +201,23 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
 
     separator = _separator(path, rows, own) if sep is None else sep
     found = rows(separator)
-    first, second = found[0], found[1] if len(found) > 1 else found[0]
-    n_fields = len(first)
-    named = header if header is not None else not all(map(_is_number, first))
-    if named and len(second) == len(first) + 1 > 2:  # R omits the name of the row names
-        n_fields += 1
+    first, others = found[0], found[1:]
+    numeric = header is None and all(map(_is_number, first))
+    shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1  # R names no row names
+    if shorter and (numeric or len(first) == 1):  # else a line that was cut, or labels with the separator in them
+        usual = len(first) > 1 or sep is not None or separator in (own, " ")
+        shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])
+    n_fields = len(first) + shorter
+    named = header if header is not None else not numeric or shorter or _are_names(path, first, others)
     names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
     if row_names and names is not None:
         names = names[1:]
-    if header is None and not named and _is_numbered(found):
-        names, row_names = list(range(n_fields - 1)), True
-    if header is None and names is None and n_fields > 2 and _counts_rows(first):
-        checks.warn(
-            f"path {os.fspath(path)!r}: the first line counts the columns ({', '.join(first[:3])}, …) and is taken for "
-            "an object's labels; say header=True (--header) if it names the columns."
-        )
+    if numeric and names and _counts_from_0(names):  # columns without names, in pandas
+        names = list(range(len(names)))
     comma = separator != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in found for cell in row)
-    return Layout(separator, len(first), n_fields, names, header is None, row_names, "," if comma else ".")
+    guessed = header is None and not numeric
+    return Layout(separator, len(first), n_fields, names, guessed, row_names, "," if comma else ".")
 
 
 def _records(sample: str, separator: str) -> Iterable[list[str]]:
@@ -244,8 +239,9 @@ def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
-    numbers = all(map(_is_number, (cell for row in blank[1:] or blank for cell in row)))
-    return " " if numbers and len(blank[0]) > 1 and _of_one_length([len(row) for row in blank]) else own
+    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # as R writes row names, which may be texts
+    numbers = all(_is_number(cell) for row in blank[1:] or blank for cell in row[ragged:])
+    return " " if numbers and len(blank[-1]) > 1 and _of_one_length([len(row) for row in blank]) else own
 
 
 def _of_one_length(widths: list[int]) -> bool:
@@ -258,19 +254,67 @@ def _is_number(cell: str) -> bool:
     return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or NUMBER.fullmatch(cell) is not None
 
 
-def _counts_rows(cells: list[str]) -> bool:
-    return cells in ([str(m) for m in range(start, start + len(cells))] for start in (0, 1))
+def _all_differ(cells: list[str]) -> bool:
+    """Return whether no cell is empty or there twice, as for names and ids."""
+    return "" not in cells and len(set(cells)) == len(cells)
 
 
-def _is_numbered(rows: list[list[str]]) -> bool:
-    """Return whether the first row and column only count, as pandas writes an unnamed table."""
-    first, *others = rows
-    across, down = first[1:], [row[0] for row in others]
-    return (
-        first[0] == ""
-        and bool(across and down)
-        and all(cells == [str(m) for m in range(len(cells))] for cells in (across, down))
-    )
+def _counts_from_0(cells: list[Any]) -> bool:
+    return cells == [str(m) for m in range(len(cells))]
+
+
+def _counts(cells: list[str]) -> bool:
+    return _counts_from_0(cells) or cells == [str(m + 1) for m in range(len(cells))]
+
+
+def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list[str]]) -> bool:
+    """Return whether a first line of numbers names the columns; warn where that is doubtful."""
+    if any(len(row) != len(first) for row in others):
+        return False
+    if first[0] == "" and len(first) > 1:
+        named, certain = _are_beside_ids(first[1:], [row[0] for row in others])
+        what = "has an empty first field"
+    elif _counts_from_0(first) or (_counts(first) and len(first) != 2):  # 1,2 are labels more often
+        named, certain = _are_alone(first, others)
+        what = "counts the columns"
+    else:
+        return False
+    if not certain:
+        taken, instead = (
+            ("for the names of the columns", "header=False (--no-header) if it is an object")
+            if named
+            else ("for an object", "header=True (--header) if it names the columns")
+        )
+        shown = ", ".join(first[:3]) + ", …" * (len(first) > 3)
+        checks.warn(f"path {os.fspath(path)!r}: the first line {what} ({shown}) and is taken {taken}; say {instead}.")
+    return named
+
+
+def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
+    """Return whether numbers after an empty field name the columns, as pandas writes them, and whether that is certain.
+
+    The other lines begin with ``ids`` then; else the first object has no label in the first clustering.
+    """
+    counted, many, texts = _counts(names), len(ids) >= FEWEST, not all(map(_is_number, ids))
+    like_ids = _all_differ(ids) and (texts or all(map(WHOLE.fullmatch, ids)))
+    if not _all_differ(names) or not (counted or texts or like_ids):
+        return False, True
+    if counted and (texts or (like_ids and (many or len(names) > 1 or _counts_from_0(ids)))):
+        return True, True
+    return like_ids and (texts or many), False
+
+
+def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
+    """Return whether a first line that counts the columns names them, and whether that is certain.
+
+    The first object would be in clusters 0, 1, 2, …, and mostly others would be in these, too.
+    """
+    many = len(others) >= FEWEST
+    if len(first) > 1:
+        alone = any(all(row[m] != cell for row in others) for m, cell in enumerate(first))
+        return many and (alone or len(first) > 3), False
+    named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
+    return named, not named  # labels often begin with 0
 
 
 def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
@@ -316,13 +360,13 @@ def _parse_column(
     missing: Sequence[str] | None,
     layout: Layout,
     name: object,
-    odd: dict[str, list[str]],
 ) -> Any:
-    """Return a column of texts as a Categorical of labels; add words that look missing to ``odd``."""
+    """Return a column of texts as a Categorical of labels."""
     import pandas as pd
 
-    absent = {"", *missing_words(missing)}
+    words = {"", *missing_words(missing)}
     texts = [text.strip() for text in distinct]
+    absent = {text for text in texts if text in words or unescaped(text) in words}
     known = [text for text in texts if text not in absent]
     if layout.decimal == ",":
         known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
@@ -333,15 +377,12 @@ def _parse_column(
         if any(isinstance(value, float) for value in values):
             values = list(map(float, values))
     else:
-        if missing is None:
-            suspects = [text for text in known if text.lower() in LOOKS_MISSING]
-            if suspects and len(strange) < len(known) and set(strange) <= set(suspects):
-                raise ValueError(
-                    f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
-                    f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
-                )
-            for text in [*suspects, *({"-1"} & set(known))]:
-                odd.setdefault(text, []).append(str(name))
+        suspects = [text for text in known if text.lower() in LOOKS_MISSING]
+        if missing is None and suspects and len(strange) < len(known) and set(strange) <= set(suspects):
+            raise ValueError(
+                f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
+                f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
+            )
         values = [unescaped(text) for text in known]
         values = values if len(set(values)) == len(set(known)) else list(known)
     places: dict[Any, int] = {}
@@ -355,22 +396,12 @@ def _parse_column(
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
-def _warn_of_missing_words(path: str | os.PathLike[str], odd: dict[str, list[str]]) -> None:
-    if odd:
-        words = ", ".join(map(repr, odd))
-        names = list(dict.fromkeys(name for found in odd.values() for name in found))
-        checks.warn(
-            f"path {os.fspath(path)!r}: {words} in {checks.listed(names)} count as clusters; if they mean missing, "
-            f"say missing={list(odd)!r} (--missing {','.join(odd)!r})."
-        )
-
-
 def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
     """Refuse a first line that may be names or labels: its fields occur as labels in their columns."""
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts_rows(numbers):  # as in a table without column names
+    if len(numbers) > 2 and _counts(numbers):  # as in a table without column names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):
@@ -378,6 +409,17 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
                 f"path {os.fspath(path)!r}: {name!r} in the first line is a label of its column too; say header=True "
                 "(--header) if the first line holds names, or header=False (--no-header) if it is an object."
             )
+
+
+def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -> None:
+    """Warn about a first line without names whose object is alone in each of its clusters, as numbers for names are."""
+    first = [column.distinct[0] for column in columns]
+    if _all_differ(first) and all(np.count_nonzero(column.codes == 0) == 1 for column in columns):
+        checks.warn(
+            f"path {os.fspath(path)!r}: the first line ({', '.join(first[:3])}{', …' * (len(first) > 3)}) has labels "
+            "of no other object; say header=True (--header) if it names the columns, or header=False (--no-header) if "
+            "it does not."
+        )
 
 
 # --- strings that spreadsheets would run ------------------------------------------------------------------------------
@@ -393,7 +435,7 @@ def unescaped(text: str) -> str:
 
 
 def as_text(frame: Any) -> Any:
-    """Return a table of labels as text, strings escaped; refuse strings that would not be read back."""
+    """Return a table of labels as text, strings and names escaped; refuse strings that would not be read back."""
     import pandas as pd
 
     def safe(values: Any) -> Any:
@@ -409,4 +451,5 @@ def as_text(frame: Any) -> Any:
     found = frame.set_axis(safe(frame.index), axis=0) if frame.index.dtype.kind == "O" else frame
     columns = {m: safe(frame.iloc[:, m]) for m in range(frame.shape[1])}
     ready = pd.DataFrame(columns).set_axis([escaped(str(name)) for name in frame.columns], axis=1)
-    return ready.set_axis(found.index.rename(frame.index.name), axis=0)
+    title = frame.index.name
+    return ready.set_axis(found.index.rename(None if title is None else escaped(str(title))), axis=0)

@@ -9,7 +9,7 @@ from gpuens import checks
 from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
-from gpuens.io.atomic import replacing, replacing_folder
+from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
 
 
@@ -78,18 +78,25 @@ def write_labels(
         checks.file_kind(path, WITH_NUMBERS)
     packages_for(suffix)
     if suffix in FOLDERS:
-        with replacing_folder(path) as folder:
+        with replacing_zarr(path) as folder:
             import zarr
 
             zarr.save_array(folder, labels)
         return
     with replacing(path) as file:
         if suffix == ".npy":
-            np.save(file, labels, allow_pickle=False)
+            np.save(_Stream(file), labels, allow_pickle=False)
         elif suffix == ".npz":
             np.savez(file, labels=labels, **beside)
         else:
             _write_table(file, suffix, matrix, names, ids, beside)
+
+
+class _Stream:
+    """A file without a number of its own: NumPy would write into that itself, and hide why it could not."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
 
 
 def _write_table(

@@ -17,6 +17,7 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.object_names import in_order_of
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import Partition, Partitioner
@@ -157,8 +158,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
         ``features`` (n_objects, n_features) of the same objects are for similarities that need them; they are not
-        scaled. A Dask array of labels is processed in its chunks, see `gpuens.distributed`, and `labels_` are chunks
-        too.
+        scaled, and DataFrames of labels and of features go together by the names in their indexes. A Dask array of
+        labels is processed in its chunks, see `gpuens.distributed`, and `labels_` are chunks too.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
@@ -174,7 +175,7 @@ class Consensus(ClusterMixin, BaseEstimator):
                 return core_groups(rows)
             return check_reduced(parts.reduction.reduce(rows), parts.reduction)
 
-        return self._fit(parts, ensemble, reduce, features)
+        return self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
 
     def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Array:
         """Return the label of each object; parameters are those of `fit`."""

@@ -7,6 +7,7 @@ import numpy as np
 from gpuens import checks
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
+from gpuens.object_names import in_order_of
 from gpuens.plotting.drawing import (
     MARK,
     SHADE,
@@ -65,7 +66,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
 
     ensemble = Ensemble(ensemble)
     max_objects = checks.check_integer(max_objects, "max_objects", minimum=1)
-    labels = label_vector(labels)
+    labels = label_vector(in_order_of(ensemble.index, labels, "labels", "ensemble"))
     checks.check_one_per_row(labels, ensemble.n_objects, "labels")
     names, clusters = np.unique(labels, return_inverse=True)
     drawn = evenly(clusters, max_objects)

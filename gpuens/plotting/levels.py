@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import checks
+from gpuens.object_names import in_one_order
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain, write_names
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
     """Return the names of levels, the codes (N, L) of the objects' clusters, and the sizes of each level's clusters."""
     if not isinstance(levels, Mapping) or not levels:
         raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {kind(levels)}.")
-    vectors = [label_vector(labels) for labels in levels.values()]
+    in_order = in_one_order(list(levels.values()), [f"levels[{level!r}]" for level in levels])
+    vectors = [label_vector(labels) for labels in in_order]
     for name, vector in zip(levels, vectors, strict=True):
         checks.check_one_per_row(vector, len(vectors[0]), f"levels[{name!r}]")
     found = [np.unique(vector, return_inverse=True, return_counts=True)[1:] for vector in vectors]

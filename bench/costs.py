@@ -1,0 +1,142 @@
+"""The cost model of `gpuens.forecast`: CPU seconds and memory of every method on ensembles of many shapes.
+
+    python bench/costs.py [--methods eac lwea …] [--limit 12]
+
+Each method is fitted, with one thread in a process of its own (as in methods.py), to ensembles that are drawn at
+random: 300 to 30,000 objects, 3 to 300 clusterings of up to 2√N clusters, 1 to 30 % of the labels at random, 2 to 50
+clusters wanted. Its seconds and its bytes are then taken to be
+
+    a + b · rows^p · clusterings^q · base clusters^r · clusters wanted^s
+
+with all coefficients ≥ 0, found by least squares of logarithms. The model goes to gpuens/costs.json, with the seconds
+that `gpuens.costs.standard_seconds` took on this machine; the samples, and by what factor the model misses each, go to
+results/costs.json. Three quarters of an hour on an idle core.
+"""
+
+import argparse
+import json
+import os
+import warnings
+from pathlib import Path
+
+import common
+import numpy as np
+from methods import MEMORY, SINGLE, forked
+from scipy.optimize import least_squares
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+from vs_peers import mixture
+
+N_SHAPES = 18
+FEW = 300  # objects of the first fit, which imports and loads what was compiled
+MOST_POWERS = (3.0, 2.0, 2.0, 2.0)  # of rows, clusterings, base clusters and clusters wanted
+LEAST = {"seconds": 1e-4, "memory": 1e5}  # what counts as this much
+RESULTS = Path(__file__).parent / "results" / "costs.json"
+MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
+
+
+def main() -> None:
+    import gpuens as ge
+    from gpuens import costs
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [name for name in ge.methods() if name != "auto"]  # which runs several of the others
+    parser.add_argument("--methods", nargs="+", choices=names, default=names)
+    parser.add_argument("--limit", type=float, default=12.0, help="seconds after which a fit is given up (12)")
+    options = parser.parse_args()
+    os.environ.update(SINGLE, GPUENS_MEMORY=str(MEMORY))
+    samples = json.loads(RESULTS.read_text())["samples"] if RESULTS.exists() else {}
+    for name in options.methods:
+        if name not in samples:
+            samples[name] = measured(name, options.limit)
+            RESULTS.write_text(json.dumps({"samples": samples}, indent=1))
+    models = {name: {what: fitted(rows, what) for what in LEAST} for name, rows in samples.items()}
+    missed = {name: misses(rows, models[name]) for name, rows in samples.items()}
+    RESULTS.write_text(json.dumps({"commit": common.commit(), "samples": samples, "missed": missed}, indent=1))
+    standard = min(costs.standard_seconds() for _ in range(5))
+    MODEL.write_text(json.dumps({"standard_seconds": standard, "methods": models}, indent=1) + "\n")
+    for name, factors in missed.items():
+        print(f"{name:12} {len(samples[name]):3} samples; missed by a factor of " + ", ".join(f"{f:.1f}" for f in factors))
+
+
+def shapes() -> list[tuple[int, int, int, float, int]]:
+    """Return (objects, clusterings, most clusters, noise, clusters wanted) of each ensemble, the cheapest first."""
+    rng = np.random.default_rng(7)
+    found = []
+    while len(found) < N_SHAPES:
+        n, m, wanted = (int(np.exp(rng.uniform(*np.log(ends)))) for ends in ((300, 30_000), (3, 300), (2, 50)))
+        most = int(np.exp(rng.uniform(np.log(5), np.log(min(250, 2 * n**0.5)))))
+        if n * m < 1_500_000:
+            found.append((n, m, most, float(rng.choice([0.01, 0.05, 0.3])), wanted))
+    return sorted(found, key=lambda shape: shape[0] * shape[1])
+
+
+def measured(name: str, limit: float) -> list[dict[str, float]]:
+    rows = []
+    for seed, shape in enumerate(shapes()):
+        row = forked(fit, name, shape, seed, limit=20 * limit if seed == 0 else 3 * limit)  # the first one compiles
+        print(name, shape, row, flush=True)
+        if "failed" in row:
+            continue
+        rows.append(row)
+    return rows
+
+
+def fit(name: str, shape: tuple[int, int, int, float, int], seed: int) -> dict[str, float]:
+    import gpuens as ge
+    from gpuens import record
+    from gpuens.comparison import made
+
+    warnings.simplefilter("ignore")
+    n, m, most, noise, wanted = shape
+    ensemble = ge.Ensemble(mixture(n, noise, seed, m, (2, most))[0])
+    features = np.random.default_rng(seed).standard_normal((n, 4)).astype(np.float32)
+    estimator = made(name, None if name == "best-of-k" else wanted, seed, "cpu")
+    given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
+    try:
+        with threadpool_limits(1):
+            clone(estimator).set_params(n_clusters=estimator.n_clusters and 2).fit(ensemble.take(slice(0, FEW)), **few)
+            before = record.resident_memory()
+            record.forget_peak_memory()
+            found, _, cpu = common.timed(lambda: clone(estimator).fit(ensemble, **given))
+            memory = max(0, common.peak_memory() - before)
+            if cpu < 1:
+                cpu = min(cpu, common.timed(lambda: clone(estimator).fit(ensemble, **given))[2])
+    except (ImportError, MemoryError, RuntimeError, ValueError) as error:
+        return {"failed": str(error)}
+    rows = len(found.reduction_.counts)
+    return {"rows": rows, "m": m, "base": ensemble.n_clusters, "k": wanted, "seconds": cpu, "memory": memory}
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
+    """Return (a, b, p, q, r, s) of the model."""
+    sizes = np.log([[row["rows"], row["m"], row["base"], row["k"]] for row in rows])
+    costs = np.log([max(row[what], LEAST[what]) for row in rows])
+
+    def errors(x: np.ndarray) -> np.ndarray:
+        return np.logaddexp(x[0], x[1] + sizes @ x[2:]) - costs
+
+    low = [np.log(LEAST[what] / 10), -60.0, 0.0, 0.0, 0.0, 0.0]
+    high = [costs.min() + 0.01, 25.0, *MOST_POWERS]
+    starts = ([costs.min() - 0.1, costs.mean() - sizes.mean(axis=0) @ powers, *powers] for powers in np.eye(4) * 0.9 + 0.1)
+    best = min((least_squares(errors, np.clip(x, low, high), bounds=(low, high), loss="soft_l1") for x in starts), key=lambda r: r.cost)
+    return [float(np.exp(best.x[0])), float(np.exp(best.x[1])), *map(float, best.x[2:])]
+
+
+def misses(rows: list[dict[str, float]], model: dict[str, list[float]]) -> list[float]:
+    """Return by what factor the model misses the seconds of each sample, of those that take .05 s."""
+    from gpuens import costs
+
+    found = []
+    for row in rows:
+        if row["seconds"] >= 0.05:
+            said = costs.of(model["seconds"], row["rows"], row["m"], row["base"], row["k"])
+            found.append(max(said / row["seconds"], row["seconds"] / said))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The folder of a zarr array: its metadata and its chunks, which a new array may replace, and nothing else."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+
+METADATA = (".zarray", ".zattrs", "zarr.json")  # formats 2, 2 and 3
+CHUNK = re.compile(r"(c|(c[/.])?[0-9]+([/.][0-9]+)*)")
+
+
+def refuse_other(path: str | os.PathLike[str], name: str = "path") -> None:
+    """Refuse to replace a folder unless it is empty or one zarr array; ``name`` is the argument's name."""
+    path = os.fspath(path)
+    found = sorted(_entries(path)) if os.path.isdir(path) else []
+    foreign = [entry for entry in found if entry not in METADATA and not CHUNK.fullmatch(entry)]
+    if found and not foreign and not _is_array(path):
+        foreign = found
+    if foreign:
+        raise FileExistsError(
+            f"{name} {path!r} is a folder with {foreign[0]!r} in it, and only an empty folder or a zarr array may be "
+            "replaced; name another place, or move the folder away."
+        )
+
+
+def _entries(path: str) -> Iterator[str]:
+    """Yield the files and folders in a folder by their paths relative to it, with slashes."""
+    for folder, folders, files in os.walk(path):
+        for entry in (*folders, *files):
+            yield os.path.relpath(os.path.join(folder, entry), path).replace(os.sep, "/")
+
+
+def _is_array(path: str) -> bool:
+    """Return whether the metadata of a folder say that it is an array, and not a group of them."""
+    try:
+        if os.path.exists(os.path.join(path, ".zarray")):
+            return True
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            metadata = json.load(file)
+        return isinstance(metadata, dict) and metadata.get("node_type") == "array"
+    except (OSError, ValueError):
+        return False
