@@ -23,6 +23,7 @@ from gpuens.evidence import Evidence, beyond_chance, pairs
 from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
+from gpuens.generate.kmeans import share
 from gpuens.object_names import in_one_order
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
@@ -36,6 +37,8 @@ LARGEST = 20  # number of clusters by default
 LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
 LEAST_GAIN = 0.01  # of area that the elbow sees
 LEAST_NULL = 19  # reference data that can show significance at LEVEL
+SHARE = 0.8  # of the objects, that each clustering is of
+ROWS_COMPARED = 256  # at once, until enough of them differ
 
 
 @dataclass
@@ -127,7 +130,7 @@ def choose_k(
     ks: Iterable[int] | None = None,
     method: str = "eac",
     n_clusterings: int = 50,
-    objects: float = 0.8,
+    objects: float = SHARE,
     n_init: int = 5,
     null: int = 0,
     missing: str = "ignore",
@@ -148,7 +151,8 @@ def choose_k(
     features : array (n_objects, n_features), optional
         In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering).
     ks : iterable of int, optional
-        The numbers of clusters, 2 … 20 by default, or those of the dict.
+        The numbers of clusters, 2 … 20 by default, or those of the dict. Of fewer objects than 20, or few that differ,
+        the default ends with as many as each clustering can have.
     method : str
         A method by name; linkages cut one tree for all k where the labels are the same.
     n_clusterings : int
@@ -204,7 +208,7 @@ def choose_k(
     how = _How(method, seed, missing, device)
     resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, n_init=n_init, device=device)
     if X is not None:
-        numbers = _numbers(ks, X.shape[0])
+        numbers = _numbers_of(ks, X, objects)
         find = partial(_of_own, partial(resampled, X, seed), how, X)
     elif isinstance(labels, Mapping):
         numbers = _numbers(labels if ks is None else ks)
@@ -263,7 +267,7 @@ def foresee(
     times, few = 1.0, dict[str, Any]()
     if features is not None:
         X = as_features(features, name="features")
-        n, numbers = X.shape[0], _numbers(ks, X.shape[0])
+        n, numbers = X.shape[0], _numbers_of(ks, X, others.get("objects", SHARE))
         ends, tried = sorted({numbers[0], numbers[-1]}), max(5, n_clusterings // 5)
         times = len(numbers) / len(ends) * n_clusterings / tried * (1 + null)
         few = {"n_clusterings": tried}
@@ -333,6 +337,33 @@ def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
     if not numbers:
         raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
     return numbers
+
+
+def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
+    """Return the checked numbers of clusters of features, each clustering of which is of a share of the objects."""
+    n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
+    numbers = _numbers(ks, n_objects)
+    n_distinct = _n_distinct(X, numbers[-1])
+    most, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
+    if n_drawn < n_distinct:
+        most, why = n_drawn, f"each clustering is of {n_drawn} of the {n_objects} objects (objects={objects})"
+    if most < 2:
+        raise ValueError(f"ks: {why}, so that there is nothing to choose; give features of more objects.")
+    if ks is not None and numbers[-1] > most:
+        raise ValueError(f"ks must be {most} at most, as {why}, but is {numbers[-1]}; ask for fewer clusters.")
+    return [k for k in numbers if k <= most]
+
+
+def _n_distinct(X: Any, enough: int) -> int:
+    """Return how many rows of features (n, d) differ, or ``enough`` if no fewer do."""
+    found = np.empty((0, X.shape[1]))
+    for start in range(0, X.shape[0], ROWS_COMPARED):
+        some = X[start : start + ROWS_COMPARED]
+        some = some.toarray() if hasattr(some, "toarray") else some
+        found = np.unique(np.concatenate([found, some]), axis=0)[:enough]
+        if len(found) == enough:
+            break
+    return len(found)
 
 
 def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
@@ -452,10 +483,10 @@ def _by_largest(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
     """Return the choice by the longest lifetime, where one tree was cut, and by the largest mean silhouette."""
     reasons: dict[int, str] = {}
     for name, words in (("lifetime", "longest lifetime"), ("mean_silhouette", "largest mean silhouette")):
-        for rank, row in enumerate(sorted(rows, key=lambda row: -(row.get(name) or 0.0))[:2]):
-            if row.get(name) is not None:
-                why = f"{'second ' * rank}{words}, {row[name]:.3f}"
-                reasons[row["k"]] = f"{reasons[row['k']]}; {why}" if row["k"] in reasons else why
+        known = [row for row in rows if row.get(name) is not None]
+        for rank, row in enumerate(sorted(known, key=lambda row: -row[name])[:2]):
+            why = f"{'second ' * rank}{words}, {row[name]:.3f}"
+            reasons[row["k"]] = f"{reasons[row['k']]}; {why}" if row["k"] in reasons else why
     return Choice(rows, answers, next(iter(reasons)), reasons, None)
 
 

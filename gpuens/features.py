@@ -10,12 +10,15 @@ from gpuens.device import kind_of, namespace, native, to_host
 ROWS_SEARCHED = 2**16  # at once, for a value that is refused
 
 
-def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False) -> Any:
+def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
-    Such an array is not copied. Integers and booleans become float32 where that is exact, else float64.
+    Such an array is not copied. Integers and booleans become float32 where that is exact, else float64. Numbers so
+    large or small that their squares would overflow or vanish are multiplied by a power of 2 (`power_of`), on which
+    no cluster depends.
     ``name`` is the argument, for refusals. With ``mapped``, a memory map is returned as it is, of any type and order,
-    for callers that convert a block at a time.
+    for callers that convert a block at a time. With ``part``, X is a part of the features, and is not multiplied: the
+    power is that of all.
     """
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
@@ -37,7 +40,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
         _check_finite(X.data, name)
-        return X
+        return X if part else times(X, power_of(X, name))
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
         X = X.to_pandas()
     if hasattr(X, "iloc") and X.ndim == 2:
@@ -63,7 +66,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         return values
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
     _check_finite(values, name)
-    return namespace(device).asarray(values)
+    return namespace(device).asarray(values if part else times(values, power_of(values, name)))
 
 
 def check_numbers(dtype: Any, name: str, column: object = None) -> None:
@@ -99,3 +102,30 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
         return np.float32 if dtype.itemsize <= 4 else np.float64
     exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))
     return np.float32 if exact else np.float64
+
+
+def power_of(X: Any, name: str = "X") -> float:
+    """Return the power of 2 that brings finite features within the middle half of their type's exponents, else 1.
+
+    There their squares, sums of 2**63 of these (float32), and the squares of their differences neither overflow nor
+    vanish. Features most of which vanish beside the largest, which probably stands for a missing value, are refused.
+    """
+    values = X.data if hasattr(X, "tocsr") else X
+    largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
+    about = np.finfo(values.dtype)
+    exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
+    power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0
+    if power < 1.0:
+        n_there, least = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
+        n_lost = n_there - int((abs(values) >= least).sum())
+        if 2 * n_lost > n_there:
+            raise ValueError(
+                f"{name}: beside a value of size {largest:.3g} {n_lost} other value(s) vanish; scale them, or remove "
+                "values that stand for missing."
+            )
+    return power
+
+
+def times(X: Any, power: float) -> Any:
+    """Return features, dense or sparse, times a power of 2 that their type holds; as they are if it is 1."""
+    return X if power == 1.0 else X * X.dtype.type(power)

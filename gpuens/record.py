@@ -15,6 +15,8 @@ from typing import Any
 
 from gpuens import __version__, failures
 
+TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
+
 
 class Clock:
     """The seconds of each phase of a command, and in total, imports included."""

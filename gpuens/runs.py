@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gpuens.record import Clock
+from gpuens.record import TIES, Clock
 
 CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
 
@@ -206,6 +206,7 @@ class Run:
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
             "cluster_sizes": done.sizes,
+            "ties": TIES,
             **({"evidence": done.evidence} if done.evidence else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }

@@ -194,6 +194,20 @@ def test_import_loads_no_more_than_it_needs(statement, unwanted):
     assert {name.split(".")[0] for name in ran.stdout.split()} & unwanted == set()
 
 
+def test_every_module_can_be_imported_under_another_name():
+    """A function with the name of its module stands in the module's place, but hides no other module."""
+    code = (
+        "import sys\n"
+        "for name in sys.stdin.read().split():\n"
+        "    space = {}\n"
+        "    exec(f'import {name} as found', space)\n"
+        "    found, module = space['found'], sys.modules[name]\n"
+        "    assert found in (module, getattr(module, name.split('.')[-1], None)), name\n"
+    )
+    names = "\n".join(module for module in MODULES if not module.endswith("__main__"))
+    subprocess.run([sys.executable, "-c", code], input=names, text=True, check=True)
+
+
 # --- what is public ---------------------------------------------------------------------------------------------------
 
 

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 from conftest import refused, structured_labels
+from scipy.sparse import csr_array
 
 import gpuens as ge
 from gpuens import forecast
-from gpuens.choosing import foresee
+from gpuens.choosing import _by_largest, foresee
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -83,6 +84,13 @@ def test_clusters_are_more_than_chance():
     assert (clear.suggested, clear.structure) == (3, True)
     assert clear.table.p[3] == 1 / 20
     assert clear.table.rcsi[3] > 0
+
+
+@pytest.mark.parametrize("power", [-900, 800])
+def test_the_size_of_features_changes_no_choice(power):
+    few = {"n_clusterings": 3, "ks": [2, 3], "null": 19, "n_init": 1}
+    expected = ge.choose_k(features=blobs(3, n=40), **few)
+    assert ge.choose_k(features=blobs(3, n=40) * 2.0**power, **few).to_dict() == expected.to_dict()
 
 
 def test_single_criteria_by_name():
@@ -166,6 +174,25 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # of a sample whose objects are all alike
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 24])
+def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
+    X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
+    found = ge.choose_k(features=X, n_clusterings=3, n_init=1)
+    assert [row["k"] for row in found.rows] == list(range(2, round(0.8 * n) + 1))
+    assert foresee(features=X, n_clusterings=3, n_init=1).seconds > 0
+    twice = ge.choose_k(features=csr_array(np.repeat(X, 2, axis=0)[: 2 * n - 1]), n_clusterings=10, n_init=1)
+    assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))
+
+
+def test_numbers_without_a_silhouette_are_not_before_negative_ones():
+    rows = [{"k": 2, "mean_silhouette": None}, {"k": 3, "mean_silhouette": None}]
+    rows += [{"k": 4, "mean_silhouette": -0.25}, {"k": 5, "mean_silhouette": -0.125}]
+    choice = _by_largest(rows, {})
+    assert choice.suggested == 5
+    assert choice.reasons == {5: "largest mean silhouette, -0.125", 4: "second largest mean silhouette, -0.250"}
+
+
 def test_methods_by_features_get_them():
     assert ge.choose_k(features=blobs(3, n=60), ks=(2, 3, 4), method="tome", n_clusterings=5, n_init=1).suggested == 3
 
@@ -191,6 +218,22 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": 2}, TypeError, "ks must be some numbers of clusters"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 3, but is 4"),
         ({"features": np.eye(9), "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 9, but is 10"),
+        (
+            {"features": np.eye(8), "ks": [3, 7]},
+            ValueError,
+            "ks must be 6 at most, as each clustering is of 6 of the 8",
+        ),
+        (
+            {"features": np.eye(9)[[0, 1, 2] * 5], "ks": [4]},
+            ValueError,
+            "at most, as 3 of the 15 objects differ, but is 4",
+        ),
+        (
+            {"features": np.ones((15, 2))},
+            ValueError,
+            "ks: 1 of the 15 objects differ, so that there is nothing to choose",
+        ),
+        ({"features": np.eye(3), "objects": 0.3}, ValueError, "ks: each clustering is of 1 of the 3 objects"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "method": "tome"}, ValueError, "give choose_k features in place of"),
         ({"labels": {2: [[0, 0, 1], [0, 1, 1]]}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "missing": "omit"}, ValueError, "missing must be"),

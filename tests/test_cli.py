@@ -121,6 +121,7 @@ def test_record_says_what_was_done_with_what(folder, call):
         "n_core_groups": len(np.unique(LABELS, axis=0)),
         "n_clusters": K,
         "cluster_sizes": np.bincount(est.labels_).tolist(),
+        "ties": "decided by the order of the clusterings and of their label values, not by that of the objects",
     }
     assert out[0] == (
         f"labels.csv: 120 objects, 6 clusterings with {ens.n_clusters} clusters, "

@@ -239,6 +239,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     record = json.loads(Path("out.npy.json").read_text())
     assert (record["n_objects"], record["n_features"], record["n_clusterings"]) == (200, 2, 6)
     assert record["cluster_sizes"] == np.bincount(np.load("out.npy")).tolist()
+    assert record["ties"].startswith("decided by the order of the clusterings")
     assert capsys.readouterr().out.startswith(f"X{suffix}: 200 objects, 2 features\nlandmark: 6 clusterings with ")
 
 

@@ -654,6 +654,19 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
         np.testing.assert_array_equal(ge.Ensemble(found).codes, ge.generate.kmeans_ensemble(X, 3, 5, objects=100).codes)
 
 
+@pytest.mark.parametrize("power", [-1000, 900])
+def test_the_size_of_features_in_chunks_changes_no_label(power):
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    X[:150] /= 2**20  # of which the first chunk alone is
+    large = da.from_array(X * 2.0**power, chunks=(150, 4))
+    for algorithm in ("full", "minibatch", "nested"):
+        given = {"n_clusterings": 3, "n_clusters": 5, "objects": 100, "algorithm": algorithm}
+        expected = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 4)), **given).compute()
+        np.testing.assert_array_equal(ge.generate.kmeans_ensemble(large, **given).compute(), expected)
+    expected = ge.generate.landmark_ensemble(da.from_array(X, chunks=(150, 4)), **LANDMARKS).compute()
+    np.testing.assert_array_equal(ge.generate.landmark_ensemble(large, **LANDMARKS).compute(), expected)
+
+
 LANDMARKS = {"n_clusterings": 3, "n_clusters": (2, 9), "n_landmarks": 50}
 
 

@@ -283,6 +283,44 @@ def test_floats_are_not_copied():
     assert np.shares_memory(as_features(sparse).data, sparse.data)
 
 
+SIZES = [(power, np.float64) for power in (-1000, -660, 512, 1000)] + [(power, np.float32) for power in (-110, 64, 110)]
+
+
+@pytest.mark.parametrize(("power", "dtype"), SIZES)
+def test_the_size_of_features_changes_no_label(power, dtype, fake_cupy):
+    """Squares overflow and vanish in NumPy and in scikit-learn long before the numbers do."""
+    values = X.astype(dtype)
+    large = values * dtype(2.0**power)
+    for options in [*DISTINCT.values(), {"algorithm": "nested"}]:
+        expected = kmeans_ensemble(values, 4, (2, 9), **options)
+        assert same(kmeans_ensemble(large, 4, (2, 9), **options), expected)
+    for where in (scipy.sparse.csr_array, pd.DataFrame, fake_cupy.asarray):
+        assert same(kmeans_ensemble(where(large), 3, 5), kmeans_ensemble(where(values), 3, 5))
+    on_device = kmeans_ensemble(values, 3, 5, device="emulated")
+    assert same(kmeans_ensemble(large, 3, 5, device="emulated"), on_device)
+
+
+@pytest.mark.parametrize("factor", [1e154, 1e300, 1e-200, 1e-310])
+def test_two_groups_of_any_size_are_two_clusters(factor):
+    values = np.concatenate([X[:100] + 99, X[100:] - 99]) * factor
+    for algorithm in ("full", "minibatch", "nested"):
+        columns = kmeans_ensemble(values, 3, 2, algorithm=algorithm).to_array().T
+        assert {metrics.ari(column, np.arange(300) < 100) for column in columns} == {1.0}
+
+
+def test_features_that_vanish_beside_one_are_refused():
+    for fill, dtype in ((1e300, np.float64), (9.97e36, np.float32)):  # the second is netCDF's
+        values = X.astype(dtype)
+        values[3, 1] = fill
+        for given in (values, scipy.sparse.csr_array(values)):
+            refused(
+                lambda given=given: kmeans_ensemble(given), ValueError, "X: beside a value of size", "stand for missing"
+            )
+    values = np.array([[0.0, 1e300], [1e300, 0.0], [1e-300, 1e300]])
+    assert as_features(values).max() == values.max() * 2.0 ** (256 - 997)
+    np.testing.assert_array_equal(as_features(values, part=True), values)
+
+
 @pytest.mark.parametrize(
     "wrap",
     [

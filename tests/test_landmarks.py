@@ -47,13 +47,18 @@ def test_points_are_features_around_0_that_nothing_overflows(size, offset):
     np.testing.assert_allclose(points / points[0, 0], expected / expected[0, 0], rtol=1e-4, atol=1e-4)
 
 
-def test_the_size_of_features_does_not_matter():
+def test_the_size_of_features_does_not_matter(tmp_path):
     X = features(400).astype(np.float64)
     given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
     labels = landmark_ensemble(X, **given).to_array()
     for size in (2.0**-900, 2.0**900):
         np.testing.assert_array_equal(landmark_ensemble(X * size, **given).to_array(), labels)
-    for size, dtype in ((1e-30, np.float32), (1e30, np.float32), (1e-312, np.float64)):
+    for size, dtype in ((2.0**-960, np.float64), (2.0**-120, np.float32), (2.0**110, np.float32)):
+        np.save(tmp_path / "features.npy", X.astype(np.float32).astype(dtype) * dtype(size))
+        mapped = np.load(tmp_path / "features.npy", mmap_mode="r")
+        expected = landmark_ensemble(X.astype(np.float32).astype(dtype), **given).to_array()
+        np.testing.assert_array_equal(landmark_ensemble(mapped, **given).to_array(), expected)
+    for size, dtype in ((1e-30, np.float32), (1e30, np.float32), (1e-42, np.float32), (1e-312, np.float64)):
         found = landmark_ensemble((X * size).astype(dtype), **given).to_array()
         assert np.mean(found == labels) > 0.99
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import one_sentence, refused
-from scipy.sparse import block_diag, csr_array, eye_array
+from scipy.sparse import block_diag, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
@@ -104,6 +104,17 @@ def test_higher_resolutions_have_more_clusters_and_seeds_differ():
     assert (leiden_ensemble(X, 3.0, 2, random_state=1).to_array() != found.to_array()[:, 2:]).any()
 
 
+@pytest.mark.parametrize("power", [-1000, -660, 520, 1000])
+def test_the_size_of_features_and_of_weights_does_not_matter(power):
+    X, _ = blobs()
+    expected = leiden_ensemble(X, (0.2, 1.0), 2).to_array()
+    np.testing.assert_array_equal(leiden_ensemble(X * 2.0**power, (0.2, 1.0), 2).to_array(), expected)
+    graph = graph_of(X) * 2.0**power
+    np.testing.assert_array_equal(leiden_ensemble(graph, (0.2, 1.0), 2).to_array(), expected)
+    with pytest.raises(ValueError, match="not symmetric"):
+        leiden_ensemble(csr_array(np.triu(graph.toarray())))
+
+
 def test_weights_count_and_the_diagonal_does_not():
     heavy = np.zeros((6, 6))
     heavy[:2, :2] = heavy[2:4, 2:4] = heavy[4:, 4:] = 5.0
@@ -130,11 +141,11 @@ def test_the_process_keeps_its_random_numbers():
 def test_a_clustering_that_falls_apart_is_made_again_from_another_seed(monkeypatch):
     judged = []
 
-    def fell_apart(sizes):
+    def useless(sizes):
         judged.append(sizes.tolist())
-        return len(judged) % 2 == 1
+        return "fall apart; lower" * (len(judged) % 2)
 
-    monkeypatch.setattr(leiden, "_fell_apart", fell_apart)
+    monkeypatch.setattr(leiden, "_useless", useless)
     found = leiden_ensemble(np.random.default_rng(0).normal(size=(2000, 5)), 3.0, 2)
     assert found.names == ["leiden_3_0", "leiden_3_1"]
     assert len(judged) == 4
@@ -153,6 +164,48 @@ def test_clusterings_that_fall_apart_are_left_out_with_a_warning():
     assert found.names == ["leiden_1_0"]
     with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="no clustering is left"):
         leiden_ensemble(X, 500.0, 1)
+
+
+def cliques(n, size):
+    return block_diag([np.ones((size, size))] * n, format="csr")
+
+
+@pytest.mark.parametrize(("n", "size"), [(30, 10), (100, 3), (40, 2), (2, 50)])
+def test_small_communities_are_no_reason_to_leave_a_clustering_out(n, size):
+    found = leiden_ensemble(cliques(n, size))
+    assert found.n_clusterings == 20
+    truth = np.repeat(np.arange(n), size)
+    assert {ge.metrics.ari(truth, column) for column in found.to_array().T} == {1.0}
+    assert ge.metrics.ari(truth, ge.EAC(n).fit(found).labels_) == 1.0
+    assert ge.metrics.ari(truth, ge.cluster(cliques(n, size), n, kind="leiden", method="eac").labels_) == 1.0
+
+
+def test_one_cluster_and_single_objects_tell_nothing():
+    graph = cliques(3, 10).tolil()
+    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # a chain
+    graph = csr_array(graph)
+    with pytest.warns(UserWarning, match=r"^leiden_.* is left out: at resolution .* 30 objects with edges ") as warned:
+        assert leiden_ensemble(graph, (0.01, 1.0, 50.0), 1).names == ["leiden_1_0"]
+    for found, why in zip(warned, ("are all in one cluster; raise", "fall apart into 30 clusters"), strict=True):
+        assert why in one_sentence(found.message)
+    with (
+        pytest.warns(UserWarning, match=r"left out"),
+        pytest.raises(ValueError, match="no clustering is left") as refused,
+    ):
+        leiden_ensemble(graph, 0.01, 1)
+    one_sentence(refused.value)
+    with pytest.warns(UserWarning, match="constant clusterings"):
+        found = leiden_ensemble(graph, (0.01, 1.0, 50.0), 1, keep="all")
+    assert np.diff(found.offsets).tolist() == [1, 3, 30]
+
+
+def test_the_command_line_says_what_to_keep(tmp_path, capsys):
+    save_npz(tmp_path / "graph.npz", cliques(30, 10).tocsr())
+    command = ["generate", str(tmp_path / "graph.npz"), "--kind", "leiden", "-o", str(tmp_path / "out.npy")]
+    assert cli.main(command) == 0
+    assert "leiden: 20 clusterings, with 30 to 30 clusters each" in capsys.readouterr().out
+    assert cli.main([*command, "--resolutions", "1,500", "--keep", "all", "--quiet"]) == 0
+    assert np.load(tmp_path / "out.npy").max(axis=0).tolist() == [29] * 4 + [299] * 4
 
 
 def test_objects_without_an_edge_are_not_counted():
@@ -346,6 +399,7 @@ def test_a_dense_graph_of_an_annotated_matrix_is_a_graph():
         ({"X": csr_array(np.ones((5, 5)) * 1j)}, TypeError, "weights of type complex128"),
         ({"X": csr_array(np.ones((5, 5))), "n_neighbors": 15}, ValueError, "n_neighbors=15 is for features"),
         ({"n_iterations": -1.0}, TypeError, "n_iterations must be a whole number"),
+        ({"keep": "none"}, ValueError, "keep must be one of 'useful', 'all'"),
         ({"n_iterations": 0}, ValueError, "n_iterations must not be 0: -1 goes on until nothing changes"),
         ({"n_iterations": -2}, ValueError, "n_iterations"),
         ({"n_iterations": 2**40}, ValueError, "n_iterations"),

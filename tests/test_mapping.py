@@ -112,6 +112,16 @@ def test_objects_in_pieces(where, monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("power", [-800, 700])
+def test_the_size_of_features_does_not_matter(where, power):
+    labels, x = random_labels(90, 5, (2, 9), seed=2), features("noise", 90)
+    found = ge.similarity.mapping_coefficients(labels, x * 2.0**power, 8, device=where).toarray()
+    np.testing.assert_array_equal(found, ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray())
+    for method in (ge.ECRMC, ge.TOME):
+        expected = method(3).fit(labels, features=x).labels_
+        np.testing.assert_array_equal(method(3).fit(labels, features=x * 2.0**power).labels_, expected)
+
+
 def test_what_cannot_be_mapped_is_refused(monkeypatch):
     labels, x = random_labels(30), features("noise", 30)
     mapped = ge.similarity.mapping_coefficients
@@ -121,7 +131,9 @@ def test_what_cannot_be_mapped_is_refused(monkeypatch):
     refused(lambda: mapped(labels, x, 0), ValueError, "n_neighbors")
     refused(lambda: mapped([[0]], x[:1], 1), ValueError, "n_neighbors=1", "1 object")
     refused(lambda: mapped(labels, np.where(x > 1, np.nan, x), 3), ValueError, "NaN")
-    refused(lambda: mapped(labels, x * 1e200, 3), ValueError, "features have a value of size", "scale")
+    x[3] *= 1e250
+    refused(lambda: mapped(labels, x, 3), ValueError, "features: beside a value of size", "stand for missing")
+    x[3] /= 1e250
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: mapped(labels, x, 3), MemoryError, "mapping coefficients of 30 objects", "n_neighbors")
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens import device as devices
 
 LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 
@@ -60,6 +61,20 @@ def test_order_of_the_clusterings_and_names_of_the_labels_do_not_matter_without_
         assert ari(a.dendrogram_.cut(k)[a.reduction_.row_of], b.dendrogram_.cut(k)[b.reduction_.row_of]) == 1.0
 
 
+def test_the_order_of_the_clusterings_decides_ties():
+    """The figures of docs/reproducibility.md: the limit of what is promised."""
+
+    def kept(method, labels):
+        return sum(ari(method(4).fit_predict(one), method(4).fit_predict(one[:, ::-1])) == 1.0 for one in labels)
+
+    noise = [random_labels(60, 6, (2, 7), seed=seed) for seed in range(100)]
+    planted = [structured_labels(60, 6, 4, seed=seed)[0] for seed in range(100)]
+    assert [kept(ge.EAC, noise), kept(ge.EAC, planted), kept(ge.LWEA, noise + planted)] == [1, 76, 200]
+    ring = np.array([[0, 0], [0, 1], [1, 1], [1, 0]])
+    assert ge.EAC(2).fit_predict(ring).tolist() == [0, 0, 1, 1]
+    assert ge.EAC(2).fit_predict(ring[:, ::-1]).tolist() == [0, 1, 1, 0]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_any_way_of_giving_the_labels_gives_the_same(method, ensemble):
     import pandas as pd
@@ -84,6 +99,19 @@ def test_repeated_objects_share_a_label(method):
 
 
 # --- what must come out -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", [None, ge.Sample(40, random_state=1)])
+@pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).gives_membership))
+def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(method, reduction, where):
+    labels, _ = structured_labels(200, 5, 3, noise=0.1, split=1, missing=0.1, seed=0)
+    labels[190:] = 9 + np.arange(10)[:, None]  # labels of their own
+    est = METHODS[method](3, reduction=reduction, device=where).fit(labels)
+    membership = devices.to_host(est.membership_)
+    assert (membership >= 0).all()
+    np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
+    if reduction is not None and method not in ("em", "scec"):  # which have probabilities of any labels
+        assert (membership[190:] == 1 / 3).all(axis=1).sum() > 5
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -204,6 +232,13 @@ def test_bad_k_is_refused(method, k, error, sentence):
         (ge.EAC(2, device="cuda"), "device='cuda' needs"),
         (ge.EAC(2, reduction="halves"), "reduction must be one of 'catree', 'core-groups', 'sample', not 'halves'"),
         (ge.EAC(2, reduction=3), "reduction must be None, have a method reduce(rows)"),
+        (
+            ge.EAC(2, weights=[1, 1e-200]),
+            "weights differ too much for average linkage: that of a cluster would be 2e-200",
+        ),
+        (ge.EAC(2, weights=[1, 5e-324], missing="ignore"), "weights differ too much for average linkage"),
+        (ge.LWEA(2, weights=[1e-170, 1]), "weights differ too much for average linkage"),
+        (ge.Consensus(2, similarity=ge.similarity.LWCA(weights=[1, 1e200])), "weights differ too much for average"),
     ],
 )
 def test_bad_parameters_are_refused(estimator, sentence):

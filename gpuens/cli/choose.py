@@ -23,7 +23,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("labels", metavar="LABELS", nargs="?", help="label file, as for `gpuens run`")
     add_selection(parser)
     parser.add_argument("--features", metavar="FILE", help="a file or data set as for `generate`, in place of LABELS")
-    parser.add_argument("--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20)")
+    parser.add_argument(
+        "--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20, of few objects fewer)"
+    )
     parser.add_argument("--method", default="eac", help="a method, see `gpuens methods` (eac)")
     parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
     parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")

@@ -17,7 +17,7 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.record import Clock
+from gpuens.record import TIES, Clock
 from gpuens.runs import Chunks, Done
 
 NOT_IN_CHUNKS = ("missing", "evidence")  # options, beside those of reading that no command has for chunks
@@ -92,6 +92,7 @@ def cluster(args: argparse.Namespace) -> None:
             n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
             cluster_sizes=done.sizes,
+            ties=TIES,
             **({"evidence": done.evidence} if done.evidence else {}),
         )
 

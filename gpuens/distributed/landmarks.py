@@ -169,19 +169,20 @@ class Piece(NamedTuple):
 
 
 def _of_features(block: Any, function: Callable[..., Any], *given: Any) -> Any:
-    return function(as_features(block, devices.kind_of(block)), *given)
+    return function(as_features(block, devices.kind_of(block), part=True), *given)
 
 
 def _points_at(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
-    some = as_features(block[devices.move(rows, devices.kind_of(block))], devices.kind_of(block))
-    found: np.ndarray = devices.to_host(Points(some, coordinates, devices.kind_of(some)).at(np.arange(len(rows))))
+    kind = devices.kind_of(block)
+    some = as_features(block[devices.move(rows, kind)], kind, part=True)
+    found: np.ndarray = devices.to_host(Points(some, coordinates, kind).at(np.arange(len(rows))))
     return found
 
 
 def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
     kind = devices.kind_of(block)
     device = devices.resolve(device, kind)
-    X = as_features(block, kind if device == "cuda" else "cpu")
+    X = as_features(block, kind if device == "cuda" else "cpu", part=True)
     return Piece(graph_of(Points(X, coordinates, device), landmarks, n_neighbors), kind)
 
 

@@ -15,7 +15,7 @@ from gpuens import checks, kmeans
 from gpuens import progress as progress_bars
 from gpuens.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 from gpuens.ensemble import Ensemble
-from gpuens.features import as_features, float_for
+from gpuens.features import as_features, float_for, power_of, times
 from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
 
 FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
@@ -49,7 +49,8 @@ def kmeans_ensemble(
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
         The features, unscaled. float32 and float64 are kept; integers become float32 where that is exact (below 2**24
-        in size), else float64.
+        in size), else float64. Where squares would overflow or vanish, all are multiplied by a power of 2, on which
+        clusters do not depend.
     n_clusterings : int
         M, the number of clusterings.
     n_clusters : int, "sqrt" or pair, optional
@@ -127,8 +128,8 @@ def kmeans_ensemble(
         X = as_features(X, device)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    n_drawn = _share(objects, n_objects, "objects")
-    n_seen = _share(features, n_features, "features")
+    n_drawn = share(objects, n_objects, "objects")
+    n_seen = share(features, n_features, "features")
     if projection is not None:
         projection = checks.check_integer(projection, "projection", minimum=1)
         needed = 8 * (n_objects + n_seen) * projection
@@ -171,7 +172,7 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
     from gpuens.distributed import features_in_chunks
 
     X = features_in_chunks(X, names, client)
-    if _share(objects, int(X.shape[0]), "objects") == X.shape[0]:
+    if share(objects, int(X.shape[0]), "objects") == X.shape[0]:
         raise ValueError(
             "X is in chunks, and each k-means is fitted to objects drawn from all of them: say how many, such as "
             "objects=100_000."
@@ -201,7 +202,7 @@ def _columns(
         yield from enumerate(on_workers(one, X, tasks, client))
 
 
-def _share(value: Any, total: int, name: str) -> int:
+def share(value: Any, total: int, name: str) -> int:
     """Return the number that a share of ``total`` (float in (0, 1]) or a number (int) means, or refuse it."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return max(1, round(checks.check_real(value, name, above=0, at_most=1) * total))
@@ -279,17 +280,20 @@ def _label_chunks(
 
 def _fit_view(
     points: Any, view: list[Any], real: Any, task: Task, algorithm: str, settings: dict[str, Any]
-) -> tuple[Any, list[Any]]:
-    points = as_features(points).astype(real, copy=False)
-    model = _fit(_seen(points, *view), None, task, algorithm, settings)
+) -> tuple[Any, float, list[Any]]:
+    """Return k-means fitted to objects drawn from all chunks, the power of 2 that they were multiplied by, the view."""
+    points = as_features(points, part=True).astype(real, copy=False)
+    power = power_of(points)
+    model = _fit(_seen(times(points, power), *view), None, task, algorithm, settings)
     if algorithm != "nested":
         vars(model).pop("labels_", None)  # which would travel with every chunk
-    return model, view
+    return model, power, view
 
 
-def _label_chunk(block: Any, models: list[tuple[Any, list[Any]]], real: Any, dtype: Any) -> np.ndarray:
-    X = as_features(block).astype(real, copy=False)
-    return np.stack([_nearest(model, _seen(X, *view)) for model, view in models], axis=1).astype(dtype)
+def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: Any, dtype: Any) -> np.ndarray:
+    X = as_features(block, part=True).astype(real, copy=False)
+    labels = [_nearest(model, _seen(times(X, power), *view)) for model, power, view in models]
+    return np.stack(labels, axis=1).astype(dtype)
 
 
 def _seen(X: Any, columns: Any, directions: Any) -> Any:

@@ -15,7 +15,6 @@ from gpuens.generate.leiden_partition import package, partition_of
 from gpuens.generate.neighbor_graph import edges_of
 
 TRIES = 3  # seeds of a clustering before it is left out
-FEWEST_ALLOWED = 20  # clusters that no clustering is left out for
 MOST_ITERATIONS = 1_000_000
 
 
@@ -27,6 +26,7 @@ def leiden_ensemble(
     n_neighbors: int | None = None,
     use_rep: str | None = None,
     n_iterations: int = 2,
+    keep: str = "useful",
     random_state: Any = 0,
     device: str = "auto",
     progress: bool | str = "auto",
@@ -34,8 +34,8 @@ def leiden_ensemble(
     """Cluster a graph by the Leiden algorithm at several resolutions, from several seeds; return the ensemble.
 
     Clusterings are named ``leiden_<resolution>_<seed>``. Objects without an edge are clusters of their own. If the
-    others are in more clusters than a twentieth of their number (and than 20), or more than half of their clusters are
-    single objects, a clustering is made again from another seed; after three such, it is left out, with a warning.
+    others are all in one cluster, or more than half of their clusters are single objects, a clustering is made again
+    from another seed; after three such, it is left out, with a warning.
 
     Parameters
     ----------
@@ -56,6 +56,8 @@ def leiden_ensemble(
     n_iterations : int
         Iterations of igraph's algorithm; -1 goes on until nothing changes. cuGraph's has one, of as many levels as
         change something.
+    keep : {"useful", "all"}
+        "all" leaves no clustering out, whatever its clusters are.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     device : {"auto", "cpu", "cuda"}
@@ -75,7 +77,8 @@ def leiden_ensemble(
         Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
         For lists of edges, graphs that are not symmetric, have weights below 0 or no edges, features that are not
-        numbers or are in chunks, parameters out of range, a device that is not there, and if no clustering is left.
+        numbers or are in chunks, parameters out of range, a device that is not there, and if no clustering is left to
+        keep.
     MemoryError
         Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 
@@ -97,6 +100,7 @@ def leiden_ensemble(
     n_iterations = checks.check_integer(n_iterations, "n_iterations", minimum=-1, maximum=MOST_ITERATIONS)
     if n_iterations == 0:
         raise ValueError("n_iterations must not be 0: -1 goes on until nothing changes.")
+    checks.check_choice(keep, "keep", ["useful", "all"])
     rng = checks.make_generator(random_state)
     device = _checked_device(device)
     edges, where = edges_of(X, n_neighbors, use_rep)
@@ -115,18 +119,20 @@ def leiden_ensemble(
         for name, (resolution, own) in zip(names, each, strict=True):
             for _ in range(TRIES):
                 labels = partition(resolution, int(own.integers(2**31)))
-                sizes = np.unique_counts(labels[tied]).counts
-                if not _fell_apart(sizes):
+                why = "" if keep == "all" else _useless(np.unique_counts(labels[tied]).counts)
+                if not why:
                     found[name] = labels.astype(codes_dtype(int(labels.max()) + 1))
                     break
             else:
                 checks.warn(
-                    f"{name} is left out: at resolution {resolution:g} {tied.sum()} objects with edges fall apart into "
-                    f"{len(sizes)} clusters; lower the resolution."
+                    f"{name} is left out: at resolution {resolution:g} {tied.sum()} objects with edges {why} the "
+                    "resolution, or say keep='all'."
                 )
             shown.update(1)
     if not found:
-        raise ValueError("no clustering is left: all have too many clusters; lower the resolutions.")
+        raise ValueError(
+            "no clustering is left: each is one cluster or mostly single objects; take other resolutions or keep='all'."
+        )
     ensemble = Ensemble(list(found.values()), names=list(found))
     ensemble.device_kind = where
     return ensemble
@@ -164,7 +170,10 @@ def _checked_device(device: str) -> str:
     return device
 
 
-def _fell_apart(sizes: np.ndarray) -> bool:
-    """Return whether clusters of these sizes are too many, or too many of them single objects."""
-    n_single = int(np.count_nonzero(sizes == 1))
-    return len(sizes) > max(FEWEST_ALLOWED, sizes.sum() / 20) or 2 * n_single > len(sizes)
+def _useless(sizes: np.ndarray) -> str:
+    """Return why clusters of these sizes tell nothing, and what to do with the resolution; nothing if they do."""
+    if len(sizes) == 1:
+        return "are all in one cluster; raise"
+    if 2 * np.count_nonzero(sizes == 1) > len(sizes):
+        return f"fall apart into {len(sizes)} clusters, most of a single object; lower"
+    return ""

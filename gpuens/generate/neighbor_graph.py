@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.device import chunked, kind_of, to_host
-from gpuens.features import as_features
+from gpuens.features import as_features, power_of, times
 from gpuens.io import annotated
 
 N_NEIGHBORS = 15  # if not given
@@ -91,7 +91,8 @@ def _checked(X: Any) -> Any:
     if graph.nnz:
         if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
             raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")
-        if abs(graph - graph.T).max() > 1e-6 * max(1.0, graph.max()):
+        graph = times(graph, power_of(graph))  # modularity divides by products of sums of weights
+        if abs(graph - graph.T).max() > 1e-6 * graph.max():
             raise ValueError("X is a graph that is not symmetric; pass X.maximum(X.T).")
     return graph
 

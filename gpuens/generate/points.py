@@ -35,9 +35,11 @@ class Coordinates(NamedTuple):
     def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
         """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
         largest, reals = zip(*each(_largest), strict=True)
-        found = cls(np.result_type(*reals), power(max(largest)), np.zeros(n_features))
+        real = np.result_type(*reals)
+        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # which is a number of this type, too
+        found = cls(real, min(power(max(largest)), most), np.zeros(n_features))
         found = found._replace(mean=sum(each(_total, found)) / n_objects)
-        more = min(power(max(each(_reach, found))), 2.0**MOST / found.scale)
+        more = min(power(max(each(_reach, found))), most / found.scale)
         return found._replace(scale=found.scale * more, mean=found.mean * more)
 
     def scaled(self, values: Any, wide: Any) -> Any:

@@ -89,6 +89,11 @@ def methods() -> "dict[str, type[Consensus]]":
     return REGISTRY.all()
 
 
+# the function stands in the place of this package, `gpuens.methods`, and so has its attributes: without them
+# ``import gpuens.methods.base as base`` would look for a module in a function
+methods.__dict__ = globals()
+
+
 def register(name: str, estimator: "type[Consensus]") -> None:
     """Add a method to `methods`, and so to `consensus` and to the command line of a process that registers it.
 

@@ -80,8 +80,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     similarity_ : Similarity
         The fitted similarity: tiles, products and sums.
     membership_ : array (n_objects, n_clusters), float64
-        Only of partitioners with soft results: the shares of each object in the clusters, rows sum to 1. In the memory
-        of `labels_`.
+        Only of partitioners with soft results: the shares of each object in the clusters, rows sum to 1. They are equal
+        for an object of which the fit says nothing, such as one whose labels a sample does not have. In the memory of
+        `labels_`.
     confidence_ : array (n_objects,), float64
         How sure the clusterings are of each label, from 0 to 1; ``evidence().objects.confidence`` in the memory of
         `labels_`, see `gpuens.evidence.objects`. Computed on first access.

@@ -47,7 +47,8 @@ class EAC(Consensus):
     Notes
     -----
     Similarities are multiples of 1 / M, so ties are frequent. A fixed hash of the tied rows' positions in the sorted
-    list of distinct rows decides them, so that neither the order of the objects nor the device changes the answer.
+    list of distinct rows decides them, so that neither the order of the objects nor the device changes the answer;
+    another order of the clusterings, or of their label values, may.
 
     With missing="ignore" the average similarity of regions A and B is a ratio of sums over all pairs of their objects,
     Σ_c n_A[c] n_B[c] / Σ_m p_A[m] p_B[m], where n counts the objects in each cluster and p those that each clustering

@@ -34,7 +34,8 @@ class Voting(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`.
     membership_ : array (n_objects, n_clusters), float64
-        Shares of the votes cast for each object; the largest one is the confidence of its label.
+        Shares of the votes cast for each object; the largest one is the confidence of its label. Equal ones where no
+        vote is cast.
     reference_clustering_ : object
         The name of the first reference, None if it was k-means in label space.
     n_iter_ : int

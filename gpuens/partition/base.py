@@ -31,7 +31,7 @@ class Partition:
     found : dict
         Results for the estimator, by the name of its attribute without the final underscore.
     membership : callable or None
-        Maps any rows to their shares in the clusters, (G, k).
+        Maps any rows to their shares in the clusters, (G, k), which sum to 1; see `shares_of`.
     """
 
     labels: Any
@@ -48,6 +48,18 @@ class Partition:
     @classmethod
     def of_labels(cls, labels: Any, **found: Any) -> "Partition":
         return cls(labels, int(labels.max()) + 1, found=found)
+
+
+def shares_of(sums: np.ndarray) -> np.ndarray:
+    """Return sums (G, k) ≥ 0 scaled to shares: rows sum to 1, and those of a row without any sum are equal.
+
+    >>> from gpuens.partition.base import shares_of
+    >>> shares_of(np.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+    total = sums.sum(axis=1, keepdims=True)
+    shares: np.ndarray = np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / sums.shape[1])
+    return shares
 
 
 class Partitioner:

@@ -17,7 +17,7 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.incidence import row_lookups
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.partition.metis import graph_fits, metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.rows import Rows, numbered
@@ -203,8 +203,5 @@ def association(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray
 
 
 def shares(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:
-    """Return `association` with rows scaled to sum to 1; rows without any stay 0."""
-    associated = association(clusters, n_clusters, rows)
-    total = associated.sum(axis=1, keepdims=True)
-    scaled: np.ndarray = associated / np.where(total > 0, total, 1.0)
-    return scaled
+    """Return `association` with rows scaled to sum to 1; equal shares for rows without any."""
+    return shares_of(association(clusters, n_clusters, rows))

@@ -16,7 +16,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.contingency.scores import agreement_of
 from gpuens.incidence import label_histograms, row_lookups
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
 from gpuens.rows import Rows, numbered
@@ -138,11 +138,8 @@ def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
 
 
 def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return the shares of the votes for each row (G, k), host; rows without votes stay 0."""
-    cast = devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
-    total = cast.sum(axis=1, keepdims=True)
-    shares: np.ndarray = cast / np.where(total > 0, total, 1.0)
-    return shares
+    """Return the shares of the votes for each row (G, k), host; equal ones for rows without votes."""
+    return shares_of(devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device)))
 
 
 def _position(name: Any, names: list[Any]) -> int | None:

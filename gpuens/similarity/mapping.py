@@ -4,7 +4,6 @@ Cao, Chang & Zhao, "A new ensemble clustering algorithm using a reconstructed ma
 Internet and Information Systems 14 (2020) 2957-2980.
 """
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,14 +144,7 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
             f"features have {len(points)} rows and the labels are those of {n_objects} objects; pass the features of "
             "the same objects in the same order."
         )
-    points = points.astype(np.float64, copy=False)
-    largest = float(abs(points).max()) if points.size else 0.0
-    if not math.isfinite(4.0 * points.shape[1] * largest * largest):  # as squared distances may be
-        raise ValueError(
-            f"features have a value of size {largest:.3g}, whose square overflows float64; scale the features, or "
-            "remove values that stand for missing."
-        )
-    return points
+    return points.astype(np.float64, copy=False)
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_array":

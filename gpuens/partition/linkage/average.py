@@ -74,6 +74,7 @@ from gpuens.partition.linkage.searches import Searches
 from gpuens.partition.linkage.work import Work
 
 N_LISTED = 16
+LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150  # products of two neither vanish nor overflow
 FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
@@ -188,7 +189,7 @@ def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterin
             f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
             "bits; fit a sample of the objects, reduction=Sample(…)."
         )
-    if cluster_weights.ndim == 1 and not 1e-150 <= least <= most <= 1e150:
+    if cluster_weights.ndim == 1 and not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
         raise ValueError(f"cluster_weights must be from 1e-150 to 1e150, not from {least} to {most}.")
 
 

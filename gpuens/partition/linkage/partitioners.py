@@ -10,7 +10,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, Partition, Partitioner
-from gpuens.partition.linkage.average import average_linkage, linkage_fits
+from gpuens.partition.linkage.average import LEAST_WEIGHT, average_linkage, linkage_fits
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
@@ -95,6 +95,11 @@ class AverageLinkage(Linkage):
     def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
         observed = similarity.kind == "observed"
         weights = similarity.weights if observed or similarity.kind == "diagonal" else similarity.full()
+        if weights.ndim == 1 and weights.min() < LEAST_WEIGHT:
+            raise ValueError(
+                f"weights differ too much for average linkage: that of a cluster would be {weights.min():.3g}, and "
+                f"must be {LEAST_WEIGHT} at least; leave out the clusterings that are to count so little."
+            )
         return average_linkage(
             rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work,
             of_clusterings=similarity.of_clusterings if observed else None,
