@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, progress
+from gpuens import checks
 from gpuens import device as devices
 from gpuens.comparison import chosen, made
 from gpuens.contingency.scores import agreement_of
@@ -67,8 +67,7 @@ def describe(
     n_clusters : int, optional
         Of the consensus, for the forecasts; by default the median of the clusterings' own.
     forecasts : bool
-        Whether to foresee: each method is fitted to some of the rows (`gpuens.forecast`), which takes a second or
-        several for each.
+        Whether to foresee, by a model of each method's cost (`gpuens.forecast`): nothing is fitted.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
@@ -127,10 +126,4 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
 
 
 def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
-    names = chosen("all")
-    found = {}
-    with progress.bar(len(names), "forecasts") as bar:
-        for name in names:
-            found[name] = foresee(made(name, k, 0, device), rows.ensemble)
-            bar.update(1)
-    return found
+    return {name: foresee(made(name, k, 0, device), rows.ensemble) for name in chosen("all")}

@@ -17,7 +17,7 @@ from gpuens import checks, costs
 from gpuens import device as devices
 from gpuens.ensemble import Ensemble
 from gpuens.failures import OF_ONE_METHOD
-from gpuens.reduction import core_groups
+from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows
 
 FIRST_OBJECTS, FACTOR = 250, 4  # of the first trial, and how many times more the next has

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens import cli, comparison, evidence, forecast, metrics
+from gpuens import cli, comparison, costs, evidence, forecast, metrics
 from gpuens.methods import REGISTRY
 
 FEW = ["eac", "lwgp", "cspa"]
@@ -194,38 +195,89 @@ def test_bad_candidates_are_refused(labels, methods, kind, sentence):
 # --- forecasts --------------------------------------------------------------------------------------------------------
 
 
+def fitted_nothing(*_, **__):
+    raise AssertionError("a forecast fits nothing")
+
+
+@pytest.mark.parametrize("shape", [(300, 4, 9), (5000, 500, 30)])
+def test_a_forecast_fits_nothing_and_is_about_right(monkeypatch, shape):
+    """Within a hundred times, on any machine; bench/costs.py says by how much models miss."""
+    n, m, k = shape
+    given = ge.Ensemble(np.random.default_rng(0).integers(0, k, (n, m)))
+    for name in ("lwgp", "hbgf", "voting", "kcc"):
+        estimator = ge.methods()[name](k)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(estimator), "fit", fitted_nothing)
+            found = forecast.foresee(estimator, given)
+        estimator.fit(given)
+        started = time.process_time()
+        estimator.fit(given)
+        spent = max(time.process_time() - started, 1e-3)
+        assert spent / 100 < found.seconds < spent * 100, (name, found, spent)
+        assert 0 < found.memory < 1e10
+
+
+def test_the_cost_of_a_method_is_that_of_its_sizes(monkeypatch):
+    model = {"estimator": "KCC", "seconds": [1.0, 2.0, 1.0, 0.0, 0.0, 1.0], "memory": [10.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
+    voting = {**model, "estimator": "Voting", "memory": [20.0, 1.0, 0.0, 1.0, 1.0, 0.0]}
+    known = {"standard_seconds": 1.0, "methods": {"kcc": model, "voting": voting}}
+    monkeypatch.setattr(costs, "models", lambda: known)
+    monkeypatch.setattr(costs, "standard_seconds", lambda: 3.0)  # a slower machine
+    costs.speed.cache_clear()
+    try:
+        assert costs.of_fit(ge.KCC(4, n_init=10), 100, 7, 50, 4) == (3.0 * 801.0, 10.0)
+        assert costs.of_fit(ge.KCC(4, n_init=20), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 10.0)
+        assert costs.of_fit(ge.Auto(4, methods="kcc, voting"), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 370.0)
+        assert costs.of_fit(ge.Auto(4, methods="kcc, eac"), 100, 7, 50, 4) is None
+        assert costs.of_fit(ge.EAC(4), 100, 7, 50, 4) is None
+        assert costs.of_fit(ge.Consensus(4, similarity="cspa", partitioner="metis"), 100, 7, 50, 4) is None
+        given = np.random.default_rng(0).integers(0, 5, (200, 3))
+        assert str(forecast.foresee(ge.EAC(4), given)) == "nobody knows how long"
+        sampled = forecast.foresee(ge.KCC(4, reduction="sample:100", n_init=10), given)
+        assert sampled == (3.0 * 801.0, 10.0, None)
+    finally:
+        costs.speed.cache_clear()
+
+
 def test_costs_go_on_as_between_the_last_two_trials():
     goes_on = forecast._extrapolated
-    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000, 3.0), 1600.0)  # squares
-    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000, 3.0), 512.0)  # no steeper than cubes
-    np.testing.assert_allclose(
-        goes_on([(1000, 5.0), (2000, 6.0)], 10_000, 3.0), 14.0
-    )  # four of them are for any number
-    assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000, 3.0) == 4.0
-    assert goes_on([(500, 2.0)], 500, 3.0) == 2.0
+    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000), 1600.0)  # squares
+    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000), 512.0)  # no steeper than cubes
+    np.testing.assert_allclose(goes_on([(1000, 5.0), (2000, 6.0)], 10_000), 14.0)  # four of them are for any number
+    assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000) == 4.0
+    assert goes_on([(500, 2.0)], 500) == 2.0
 
 
-def test_trials_grow_until_they_tell(monkeypatch, labels):
-    spent = iter([0.02, 0.02, 0.1, 0.1, 0.6])
-    fitted = []
-    monkeypatch.setattr(forecast, "_held", lambda fit: 10**6)
-    monkeypatch.setattr(forecast, "_seconds", lambda fit, device: fit() and next(spent))
-    many = np.random.default_rng(0).integers(0, 5, (20_000, 8))
-    fit = ge.LWEA.fit
-    monkeypatch.setattr(ge.LWEA, "fit", lambda est, some: fitted.append(len(some)) or fit(est, some))
-    found = forecast.foresee(ge.LWEA(3), many)
-    assert fitted == [250, 250, 1000, 1000, 4000]
-    np.testing.assert_allclose(found.seconds, 0.6 * 5 ** (math.log(6) / math.log(4)))
-    assert 0 < found.memory < 1e9
+@pytest.mark.parametrize(
+    ("seconds_of", "sizes", "expected"),
+    [
+        (lambda n: 1e-5 * n, [250, 1000, 4000, 16_000], 1.0),  # a sixth of a second for the last, of 20 in all
+        (lambda n: 1e-6 * n, [250], 0.1),  # a trial more would take more than a twentieth
+        (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # the next trial would take two seconds
+        (lambda n: 20.0, [250], math.nan),  # it took too long to tell: functions were compiled
+    ],
+)
+def test_trials_end_when_they_tell_or_cost_too_much(monkeypatch, seconds_of, sizes, expected):
+    clock, tried = [0.0], []
+    monkeypatch.setattr(forecast.time, "perf_counter", lambda: clock[0])
+
+    def work(some):
+        def do():
+            tried.append(len(some))
+            clock[0] += seconds_of(len(some))
+
+        return do
+
+    found = forecast.of_trials(work, 100_000, 5)
+    assert tried == sizes
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_what_holds_of_some_rows_need_not_hold_of_all():
-    given = np.random.default_rng(0).integers(0, 39, (4000, 6))
-    given[:40] = np.arange(40)[:, None]
-    found = ge.compare(given, 40, methods="best-of-k, kcc")
-    assert found.left_out == {}
-    assert found.table.loc["best-of-k", "n_clusters"] == 40
-    assert str(forecast.foresee(ge.BestOfK(40), given)) == "nobody knows how long"
+def test_what_holds_of_some_objects_need_not_hold_of_all():
+    def refuse():
+        raise ValueError("too few.")
+
+    assert math.isnan(forecast.of_trials(lambda some: refuse, 5000, 3))
 
 
 def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
@@ -301,8 +353,7 @@ def test_a_description_counts_what_is_there(labels):
 
 
 def test_every_method_is_foreseen(labels, monkeypatch):
-    monkeypatch.setattr(forecast, "_seconds", lambda *given: 1.0)
-    monkeypatch.setattr(forecast, "_held", lambda *given: 10)
+    monkeypatch.setattr(ge.Consensus, "fit", fitted_nothing)
     found = ge.describe(labels[0], 4)
     assert found.methods.keys() == ge.methods().keys() - {"auto"}
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
