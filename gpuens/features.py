@@ -92,9 +92,10 @@ def as_csr(X: Any, name: str) -> Any:
 def check_sparse(X: Any, name: str) -> None:
     """Refuse sparse matrices whose indices do not fit their shape: SciPy would read and write memory beyond them.
 
-    Nothing is copied or cast. Of a dok matrix, which has no arrays of indices, only its CSR matrix can be checked.
+    Nothing is copied or cast. Of a dok matrix, which has no arrays of indices, only its CSR matrix can be checked, and
+    none in GPU memory.
     """
-    form = getattr(X, "format", None)
+    form = getattr(X, "format", None) if kind_of(getattr(X, "data", None)) != "cuda" else None
     fault = _FAULTS[form](X) if form in _FAULTS else None
     if fault is not None:
         raise _damaged(name, fault)

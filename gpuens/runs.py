@@ -107,6 +107,7 @@ class Run:
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
+            index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
                 features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
@@ -119,7 +120,7 @@ class Run:
                 name = ESTIMATORS[type(instead).__name__]
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         if self.key_added is not None:
-            annotated.check_key(self.key_added, read.ensemble.names, annotated.read_index_name(self.labels))
+            annotated.check_key(self.key_added, read.ensemble.names, index)
         with clock.phase("fit"):
             self.estimator.fit(read.ensemble, **features)
         evidence, membership = self.evidence, self.membership

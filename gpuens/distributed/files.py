@@ -135,8 +135,10 @@ def _parquet(path: str) -> _Opened:
 
 def _array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file; only the header is read."""
+    if kind == ".zarr":
+        return open_zarr(path)
     with reading(path):
-        return open_npy(path) if kind == ".npy" else open_zarr(path)
+        return open_npy(path)
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuens import checks, device
 from gpuens.checks import reading
+from gpuens.features import as_csr, check_sparse
 from gpuens.io import annotated
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
@@ -42,10 +43,10 @@ def open_file(
     if suffix == ".parquet":
         return _open_parquet(path)
     if suffix == ".zarr":
+        stored = open_zarr(path)
+        needed = stored.size * stored.dtype.itemsize
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
-            stored = open_zarr(path)
-            needed = stored.size * stored.dtype.itemsize
-            checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
             array = np.asarray(stored[...])
         return _of_array(array, features)
     if suffix == ".npz":
@@ -57,6 +58,7 @@ def open_file(
     with needs("anndata", "h5ad"), reading(path):
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
+        check_sparse(found, f"path {os.fspath(path)!r}")
         return _of_array(found, features)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
@@ -92,7 +94,9 @@ def _of_array(array: Any, features: bool) -> Opened:
     def get(positions: list[int]) -> Any:
         if positions == list(range(len(names))):
             return array  # still a memory map
-        return array.iloc[:, positions] if hasattr(array, "iloc") else array[:, positions]
+        if hasattr(array, "iloc"):
+            return array.iloc[:, positions]
+        return (as_csr(array, "X") if hasattr(array, "tocsr") else array)[:, positions]
 
     return _opened(names, get)
 
@@ -135,7 +139,9 @@ def _sparse(path: Path_, n_bytes: int) -> Any:
         n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects"
     )
     with reading(path):
-        return scipy.sparse.load_npz(path)
+        found = scipy.sparse.load_npz(path)
+    check_sparse(found, f"path {os.fspath(path)!r}")
+    return found
 
 
 def _open_parquet(path: Path_) -> Opened:

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.ensemble import Ensemble
+from gpuens.features import check_sparse
 from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
@@ -287,6 +288,7 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
             f"path {os.fspath(path)!r} has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name "
             "features by key, such as 'X_pca'."
         )
+    check_sparse(found, f"path {os.fspath(path)!r}")
     return found
 
 

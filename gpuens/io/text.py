@@ -12,6 +12,7 @@ import io
 import mmap
 import os
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -225,8 +226,18 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     return Layout(separator, len(first), n_fields, names, header is None, row_names, "," if comma else ".")
 
 
-def _records(sample: str, separator: str) -> Iterable[list[str]]:
-    return csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=separator != " ")
+def _records(sample: str, separator: str) -> list[list[str]]:
+    """Return the fields of each line, of any length: a line of 20,000 genes is one field to another separator."""
+    with _ONE_LIMIT:
+        before = csv.field_size_limit(len(sample) + 1)
+        try:
+            lines = io.StringIO(sample, newline="")
+            return list(csv.reader(lines, delimiter=separator, skipinitialspace=separator != " "))
+        finally:
+            csv.field_size_limit(before)
+
+
+_ONE_LIMIT = threading.Lock()  # csv has one limit for the whole process
 
 
 def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
