@@ -19,6 +19,7 @@ from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_folder
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
+from gpuens.io.opening import check_types, parquet_header
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -90,7 +91,9 @@ class _Opened(NamedTuple):
     def chosen(self, wanted: list[int]) -> Any:
         """Return the chunks of some columns."""
         if hasattr(self.chunks, "columns"):
-            return self.chunks[[self.names[m] for m in wanted]]
+            names = [self.names[m] for m in wanted]
+            check_types(self.path, parquet_header(self.path)[1], names)
+            return self.chunks[names]
         return self.chunks if wanted == list(range(len(self.names))) else self.chunks[:, wanted]
 
 
@@ -127,6 +130,7 @@ def _parquet(path: str) -> _Opened:
     names = list(frame.columns)
 
     def head(columns: list[int]) -> Any:
+        check_types(path, parquet_header(path)[1], [names[m] for m in columns])
         with reading(path):
             return frame[[names[m] for m in columns]].head(HEAD)
 

@@ -17,6 +17,8 @@ from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import FOLDERS, TEXTS, Path_, Words, needs
 
+BYTES_OF_A_NAME = 40  # of a column
+
 
 def open_file(
     path: Path_,
@@ -83,7 +85,10 @@ def _of_array(array: Any, features: bool) -> Opened:
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if features:
-        checks.check_feature_shape(tuple(array.shape))
+        shape = tuple(array.shape)
+        checks.check_feature_shape(shape)
+        needed = BYTES_OF_A_NAME * shape[1]  # a sparse matrix may have any number of columns
+        checks.check_memory(needed, device.memory_budget(), f"features of shape {shape}", "leave out features")
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
@@ -147,17 +152,13 @@ def _sparse(path: Path_, n_bytes: int) -> Any:
 def _open_parquet(path: Path_) -> Opened:
     import pandas as pd
 
-    with needs("pyarrow", "parquet"):
-        from pyarrow import parquet
-
-    with reading(path), parquet.ParquetFile(path) as file:
-        n_rows, schema = file.metadata.num_rows, file.schema_arrow
-    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    n_rows, schema, index = parquet_header(path)
     names = [name for name in schema.names if name not in index]
 
     def get(positions: list[int]) -> Any:
         needed = 8 * n_rows * len(positions)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        check_types(path, schema, [*index, *(names[m] for m in positions)])
         with reading(path):
             found = pd.read_parquet(path, columns=[names[m] for m in positions])
         return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
@@ -167,3 +168,31 @@ def _open_parquet(path: Path_) -> Opened:
         return found.rename(None if str(found.name).startswith("__index") else found.name)
 
     return _opened(names, get, row_names if index else None)
+
+
+def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
+    """Return the number of rows of a parquet file, its Arrow schema, and the columns that pandas makes row names."""
+    with needs("pyarrow", "parquet"):
+        from pyarrow import parquet
+
+    with reading(path), parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+        return file.metadata.num_rows, schema, index
+
+
+def check_types(path: Path_, schema: Any, names: list[str]) -> None:
+    """Refuse columns of a parquet file that are neither numbers nor text: lists, records, other packages' types."""
+    import pyarrow
+
+    kinds = pyarrow.types
+    plain = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_temporal, kinds.is_null)
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
+    wanted = set(names)
+    for field in schema:
+        kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        if field.name in wanted and not any(is_kind(kind) for is_kind in (*plain, *texts)):
+            raise ValueError(
+                f"path {os.fspath(path)!r}: column {field.name!r} is of type {field.type}, but labels and features are "
+                "numbers or texts; name the other columns."
+            )

@@ -29,6 +29,7 @@ LOOKS_MISSING = frozenset(
 )
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
+LONGEST = 300  # digits of a number, which a float must be able to hold; longer ones are names
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
 
@@ -337,7 +338,7 @@ def _parse_column(
     known = [text for text in texts if text not in absent]
     if layout.decimal == ",":
         known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
-    strange = [text for text in known if not NUMBER.fullmatch(text)]
+    strange = [text for text in known if len(text) > LONGEST or not NUMBER.fullmatch(text)]
     values: list[Any]
     if not strange:
         values = [int(text) if WHOLE.fullmatch(text) else float(text) for text in known]
