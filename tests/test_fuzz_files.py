@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hypothesis", reason="files are drawn by hypothesis: pip install 'gpuens[dev]'")
-for package in ("anndata", "pyarrow", "zarr", "yaml", "jsonschema", "dask", "igraph"):
-    pytest.importorskip(package, reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("anndata", reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("pyarrow", reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("zarr", reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("jsonschema", reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("dask", reason="files of all kinds are read: pip install 'gpuens[dev]'")
+pytest.importorskip("igraph", reason="files of all kinds are read: pip install 'gpuens[dev]'")
 
 from fuzz_files_worker import KINDS
 from hypothesis import given

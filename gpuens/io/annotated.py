@@ -75,7 +75,12 @@ def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
 def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
     """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
     with _open(path) as file:
-        return None if hdf5.entry(file, GRAPH) is None else _read(file, GRAPH, path)
+        if hdf5.entry(file, GRAPH) is None:
+            return None
+        found = _read(file, GRAPH, path)
+    if not hasattr(found, "tocsr"):
+        raise ValueError(f"{GRAPH} is no sparse matrix")
+    return found
 
 
 def _open(path: str | os.PathLike[str]) -> Any:
