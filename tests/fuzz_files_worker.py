@@ -351,8 +351,8 @@ def spoil_text(path, _, rng):
     separator = "\t" if path.suffix == ".tsv" else ","
     lines = [line.split(separator) for line in path.read_text().split("\n")]
     odd = [
-        "", '"', '""', '"a\nb"', "\0", "1e999", "-1", "nan", "=1+1", "'", " ", "\r", "é", "\ufeff", "1,5", separator * 9,
-        "9" * 400, "9" * 5000, "x" * 200_000, '"' + "y," * 90_000 + '"',
+        "", '"', '""', '"a\nb"', "\0", "1e999", "-1", "nan", "=1+1", "'", " ", "\r", "é", "\ufeff", "1,5",
+        separator * 9, "9" * 400, "9" * 5000, "x" * 200_000, '"' + "y," * 90_000 + '"',
     ]  # fmt: skip
     for _ in range(int(rng.choice([1, 1, 3, 10]))):
         line = lines[int(rng.integers(len(lines)))]
@@ -363,8 +363,9 @@ def spoil_text(path, _, rng):
 
 def spoil_jobs(path, trap, rng):
     odd = [
-        f"!!python/object/apply:os.mkdir [{trap.marker}]", str(trap.array), "null", "-1", "[]", "{}", "1e999", ".nan", "no",
-        "'" + "x" * 5000 + "'", "&a [*a]", "2001-01-01", "~", "[[[[]]]]", "[1, a, null]", "? x", "<<: 5", "999999999999",
+        f"!!python/object/apply:os.mkdir [{trap.marker}]", str(trap.array), "null", "~", "-1", "1e999", ".nan", "no",
+        "[]", "{}", "'" + "x" * 5000 + "'", "&a [*a]", "2001-01-01", "[[[[]]]]", "[1, a, null]", "? x", "<<: 5",
+        "999999999999",
     ]  # fmt: skip
     words = path.read_text().split(" ")
     for _ in range(int(rng.choice([1, 1, 2, 5]))):
