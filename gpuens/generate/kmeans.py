@@ -98,10 +98,10 @@ def kmeans_ensemble(
     Raises
     ------
     ValueError, TypeError
-        For features that are not 2-D, not numbers, not finite or empty, and for parameters out of range, such as more
-        clusters than objects to fit.
+        For features that are not 2-D, not numbers, not finite or empty, sparse ones whose indices do not fit, and for
+        parameters out of range, such as more clusters than objects to fit.
     MemoryError
-        Before work starts, if the copies for the threads exceed the memory budget.
+        Before work starts, if the centers and the copies for the threads exceed the memory budget.
 
     References
     ----------

@@ -73,8 +73,9 @@ def leiden_ensemble(
     ImportError
         Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
-        For graphs that are not symmetric, have weights below 0 or no edges, features that are not numbers or are in
-        chunks, parameters out of range, a device that is not there, and if no clustering is left.
+        For graphs that are not symmetric, have weights below 0, indices that do not fit or no edges, features that
+        are not numbers or are in chunks, parameters out of range, a device that is not there, and if no clustering is
+        left.
     MemoryError
         Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 

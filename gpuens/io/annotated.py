@@ -79,7 +79,7 @@ def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
             return None
         found = _read(file, GRAPH, path)
     if not hasattr(found, "tocsr"):
-        raise ValueError(f"{GRAPH} is no sparse matrix")
+        raise ValueError(f"{GRAPH} is no sparse matrix.")
     return found
 
 
@@ -147,7 +147,7 @@ def read_index_name(path: str | os.PathLike[str]) -> str:
     with checks.reading(path), _open(path) as file:
         for place in ("obs", "obsm", "uns"):
             if place in file and not hdf5.group(file, place):
-                raise ValueError(f"{place} is no group of entries, to which a consensus could be added")
+                raise ValueError(f"{place} is no group of entries, to which a consensus could be added.")
         return str(hdf5.group(file, "obs").attrs.get("_index", "_index"))
 
 

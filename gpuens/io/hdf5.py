@@ -39,7 +39,7 @@ def entry(parent: Any, name: str) -> Any:
             return None
         if not isinstance(link, h5py.HardLink):
             where = f" of {link.filename!r}" if isinstance(link, h5py.ExternalLink) else ""
-            raise ValueError(f"{_name(found, part)} is a link to {link.path!r}{where}, which is not followed")
+            raise ValueError(f"{_name(found, part)} is a link to {link.path!r}{where}, which is not followed.")
         found = found[part]
     return found
 
@@ -66,13 +66,13 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
         yield element
         categories = element.attrs.get("categories")  # of anndata before 0.8
         if categories is not None and not isinstance(categories, h5py.Reference):
-            raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}")
+            raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}.")
         if categories is not None:
             yield from _datasets(element.parent[categories])
         return
     encoding = _encoding(element)
     if encoding not in kinds:
-        raise ValueError(f"{_name(element)} holds {encoding or 'a group'}, which is not read as labels or features")
+        raise ValueError(f"{_name(element)} holds {encoding or 'a group'}, which is not read as labels or features.")
     names: list[str]
     within: tuple[str, ...]
     if encoding == DATAFRAME:
@@ -86,7 +86,7 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
         if part is not None:
             yield from _datasets(part, within)
         elif name != "mask":
-            raise ValueError(f"{_name(element)} has no entry {name!r}")
+            raise ValueError(f"{_name(element)} has no entry {name!r}.")
 
 
 def _encoding(element: Any) -> str:
@@ -102,7 +102,7 @@ def _check_shape(element: Any, encoding: str) -> None:
     indptr = entry(element, "indptr")
     n_begins = len(indptr) if hasattr(indptr, "dtype") and indptr.ndim == 1 else 0
     if len(shape) != 2 or min(shape) < 0 or shape[encoding == "csc_matrix"] + 1 != n_begins:
-        raise ValueError(f"{_name(element)} is a sparse matrix of shape {shape}, but has an indptr of {n_begins}")
+        raise ValueError(f"{_name(element)} is a sparse matrix of shape {shape}, but has an indptr of {n_begins}.")
 
 
 def _bytes_of(dataset: "h5py.Dataset") -> int:
@@ -111,12 +111,12 @@ def _bytes_of(dataset: "h5py.Dataset") -> int:
 
     made = dataset.id.get_create_plist()
     if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
-        raise ValueError(f"{_name(dataset)} has its data in other places, which are not read")
+        raise ValueError(f"{_name(dataset)} has its data in other places, which are not read.")
     foreign = {made.get_filter(i)[0] for i in range(made.get_nfilters())} - FILTERS
     if foreign:
-        raise ValueError(f"{_name(dataset)} is packed by a filter {min(foreign)}, which is not known")
+        raise ValueError(f"{_name(dataset)} is packed by a filter {min(foreign)}, which is not known.")
     if dataset.dtype.kind not in "biufSU" and h5py.check_string_dtype(dataset.dtype) is None:
-        raise ValueError(f"{_name(dataset)} is of type {dataset.dtype}, and not of numbers or text")
+        raise ValueError(f"{_name(dataset)} is of type {dataset.dtype}, and not of numbers or text.")
     return max(dataset.size or 0, math.prod(dataset.chunks or ())) * int(dataset.dtype.itemsize)
 
 

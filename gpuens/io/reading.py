@@ -63,7 +63,9 @@ def read_labels(
           missing: a cluster may be called NA. Blanks around a field are ignored.
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
-        - ``.zarr``: an array as in ``.npy`` (needs zarr).
+        - ``.zarr``: an array of numbers or strings as in ``.npy`` (needs zarr).
+
+        Nothing in a file is run, and links to other files are not followed.
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
@@ -91,9 +93,9 @@ def read_labels(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        For missing, unreadable or unknown files, unknown columns and keys, missing packages, text with an ambiguous
-        separator or first line or with lines of different lengths, more clusterings than objects, and labels that
-        `Ensemble` refuses.
+        For missing, unreadable or unknown files, pipes and devices, data that are kept in other files, codecs that
+        could run code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or
+        with lines of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
     MemoryError
         For files that claim more than the memory budget, before they are read.
 
@@ -260,7 +262,7 @@ def read_features(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError, MemoryError
-        As `read_labels`. Values are not checked to be numbers here.
+        As `read_labels`, and for sparse matrices whose indices do not fit. Values are not checked to be numbers here.
     """
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
