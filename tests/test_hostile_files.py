@@ -441,6 +441,22 @@ def test_hard_links_and_other_entries_are_read(place):
     assert read_features("cells.h5ad", key="csc").shape == (60, 20)
 
 
+def test_columns_as_anndata_had_them_before_0_8_are_read(place):
+    def change(file, h5py):
+        file.create_group("obs/__categories")
+        file.move("obs/e/categories", "obs/__categories/e")
+        file.move("obs/e/codes", "codes")
+        del file["obs/e"]
+        file.move("codes", "obs/e")
+        file["obs/e"].attrs["categories"] = file["obs/__categories/e"].ref
+        file["obs"].attrs["encoding-version"] = "0.1.0"
+
+    annotated("before.h5ad")
+    annotated("cells.h5ad", change)
+    found = read_labels("cells.h5ad", columns=["a", "e"])
+    np.testing.assert_array_equal(found.to_array(), read_labels("before.h5ad", columns=["a", "e"]).to_array())
+
+
 def test_a_consensus_is_not_added_to_another_file(place, capsys):
     h5py = pytest.importorskip("h5py")
     annotated("cells.h5ad", link("obsm", "/"))
