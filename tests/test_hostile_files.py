@@ -289,6 +289,17 @@ def test_zarr_arrays_of_other_types_are_refused(place, field, value):
         refused(lambda read=read: read("a.zarr"), kind, "a.zarr", said)
 
 
+@pytest.mark.parametrize("shape", [[2**60, 4], [60, 2**60]])
+def test_zarr_arrays_of_any_claim_are_refused_by_the_memory(place, shape):
+    """What a header claims need not be stored, and must not be counted in chunks or columns."""
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array("a.zarr", shape=(60, 4), chunks=(60, 4), dtype="i4", zarr_format=2)
+    header = json.loads(Path("a.zarr", ".zarray").read_text())
+    Path("a.zarr", ".zarray").write_text(json.dumps(header | {"shape": shape}))
+    for read in (read_features, distributed.read_features):
+        refused(lambda read=read: read("a.zarr"), MemoryError, "a.zarr")
+
+
 def test_parquet_columns_of_other_types_are_refused(place):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -19,11 +19,12 @@ from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_folder
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
-from gpuens.io.opening import check_types, parquet_header
+from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 
 if TYPE_CHECKING:
     import dask.array as da
 
+BYTES_OF_A_CHUNK = 2_000  # that is still to be read
 HEAD = 10_000  # objects that show whether a column holds ids
 
 
@@ -114,6 +115,9 @@ def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[in
 
     whole = _array(path, kind)
     check(whole.shape)
+    needed = BYTES_OF_A_CHUNK * -(-whole.shape[0] // chunk_rows) + BYTES_OF_A_NAME * whole.shape[1]
+    what = f"the list of chunks, and of columns, of {path!r}, of shape {whole.shape},"
+    checks.check_memory(needed, devices.memory_budget(), what, "ask for more rows in a chunk")
     bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
