@@ -437,6 +437,18 @@ def test_graphs_of_an_h5ad_are_in_the_file(place, by):
     refused(lambda: ge.io.read_graph("cells.h5ad"), ValueError, "cells.h5ad", "link")
 
 
+@pytest.mark.parametrize("claimed", [(2**61, 3), (60, 2**61)])
+def test_arrays_of_an_h5ad_that_claim_more_than_can_be_counted(place, claimed):
+    def change(file, h5py):
+        about = dict(file["obsm/X_pca"].attrs)
+        del file["obsm/X_pca"]
+        made = file.create_dataset("obsm/X_pca", claimed, "i4", chunks=(16, 3))
+        made.attrs.update(about)
+
+    annotated("cells.h5ad", change)
+    refused(lambda: read_features("cells.h5ad", key="X_pca"), MemoryError, "cells.h5ad", "may be used")
+
+
 def test_hard_links_and_other_entries_are_read(place):
     """A hard link is another name in the same file; links where nothing is read do no harm."""
 

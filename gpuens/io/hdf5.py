@@ -117,7 +117,8 @@ def _bytes_of(dataset: "h5py.Dataset") -> int:
         raise ValueError(f"{_name(dataset)} is packed by a filter {min(foreign)}, which is not known.")
     if dataset.dtype.kind not in "biufSU" and h5py.check_string_dtype(dataset.dtype) is None:
         raise ValueError(f"{_name(dataset)} is of type {dataset.dtype}, and not of numbers or text.")
-    return max(dataset.size or 0, math.prod(dataset.chunks or ())) * int(dataset.dtype.itemsize)
+    sizes = [math.prod(shape) for shape in (dataset.shape, dataset.chunks) if shape is not None]
+    return max(sizes, default=0) * int(dataset.dtype.itemsize)
 
 
 def _name(element: Any, part: str = "") -> str:

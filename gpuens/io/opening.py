@@ -3,6 +3,7 @@
 The claimed size of a file is compared with the memory budget before the file is read.
 """
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +47,7 @@ def open_file(
         return _open_parquet(path)
     if suffix == ".zarr":
         stored = open_zarr(path)
-        needed = stored.size * stored.dtype.itemsize
+        needed = math.prod(stored.shape) * stored.dtype.itemsize
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
             array = np.asarray(stored[...])
