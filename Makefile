@@ -63,10 +63,10 @@ test-extra-%:
 	rm -rf $(VENV)-$* && $(PYTHON) -m venv $(VENV)-$* && $(VENV)-$*/bin/python -m pip install --quiet '.[$*]'
 	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
-# 5,000 inputs that nobody has tried before; make fuzz SEED=… tries those of an earlier run again
+# 5,000 inputs and 2,000 files that nobody has tried before; make fuzz SEED=… tries those of an earlier run again
 fuzz: $(VENV)/.installed
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
-	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py
+	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py
 
 # the site, with its examples executed, into docs/_build/html; needs no network
 docs: $(VENV)/.installed

@@ -7,6 +7,7 @@ value a ``ValueError``. A sentence that serves one module stands in that module.
 import math
 import numbers
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -349,7 +350,10 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
 
 
 def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
-    """Refuse paths without a readable file; ``folder``: files of this kind may be directories."""
+    """Refuse paths without a readable file; ``folder``: files of this kind may be directories.
+
+    Pipes, sockets and devices, which may be read for ever, are refused, and in a directory what leads out of it.
+    """
     path = os.fspath(path)
     if os.path.isdir(path) and not folder:
         raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
@@ -357,6 +361,31 @@ def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> Non
         raise FileNotFoundError(f"path {path!r} does not exist; check the name.")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"path {path!r} may not be read by this user; change its permissions or choose another.")
+    if os.path.isdir(path):
+        _refuse_ways_out(path)
+    elif not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"path {path!r} is a pipe, a socket or a device; save what it gives in a file and name that.")
+
+
+def _refuse_ways_out(folder: str) -> None:
+    """Refuse a folder in which links lead elsewhere, or pipes, sockets or devices stand for files."""
+    left = [folder]
+    while left:
+        try:
+            with os.scandir(left.pop()) as found:
+                entries = list(found)
+        except OSError as error:
+            raise PermissionError(f"path {folder!r} cannot be read as a whole ({gist(error)}); copy it.") from error
+        for entry in entries:
+            name = os.path.relpath(entry.path, folder)
+            if entry.is_symlink():
+                raise ValueError(
+                    f"path {folder!r} has a link in it, {name!r}, which is not followed; copy it by cp -rL."
+                )
+            if entry.is_dir():
+                left.append(entry.path)
+            elif not entry.is_file():
+                raise ValueError(f"path {folder!r} has a pipe, a socket or a device in it, {name!r}; remove that.")
 
 
 @contextmanager

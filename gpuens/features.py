@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
-from gpuens.device import kind_of, namespace, native, to_host
+from gpuens.device import kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # at once, for a value that is refused
 
@@ -36,7 +36,10 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
             )
         checks.check_feature_shape(tuple(X.shape), name)
         check_numbers(X.dtype, name)
-        X = X.tocsr().astype(float_for(X.dtype, X.data), copy=False)
+        needed = 8 * X.shape[1]
+        checks.check_memory(needed, memory_budget(), f"one center of {name} of shape {X.shape}", "leave out features")
+        X = as_csr(X, name)
+        X = X.astype(float_for(X.dtype, X.data), copy=False)
         if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
         _check_finite(X.data, name)
@@ -67,6 +70,97 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
     _check_finite(values, name)
     return namespace(device).asarray(values if part else times(values, power_of(values, name)))
+
+
+def as_csr(X: Any, name: str) -> Any:
+    """Return a SciPy sparse matrix as CSR, sound and within the memory; a CSR matrix is not copied.
+
+    ``name`` is the argument, for refusals.
+    """
+    check_sparse(X, name)
+    if getattr(X, "format", None) == "csr":
+        return X
+    needed = 8 * (X.shape[0] + 1) + X.nnz * (8 + X.dtype.itemsize)
+    checks.check_memory(
+        needed, memory_budget(), f"{name} of shape {tuple(X.shape)} as a CSR matrix", "leave out rows without values"
+    )
+    try:
+        found = X.tocsr()
+    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
+    check_sparse(found, name)  # of formats without arrays of indices
+    return found
+
+
+def check_sparse(X: Any, name: str) -> None:
+    """Refuse sparse matrices whose indices do not fit their shape: SciPy would read and write memory beyond them.
+
+    Nothing is copied or cast. Of a dok matrix, which has no arrays of indices, only its CSR matrix can be checked, and
+    none in GPU memory.
+    """
+    form = getattr(X, "format", None) if kind_of(getattr(X, "data", None)) != "cuda" else None
+    fault = _FAULTS[form](X) if form in _FAULTS else None
+    if fault is not None:
+        raise _damaged(name, fault)
+
+
+def _damaged(name: str, fault: str) -> ValueError:
+    return ValueError(f"{name} is a damaged sparse matrix, with {fault}; make it anew.")
+
+
+def _fault_of_compressed(X: Any) -> str | None:
+    """Return what is wrong with a csr, csc or bsr matrix, None for a sound one."""
+    data, indptr = np.asarray(X.data), np.asarray(X.indptr)
+    block = data.shape[1:] if X.format == "bsr" else (1, 1)
+    if data.ndim != len(block) * (X.format == "bsr") + 1 or 0 in block:
+        return f"data of shape {data.shape}"
+    n_major, n_minor = (n // size for n, size in zip(X.shape[:: -1 if X.format == "csc" else 1], block, strict=True))
+    if indptr.dtype.kind not in "iu" or indptr.shape != (n_major + 1,):
+        return f"indptr of shape {indptr.shape} and type {indptr.dtype} where {n_major + 1} integers are needed"
+    if indptr[0] != 0 or indptr[-1] > len(data) or (indptr[1:] < indptr[:-1]).any():
+        return f"an indptr that does not rise from 0 to {len(data)}, the number of its values"
+    return _fault_of_indices(X.indices, len(data), n_minor, int(indptr[-1]))
+
+
+def _fault_of_coo(X: Any) -> str | None:
+    faults = (_fault_of_indices(one, len(X.data), n) for one, n in zip(X.coords, X.shape, strict=True))
+    return next(filter(None, faults), None)
+
+
+def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | None = None) -> str | None:
+    """Return what is wrong with the indices of the values, of which the first ``n_used`` count."""
+    indices = np.asarray(indices)
+    if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
+        return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"
+    used = indices[:n_used]
+    if used.size and not 0 <= used.min() <= used.max() < below:
+        return f"indices from {used.min()} to {used.max()} where 0 to {below - 1} can be"
+    return None
+
+
+def _fault_of_diagonals(X: Any) -> str | None:
+    data, offsets = np.asarray(X.data), np.asarray(X.offsets)
+    if data.ndim != 2 or offsets.shape != data.shape[:1] or offsets.dtype.kind not in "iu":
+        return f"offsets of shape {offsets.shape} and type {offsets.dtype} for data of shape {data.shape}"
+    most = max(2**31 - 1, *X.shape)  # beyond that SciPy takes them for others; diagonals outside the matrix are empty
+    if offsets.size and not -most <= int(offsets.min()) <= int(offsets.max()) <= most:
+        return f"offsets from {offsets.min()} to {offsets.max()} of a matrix of shape {tuple(X.shape)}"
+    return None
+
+
+def _fault_of_lists(X: Any) -> str | None:
+    if len(X.rows) != X.shape[0] or len(X.data) != X.shape[0]:
+        return f"{len(X.rows)} lists of indices for {X.shape[0]} rows"
+    uneven = [i for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)) if len(columns) != len(values)]
+    return f"other numbers of indices and values in row {uneven[0]}" if uneven else None
+
+
+_FAULTS = {
+    **dict.fromkeys(("csr", "csc", "bsr"), _fault_of_compressed),
+    "coo": _fault_of_coo,
+    "dia": _fault_of_diagonals,
+    "lil": _fault_of_lists,
+}
 
 
 def check_numbers(dtype: Any, name: str, column: object = None) -> None:

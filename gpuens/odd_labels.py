@@ -15,6 +15,7 @@ from gpuens import checks
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
+LONGEST_NUMBER = 300  # letters, which a float can hold; longer ones are names
 LOOKS_MISSING = frozenset(
     ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
 )
@@ -22,15 +23,20 @@ LOOKS_MISSING = frozenset(
 Columns = list[tuple[Any, list[Any]]]  # the name and the distinct label values of each column
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is written as a number that a float can hold."""
+    return len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) is not None
+
+
 def missing_texts(values: Iterable[Any]) -> list[str]:
     """Return which label values of a column are texts that mean missing: -1 and nan, if every text is a number."""
     texts = [value for value in values if isinstance(value, str)]
     absent = [text for text in texts if text.lower() == "nan" or (text[:2] == "-1" and _is_minus_one(text))]
-    return absent if absent and all(map(NUMBER.fullmatch, texts)) else []
+    return absent if absent and all(map(is_number, texts)) else []
 
 
 def _is_minus_one(text: str) -> bool:
-    return NUMBER.fullmatch(text) is not None and float(text) == checks.MISSING
+    return is_number(text) and float(text) == checks.MISSING
 
 
 def warn_of_odd_labels(categories: list[np.ndarray], names: list[Any], source: str = "labels") -> None:
@@ -74,7 +80,7 @@ def _twins(values: Iterable[Any]) -> list[Any]:
     alike: dict[Any, list[Any]] = defaultdict(list)
     for value in values:
         if isinstance(value, str):
-            if NUMBER.fullmatch(value) and value.lower() != "nan":
+            if is_number(value) and value.lower() != "nan":
                 alike[int(value) if WHOLE.fullmatch(value) else float(value)].append(value)
         elif isinstance(value, (int, float)) and value == value:
             alike[value].append(value)

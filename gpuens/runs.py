@@ -113,6 +113,7 @@ class Run:
 
         with clock.phase("read"):
             read = io.read_label_file(self.labels, **self.reading)
+            index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
                 features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
@@ -125,7 +126,7 @@ class Run:
                 name = ESTIMATORS[type(instead).__name__]
                 announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
         if self.key_added is not None:
-            annotated.check_key(self.key_added, read.ensemble.names, annotated.read_index_name(self.labels))
+            annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report) and self.estimator.n_clusters is not None:
             with clock.phase("read"):
                 check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)

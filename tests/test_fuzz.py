@@ -33,14 +33,15 @@ WORKER = Path(__file__).with_name("fuzz_worker.py")
 class Worker:
     """A process that answers one description after the other, and is followed by another where it dies."""
 
-    def __init__(self):
+    def __init__(self, script=WORKER):
+        self.script = script
         self.process = None
 
     def start(self):
         ours, theirs = socket.socketpair()
         self.said = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, WORKER, str(theirs.fileno())],
+            [sys.executable, self.script, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdout=self.said,
             stderr=self.said,
@@ -72,6 +73,18 @@ class Worker:
         last = self.said.read().decode(errors="replace")[-3000:]
         self.stop()
         return f"{found}\n{last}"
+
+
+def settings_of(n):
+    """Return hypothesis's settings for n descriptions."""
+    return settings(
+        max_examples=n,
+        derandomize="GPUENS_FUZZ" not in os.environ,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],  # a description is short enough to be read as it is
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -167,14 +180,7 @@ def descriptions(draw):
 def test_whatever_is_given_runs_or_is_refused_in_one_sentence(worker):
     answers = Counter()
 
-    @settings(
-        max_examples=INPUTS,
-        derandomize="GPUENS_FUZZ" not in os.environ,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],  # a description is short enough to be read as it is
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings_of(INPUTS)
     @given(descriptions())
     def attempt(case):
         found = worker.ask(case)

@@ -663,9 +663,9 @@ def test_a_share_draws_at_least_one():
 
 
 def test_memory_budget(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB
+    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB, and there are centers
     refused(
-        lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 12.0 kB", "10.0 kB", "algorithm='minibatch'"
+        lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 12.2 kB", "10.0 kB", "algorithm='minibatch'"
     )
     kmeans_ensemble(X, 2, 3, algorithm="minibatch")
     monkeypatch.setenv("GPUENS_MEMORY", "13kB")  # enough for one at a time

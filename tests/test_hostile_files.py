@@ -1,17 +1,27 @@
 """Files that are damaged, lie or attack: each is refused in one sentence, by exit code 3, and leaves nothing behind."""
 
+import csv
 import gzip
 import io
+import json
+import os
+import pickle
+import socket
 import struct
+import tomllib
+import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import cli
+from gpuens import cli, distributed
+from gpuens.batch import manifest
 from gpuens.io import read_features, read_labels, write_labels
 from gpuens.io.arrays import Archive
 
@@ -181,6 +191,496 @@ def test_obs_that_is_no_table(place, capsys):
     with h5py.File("group.h5ad", "w") as file:
         file.create_group("obs")["a"] = [1, 2, 3]
     refused_everywhere(place / "group.h5ad", capsys)
+
+
+# --- code in a file ---------------------------------------------------------------------------------------------------
+
+
+class Code:
+    """What would make a folder, once unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("marker",)
+
+
+@pytest.fixture
+def armed(monkeypatch):
+    """The codec pickle as it is in numcodecs up to 0.16.5, which decodes whatever a file holds."""
+    pickles = pytest.importorskip("numcodecs.pickles")
+    monkeypatch.setattr(pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+
+
+def zarr_of_code(name, filters, compressor=None):
+    """Write a zarr array, of format 2, whose chunk is unpickled into a folder "marker"."""
+    header = {
+        "zarr_format": 2, "shape": [60, 4], "chunks": [60, 4], "dtype": "|O", "order": "C", "fill_value": "",
+        "filters": filters, "compressor": compressor,
+    }  # fmt: skip
+    os.mkdir(name)
+    Path(name, ".zarray").write_text(json.dumps(header))
+    Path(name, "0.0").write_bytes(pickle.dumps(Code()))
+
+
+@pytest.mark.parametrize(
+    ("filters", "compressor"),
+    [([{"id": "vlen-utf8"}, {"id": "pickle"}], None), ([{"id": "vlen-utf8"}], {"id": "pickle"})],
+)
+def test_no_code_in_a_zarr_array_is_run(place, capsys, armed, filters, compressor):
+    zarr = pytest.importorskip("zarr")
+    zarr_of_code("code.zarr", filters, compressor)
+    lines = (
+        "run code.zarr -k 3 -o out.npy",
+        "describe code.zarr",
+        "score code.zarr code.zarr",
+        "generate code.zarr -o x.npy",
+    )
+    for line in lines:
+        code = cli.main(line.split())
+        out, err = capsys.readouterr()
+        assert (code, out, err.count("\n")) == (3, "", 1), line
+        assert "'pickle'" in err
+    for read in (read_labels, read_features, distributed.read_labels, distributed.read_features):
+        refused(lambda read=read: read("code.zarr"), ValueError, "code.zarr", "'pickle'", "run no code")
+    assert sorted(os.listdir()) == ["code.zarr"]
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        zarr.open_array("code.zarr", mode="r")[...]
+    assert sorted(os.listdir()) == ["code.zarr", "marker"], "the attack is none"
+
+
+def test_numcodecs_is_one_that_runs_no_code():
+    about = tomllib.loads((Path(ge.__file__).parents[1] / "pyproject.toml").read_text())
+    (least,) = (line for line in about["project"]["optional-dependencies"]["io"] if line.startswith("numcodecs"))
+    assert tuple(map(int, least.partition(">=")[2].split("."))) >= (0, 16, 6)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        ("i4", {"zarr_format": 2}),
+        ("i4", {"shards": (60, 4)}),
+        ("f8", {"compressors": None}),
+        ("U3", {}),
+        ("U3", {"zarr_format": 2}),
+        ("bool", {}),
+        ("u8", {"filters": ["delta"], "zarr_format": 2}),
+    ],
+)
+def test_zarr_arrays_of_numbers_and_strings_are_read(place, dtype, options):
+    zarr = pytest.importorskip("zarr")
+    values = np.random.default_rng(0).integers(0, 2, (60, 4)).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr's, of formats that are not final
+        if "filters" in options:
+            options = options | {"filters": [pytest.importorskip("numcodecs").Delta(dtype)]}
+        made = zarr.create_array("a.zarr", shape=(60, 4), chunks=(30, 4), dtype=dtype, **options)
+        made[:] = values
+        found = read_labels("a.zarr")
+    np.testing.assert_array_equal(found.to_array(), ge.Ensemble(values).to_array())
+
+
+@pytest.mark.parametrize(("field", "value"), [("dtype", "|V8"), ("dtype", [["a", "<i4"]]), ("chunks", [2**31, 2**31])])
+def test_zarr_arrays_of_other_types_are_refused(place, field, value):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array("a.zarr", shape=(60, 4), chunks=(60, 4), dtype="i4", zarr_format=2)
+    header = json.loads(Path("a.zarr", ".zarray").read_text())
+    Path("a.zarr", ".zarray").write_text(json.dumps(header | {field: value, "fill_value": None}))
+    kind, said = (MemoryError, "a chunk") if field == "chunks" else (ValueError, "numbers or strings")
+    for read in (read_labels, distributed.read_labels):
+        refused(lambda read=read: read("a.zarr"), kind, "a.zarr", said)
+
+
+@pytest.mark.parametrize("shape", [[2**60, 4], [60, 2**60]])
+def test_zarr_arrays_of_any_claim_are_refused_by_the_memory(place, shape):
+    """What a header claims need not be stored, and must not be counted in chunks or columns."""
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array("a.zarr", shape=(60, 4), chunks=(60, 4), dtype="i4", zarr_format=2)
+    header = json.loads(Path("a.zarr", ".zarray").read_text())
+    Path("a.zarr", ".zarray").write_text(json.dumps(header | {"shape": shape}))
+    for read in (read_features, distributed.read_features):
+        refused(lambda read=read: read("a.zarr"), MemoryError, "a.zarr")
+
+
+def test_parquet_columns_of_other_types_are_refused(place):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    about = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": pickle.dumps(Code())}
+    odd = {"list": pa.array([[1]] * 60), "record": pa.array([{"x": 1}] * 60)}
+    odd["id"] = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * 60, pa.binary(16)))
+    labels = {name: pa.array(LABELS[:60, m]) for m, name in enumerate("pq")}
+    parquet.write_table(pa.table({**labels, **odd}), "odd.parquet")
+    for name in odd:
+        refused(lambda name=name: read_labels("odd.parquet", columns=["p", name]), ValueError, repr(name), "type")
+        refused(lambda name=name: distributed.read_labels("odd.parquet", columns=["p", name]), ValueError, repr(name))
+    assert read_labels("odd.parquet", columns=["p", "q"]).n_clusterings == 2
+    schema = pa.schema([pa.field("p", pa.int64(), metadata=about), pa.field("q", pa.int64())])
+    parquet.write_table(pa.table(list(labels.values()), schema=schema), "code.parquet")
+    assert read_labels("code.parquet").names == ["p", "q"]
+    assert not os.path.exists("marker")
+    table = pa.table(labels).replace_schema_metadata({b"pandas": b"\xff"})
+    parquet.write_table(table, "metadata.parquet")
+    refused(lambda: read_labels("metadata.parquet"), ValueError, "metadata.parquet", "write it anew")
+
+
+# --- what is not in the file ------------------------------------------------------------------------------------------
+
+
+def annotated(name, change=None):
+    """Write an h5ad file, then change it; beside it is a file with a secret."""
+    anndata = pytest.importorskip("anndata")
+    h5py = pytest.importorskip("h5py")
+    obs = pd.DataFrame(LABELS[:60] % 4, columns=list("abcd"), index=[f"cell {m}" for m in range(60)])
+    obs = obs.assign(e=pd.Categorical(obs["a"].astype(str)), f=obs["b"].astype("Int64"))
+    graph = scipy.sparse.csr_matrix((obs["a"].to_numpy()[:, None] == obs["a"].to_numpy()).astype(float))
+    X = scipy.sparse.random(60, 20, 0.3, format="csr", rng=np.random.default_rng(0))
+    adata = anndata.AnnData(X, obs=obs, obsm={"X_pca": X.toarray()[:, :3]}, layers={"csc": X.tocsc()})
+    adata.obsp["connectivities"] = graph
+    adata.write_h5ad(name)
+    with h5py.File("secret.h5", "w") as file:
+        file["numbers"] = np.arange(60) % 5
+    Path("secret.bin").write_bytes(b"\0\1\2" * 8000)
+    if change is not None:
+        with h5py.File(name, "r+") as file:
+            change(file, h5py)
+
+
+def link(place, target="/numbers", by="external"):
+    """Return a change that puts a link in the place of an entry."""
+
+    def change(file, h5py):
+        if by == "moved":
+            file.move(place, "moved")
+            file[place] = h5py.SoftLink("/moved")
+            return
+        del file[place]
+        if by == "chain":
+            file["hidden"] = h5py.ExternalLink("secret.h5", target)
+        file[place] = h5py.ExternalLink("secret.h5", target) if by == "external" else h5py.SoftLink("/hidden")
+
+    return change
+
+
+def elsewhere(place, by="external"):
+    """Return a change that puts the data of an array in another file."""
+
+    def change(file, h5py):
+        shape, about = file[place].shape, dict(file[place].attrs)
+        group, _, own = place.rpartition("/")
+        del file[place]
+        if by == "external":
+            made = file[group].create_dataset(own, shape, "i1", external=[("secret.bin", 0, 60 * 20)])
+        else:
+            layout = h5py.VirtualLayout(shape, "i8")
+            layout[:] = h5py.VirtualSource("secret.h5", "numbers", (60,))
+            made = file[group].create_virtual_dataset(own, layout)
+        made.attrs.update(about)
+
+    return change
+
+
+def by_absolute_name(file, h5py):
+    file["hidden"] = h5py.ExternalLink("secret.h5", "/numbers")
+    file["obs"].attrs["column-order"] = np.array(["a", "/hidden"], dtype=h5py.string_dtype())
+
+
+def by_reference(file, h5py):
+    """Make a column as anndata before 0.8 has them, whose categories are elsewhere."""
+    codes = file["obs/a"]
+    hidden = file.create_dataset("hidden", (4,), "i1", external=[("secret.bin", 0, 4)])
+    codes.attrs["categories"] = hidden.ref
+
+
+ELSEWHERE = {
+    "a column": link("obs/a"),
+    "a column by a chain": link("obs/a", by="chain"),
+    "codes": link("obs/e/codes"),
+    "categories": link("obs/e/categories", by="chain"),
+    "values": link("obs/f/values"),
+    "names of the cells": link("obs/_index"),
+    "obs": link("obs", by="moved"),
+    "uns": link("uns", "/"),
+    "data of a column": elsewhere("obs/a"),
+    "data of codes": elsewhere("obs/e/codes"),
+    "virtual data": elsewhere("obs/a", "virtual"),
+    "an absolute name": by_absolute_name,
+    "a reference": by_reference,
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_labels_of_an_h5ad_are_in_the_file(place, capsys, name):
+    annotated("cells.h5ad", ELSEWHERE[name])
+    said = refused_everywhere(place / "cells.h5ad", capsys)
+    assert "link" in said or "in other places" in said or "'/hidden'" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (link("X", by="moved"), None),
+        (link("X/indices"), None),
+        (elsewhere("X/data"), None),
+        (link("obsm/X_pca"), "X_pca"),
+        (link("obsm", by="moved"), "X_pca"),
+        (elsewhere("obsm/X_pca"), "X_pca"),
+        (link("layers/csc/data"), "csc"),
+    ],
+)
+def test_features_of_an_h5ad_are_in_the_file(place, change, key):
+    annotated("cells.h5ad", change)
+    refused(lambda: read_features("cells.h5ad", key=key), ValueError, "cells.h5ad", "write it anew")
+
+
+@pytest.mark.parametrize("by", ["external", "moved", "chain"])
+def test_graphs_of_an_h5ad_are_in_the_file(place, by):
+    annotated("cells.h5ad", link("obsp/connectivities", by=by))
+    refused(lambda: ge.io.read_graph("cells.h5ad"), ValueError, "cells.h5ad", "link")
+
+
+@pytest.mark.parametrize("claimed", [(2**61, 3), (60, 2**61)])
+def test_arrays_of_an_h5ad_that_claim_more_than_can_be_counted(place, claimed):
+    def change(file, h5py):
+        about = dict(file["obsm/X_pca"].attrs)
+        del file["obsm/X_pca"]
+        made = file.create_dataset("obsm/X_pca", claimed, "i4", chunks=(16, 3))
+        made.attrs.update(about)
+
+    annotated("cells.h5ad", change)
+    refused(lambda: read_features("cells.h5ad", key="X_pca"), MemoryError, "cells.h5ad", "may be used")
+
+
+def test_hard_links_and_other_entries_are_read(place):
+    """A hard link is another name in the same file; links where nothing is read do no harm."""
+
+    def change(file, h5py):
+        del file["obs/a"]
+        file["obs/a"] = file["obs/b"]
+        file["uns/elsewhere"] = h5py.ExternalLink("secret.h5", "/numbers")
+        file["layers/elsewhere"] = h5py.SoftLink("/nothing")
+
+    annotated("cells.h5ad", change)
+    found = read_labels("cells.h5ad", columns=["a", "b"])
+    assert (found.codes[:, 0] == found.codes[:, 1]).all()
+    assert read_features("cells.h5ad", key="csc").shape == (60, 20)
+
+
+def test_columns_as_anndata_had_them_before_0_8_are_read(place):
+    def change(file, h5py):
+        file.create_group("obs/__categories")
+        file.move("obs/e/categories", "obs/__categories/e")
+        file.move("obs/e/codes", "codes")
+        del file["obs/e"]
+        file.move("codes", "obs/e")
+        file["obs/e"].attrs["categories"] = file["obs/__categories/e"].ref
+        file["obs"].attrs["encoding-version"] = "0.1.0"
+
+    annotated("before.h5ad")
+    annotated("cells.h5ad", change)
+    found = read_labels("cells.h5ad", columns=["a", "e"])
+    np.testing.assert_array_equal(found.to_array(), read_labels("before.h5ad", columns=["a", "e"]).to_array())
+
+
+def test_a_consensus_is_not_added_to_another_file(place, capsys):
+    h5py = pytest.importorskip("h5py")
+    annotated("cells.h5ad", link("obsm", "/"))
+    before = Path("secret.h5").read_bytes()
+    assert cli.main(["run", "cells.h5ad", "-k", "3", "-o", "out.h5ad", "--columns", "a,b,c"]) == 3
+    assert "obsm" in capsys.readouterr().err
+    assert Path("secret.h5").read_bytes() == before
+
+    def change(file, h5py):
+        file["uns/consensus"] = h5py.ExternalLink("nowhere.h5", "/")
+
+    annotated("cells.h5ad", change)
+    assert cli.main(["run", "cells.h5ad", "-k", "3", "-o", "out.h5ad", "--columns", "a,b,c"]) == 0
+    with h5py.File("out.h5ad") as file:
+        assert "gpuens" in file["uns/consensus"]
+
+
+def test_uns_may_be_anything_where_it_is_not_written(place, capsys):
+    def change(file, h5py):
+        del file["uns"]
+        file["uns"] = [1, 2, 3]
+
+    annotated("cells.h5ad", change)
+    assert read_labels("cells.h5ad").n_objects == 60
+    assert cli.main(["run", "cells.h5ad", "-k", "3", "-o", "out.npy"]) == 0
+    capsys.readouterr()
+    assert cli.main(["run", "cells.h5ad", "-k", "3", "-o", "out.h5ad"]) == 3
+    assert "uns is no group" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("filters", [(2**15, ()), (32013, (1, 2))])
+def test_data_of_unknown_filters_are_refused(place, filters):
+    def change(file, h5py):
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_chunk((60,))
+        made.set_filter(filters[0], h5py.h5z.FLAG_OPTIONAL, filters[1])
+        about = dict(file["obs/a"].attrs)
+        del file["obs/a"]
+        kind, space = h5py.h5t.STD_I32LE, h5py.h5s.create_simple((60,))
+        h5py.h5d.create(file["obs"].id, b"a", kind, space, made)
+        file["obs/a"].attrs.update(about)
+
+    annotated("cells.h5ad", change)
+    refused(lambda: read_labels("cells.h5ad"), ValueError, "filter", str(filters[0]))
+
+
+def test_groups_within_themselves_are_refused_at_once(place):
+    """2**40 paths lead through 40 groups, each of which has the next one twice."""
+
+    def change(file, h5py):
+        inner = file["obs/e"]
+        for m in range(40):
+            outer = file.create_group(f"level {m}")
+            outer.attrs.update(inner.attrs)
+            outer["codes"] = outer["categories"] = inner
+            inner = outer
+        del file["obs/e"]
+        file["obs/e"] = inner
+
+    annotated("cells.h5ad", change)
+    refused(lambda: read_labels("cells.h5ad"), ValueError, "categorical")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("suffix", ge.io.INPUTS)
+def test_pipes_sockets_and_devices_are_no_inputs(place, capsys, suffix):
+    """Such would be read for ever, or for as long as nobody writes to them."""
+    os.mkfifo(f"pipe{suffix}")
+    os.symlink("/dev/zero", f"device{suffix}")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"socket{suffix}")
+        for name in (f"pipe{suffix}", f"device{suffix}", f"socket{suffix}"):
+            for read in (read_labels, read_features, ge.datasets.load):
+                refused(lambda read=read, name=name: read(name), ValueError, name, "a pipe, a socket or a device")
+            for line in (f"run {name} -k 2", f"describe {name}", f"score {name} {name}", f"generate {name} -o x.npy"):
+                assert cli.main(line.split()) in (2, 3), line
+                assert "a pipe, a socket or a device" in capsys.readouterr().err
+        np.save("labels.npy", LABELS)
+        assert cli.main(f"run labels.npy -k 2 --method tome --features pipe{suffix}".split()) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("kind", [".yaml", ".json", ".jsonl", ".csv"])
+def test_pipes_are_no_manifests(place, kind):
+    os.mkfifo(f"jobs{kind}")
+    refused(lambda: manifest.load(f"jobs{kind}"), ValueError, f"jobs{kind}", "a pipe, a socket or a device")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("other", ["link", "pipe", "link to a folder"])
+def test_a_zarr_array_is_within_its_folder(place, capsys, other):
+    pytest.importorskip("zarr")
+    write_labels("a.zarr", LABELS)
+    chunk = next(path for path in Path("a.zarr").rglob("*") if path.is_file() and path.name != "zarr.json")
+    Path("secret").write_bytes(chunk.read_bytes())
+    if other == "link to a folder":
+        os.rename(chunk.parent, "outside")
+        os.symlink(os.path.abspath("outside"), chunk.parent)
+    else:
+        chunk.unlink()
+        os.mkfifo(chunk) if other == "pipe" else chunk.symlink_to(os.path.abspath("secret"))
+    for read in (read_labels, read_features, distributed.read_labels):
+        refused(lambda read=read: read("a.zarr"), ValueError, "a.zarr", f"a {other.split()[0]}")
+    assert cli.main(["run", "a.zarr", "-k", "2"]) == 2
+    assert "'a.zarr' has a" in capsys.readouterr().err
+
+
+# --- sparse matrices --------------------------------------------------------------------------------------------------
+
+
+def far_index(file, _):
+    file["X/indices"][3] = 2**20
+
+
+def falling_pointers(file, _):
+    file["X/indptr"][3] = 2**20
+
+
+def tall(file, _):
+    file["X"].attrs["shape"] = np.array([10**13, 20])
+
+
+def negative_index(file, _):
+    file["layers/csc/indices"][3] = -7
+
+
+def far_neighbour(file, _):
+    file["obsp/connectivities/indices"][3] = 2**20
+
+
+@pytest.mark.parametrize("change", [far_index, falling_pointers, tall, negative_index, far_neighbour])
+def test_sparse_matrices_of_an_h5ad_are_sound(place, capsys, change):
+    annotated("cells.h5ad", change)
+    if change is far_neighbour:
+        refused(lambda: ge.io.read_graph("cells.h5ad"), ValueError, "cells.h5ad", "1048576")
+        line = "generate cells.h5ad --kind leiden -o out.npy"
+    else:
+        key = "csc" if change is negative_index else None
+        refused(lambda: read_features("cells.h5ad", key=key), ValueError, "cells.h5ad", "sparse matrix")
+        line = f"generate cells.h5ad -o out.npy{' --key csc' if key else ''}"
+    assert cli.main(line.split()) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("far", [-1, 7, 2**31 + 1, 2**40])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+def test_sparse_matrices_of_an_npz_are_sound(place, capsys, form, far):
+    X = scipy.sparse.random(40, 7, 0.3, format=form, rng=np.random.default_rng(0))
+    scipy.sparse.save_npz("X.npz", X)
+    with np.load("X.npz") as found:
+        arrays = dict(found)
+    indices = "col" if form == "coo" else "indices"
+    arrays[indices] = arrays[indices].astype(np.int64)
+    arrays[indices][5] = far if form != "csc" or far < 0 else far + 40
+    np.savez("X.npz", **arrays)
+    refused(lambda: read_features("X.npz"), ValueError, "X.npz")
+    for line in (
+        "generate X.npz -o out.npy",
+        "generate X.npz --kind leiden -o out.npy",
+        "generate X.npz --kind landmark -o o.npy",
+    ):
+        assert cli.main(line.split()) == 3
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_columns_of_any_sparse_matrix_are_chosen(place):
+    X = scipy.sparse.random(40, 7, 0.3, format="coo", rng=np.random.default_rng(0))
+    scipy.sparse.save_npz("X.npz", X)
+    found = read_features("X.npz", columns=[2, 5])
+    np.testing.assert_array_equal(found.toarray(), X.toarray()[:, [2, 5]])
+
+
+# --- long lines and numbers -------------------------------------------------------------------------------------------
+
+
+def test_lines_and_fields_of_any_length_are_read(place):
+    """A line of 30,000 names is one field, of more letters than csv allows, to separators that are not in it."""
+    X = np.random.default_rng(0).integers(0, 9, (3, 30_000))
+    names = [f"gene {j}" for j in range(X.shape[1])]
+    Path("wide.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in X)]) + "\n")
+    found = read_features("wide.csv")
+    assert list(found.columns) == names
+    np.testing.assert_array_equal(found.to_numpy(), X)
+    before = csv.field_size_limit()
+    Path("long.csv").write_text(f"p,q\n{'x' * 200_000},1\ny,2\n{'x' * 200_000},2\n")
+    assert read_labels("long.csv").to_array().tolist() == [[0, 0], [1, 1], [0, 1]]
+    assert csv.field_size_limit() == before == 131_072
+    Path("open.csv").write_text('p,q\n"' + "x,1\n" * 50_000)
+    refused(lambda: read_labels("open.csv"), ValueError, "line 2", "never closed")
+
+
+@pytest.mark.parametrize("n_digits", [301, 400, 5000])
+@pytest.mark.parametrize("other", ["1", "1.5", "a"])
+def test_numbers_that_no_float_can_hold_are_names(place, n_digits, other):
+    Path("long.csv").write_text(f"p,q\n{'9' * n_digits},1\n{other},1\n{'9' * n_digits},2\n")
+    found = read_labels("long.csv", missing=[])
+    assert (found.codes[0, 0], found.codes[:, 1].tolist()) == (found.codes[2, 0], [0, 0, 1])
+    assert found.codes[1, 0] != found.codes[0, 0]
+
+
+# --- values that are no labels ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unit", ["s", "ns", "D"])

@@ -116,6 +116,7 @@ def read_source(args: argparse.Namespace) -> Source:
 
     from gpuens import checks, datasets, io
     from gpuens.device import memory_budget
+    from gpuens.features import as_csr
     from gpuens.generate.neighbor_graph import is_graph
 
     chosen = {name: value for name, value in reading(args).items() if value is not None}
@@ -132,7 +133,7 @@ def read_source(args: argparse.Namespace) -> Source:
             X = X.toarray()
     ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     if leiden and is_graph(X):
-        X = X.tocsr()
+        X = as_csr(X, f"path {args.X!r}")
         twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())  # it is symmetric, or refused
         return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
     return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})

@@ -19,10 +19,12 @@ from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
+from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 
 if TYPE_CHECKING:
     import dask.array as da
 
+BYTES_OF_A_CHUNK = 2_000  # that is still to be read
 HEAD = 10_000  # objects that show whether a column holds ids
 
 
@@ -90,7 +92,9 @@ class _Opened(NamedTuple):
     def chosen(self, wanted: list[int]) -> Any:
         """Return the chunks of some columns."""
         if hasattr(self.chunks, "columns"):
-            return self.chunks[[self.names[m] for m in wanted]]
+            names = [self.names[m] for m in wanted]
+            check_types(self.path, parquet_header(self.path)[1], names)
+            return self.chunks[names]
         return self.chunks if wanted == list(range(len(self.names))) else self.chunks[:, wanted]
 
 
@@ -111,6 +115,9 @@ def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[in
 
     whole = _array(path, kind)
     check(whole.shape)
+    needed = BYTES_OF_A_CHUNK * -(-whole.shape[0] // chunk_rows) + BYTES_OF_A_NAME * whole.shape[1]
+    what = f"the list of chunks, and of columns, of {path!r}, of shape {whole.shape},"
+    checks.check_memory(needed, devices.memory_budget(), what, "ask for more rows in a chunk")
     bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
     read = dask.delayed(_rows_of_file, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
@@ -127,6 +134,7 @@ def _parquet(path: str) -> _Opened:
     names = list(frame.columns)
 
     def head(columns: list[int]) -> Any:
+        check_types(path, parquet_header(path)[1], [names[m] for m in columns])
         with reading(path):
             return frame[[names[m] for m in columns]].head(HEAD)
 
@@ -135,8 +143,10 @@ def _parquet(path: str) -> _Opened:
 
 def _array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file; only the header is read."""
+    if kind == ".zarr":
+        return open_zarr(path)
     with reading(path):
-        return open_npy(path) if kind == ".npy" else open_zarr(path)
+        return open_npy(path)
 
 
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from gpuens import checks
 from gpuens import progress as progress_bars
 from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
+from gpuens.features import check_sparse
 
 
 def from_estimators(
@@ -56,6 +57,7 @@ def from_estimators(
         raise ValueError("n_jobs must not be 0: -1 means all processors.")
     if not hasattr(X, "shape") and not hasattr(X, "__len__"):
         raise TypeError(f"X must be the features of the objects, not {checks.shown(X)}.")
+    check_sparse(X, "X")
     n_objects = X.shape[0] if hasattr(X, "shape") else len(X)
     found = []
     with progress_bars.bar(len(clusterers), "clusterers", show=progress) as shown:

@@ -99,10 +99,10 @@ def kmeans_ensemble(
     Raises
     ------
     ValueError, TypeError
-        For features that are not 2-D, not numbers, not finite or empty, and for parameters out of range, such as more
-        clusters than objects to fit.
+        For features that are not 2-D, not numbers, not finite or empty, sparse ones whose indices do not fit, and for
+        parameters out of range, such as more clusters than objects to fit.
     MemoryError
-        Before work starts, if the copies for the threads exceed the memory budget.
+        Before work starts, if the centers and the copies for the threads exceed the memory budget.
 
     References
     ----------
@@ -126,6 +126,7 @@ def kmeans_ensemble(
         where = kind_of(X)
         device = resolve(device, where)
         X = as_features(X, device)
+        _refuse_wide_indices(X)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
     n_drawn = share(objects, n_objects, "objects")
@@ -165,6 +166,15 @@ def kmeans_ensemble(
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
+
+
+def _refuse_wide_indices(X: Any) -> None:
+    """Refuse sparse features that scikit-learn takes none of: as many columns, or values, as int32 cannot count."""
+    if hasattr(X, "tocsr") and X.indices.dtype != np.int32:
+        raise ValueError(
+            f"X is a sparse matrix of shape {X.shape} with {X.nnz} values, and k-means takes fewer than 2**31 rows, "
+            "columns and values: take landmark_ensemble, or fewer features."
+        )
 
 
 def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: Any) -> Any:
@@ -238,11 +248,12 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
 
 def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
     """Yield each task's nearest centroids (n_objects,) in order, one k-means per thread."""
-    needed, budget = _copies(X, draws, algorithm), memory_budget()
+    most = max(task.k for task in tasks)
+    needed, budget = _copies(X, draws, algorithm) + _centers(X, draws, most), memory_budget()
     if algorithm == "nested":
         from gpuens.generate import nested
 
-        needed += nested.needed(draws, X.dtype.itemsize, max(task.k for task in tasks))
+        needed += nested.needed(draws, X.dtype.itemsize, most)
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
     threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
 
@@ -379,6 +390,12 @@ def _copies(X: Any, draws: Draws, algorithm: str) -> int:
     if algorithm == "full":
         copies += n_drawn * row * ((n_drawn < n_objects) + (not sparse))  # scikit-learn centres a copy of dense points
     return int(copies)
+
+
+def _centers(X: Any, draws: Draws, k: int) -> int:
+    """Return the bytes of one k-means's centers, old and new, and of the draw of their features."""
+    n_seen = draws.n_seen if draws.projection is None else draws.projection
+    return 2 * k * n_seen * int(X.dtype.itemsize) + 8 * draws.n_features * (draws.n_seen < draws.n_features)
 
 
 @contextmanager

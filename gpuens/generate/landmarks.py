@@ -86,8 +86,8 @@ def landmark_ensemble(
     Raises
     ------
     ValueError, TypeError
-        For features that are not 2-D, not numbers, not finite or empty, for parameters out of range, such as more
-        clusters than objects, and for a ``resume`` that holds other work.
+        For features that are not 2-D, not numbers, not finite or empty, sparse ones whose indices do not fit, for
+        parameters out of range, such as more clusters than objects, and for a ``resume`` that holds other work.
     MemoryError
         Before work starts, if landmarks, their graph and the labels exceed the memory budget.
 

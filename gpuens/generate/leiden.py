@@ -76,9 +76,9 @@ def leiden_ensemble(
     ImportError
         Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
-        For lists of edges, graphs that are not symmetric, have weights below 0 or no edges, features that are not
-        numbers or are in chunks, parameters out of range, a device that is not there, and if no clustering is left to
-        keep.
+        For lists of edges, graphs that are not symmetric, have weights below 0, indices that do not fit or no edges,
+        features that are not numbers or are in chunks, parameters out of range, a device that is not there, and if no
+        clustering is left to keep.
     MemoryError
         Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.device import chunked, kind_of, to_host
-from gpuens.features import as_features, power_of, times
+from gpuens.features import as_csr, as_features, power_of, times
 from gpuens.io import annotated
 
 N_NEIGHBORS = 15  # if not given
@@ -87,7 +87,7 @@ def _checked(X: Any) -> Any:
         raise TypeError("X is a graph in GPU memory, but is read on the CPU: pass X.get().")
     if X.dtype.kind not in "iufb":
         raise TypeError(f"X is a graph with weights of type {X.dtype}; make them real numbers.")
-    graph = csr_array(X, dtype=np.float64)
+    graph = csr_array(as_csr(X, "X") if hasattr(X, "tocsr") else X, dtype=np.float64)
     if graph.nnz:
         if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
             raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")

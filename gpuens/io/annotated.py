@@ -8,23 +8,23 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import __version__, checks, device
+from gpuens import __version__, checks
+from gpuens.io import hdf5
 from gpuens.io.atomic import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import sparray, spmatrix
 
+GRAPH = "obsp/connectivities"
+
 
 def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Return obs, the annotations of the cells, as a DataFrame; the expression matrix is not read."""
-    import h5py
     import pandas as pd
-    from anndata.io import read_elem
 
-    with h5py.File(path, "r") as file:
-        _fits(file["obs"], path, "obs")
-        obs = read_elem(file["obs"])
+    with _open(path) as file:
+        obs = _read(file, "obs", path)
     if not isinstance(obs, pd.DataFrame):
         raise ValueError(f"obs holds a {type(obs).__name__}, not the annotations of cells.")
     return obs
@@ -54,38 +54,51 @@ def read_results(path: str | os.PathLike[str]) -> set[str]:
     """Return the names of the consensuses in a file."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        return results(file.get("uns", {}))
+    with checks.reading(path), _open(path) as file:
+        uns = hdf5.group(file, "uns")
+        links = {name: uns.get(name, getlink=True) for name in uns}  # others than ours are not looked into
+        return results({name: uns[name] for name, link in links.items() if isinstance(link, h5py.HardLink)})
 
 
 def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
     """Return X, or the entry ``key`` of layers or obsm: an array, a sparse matrix or a DataFrame."""
-    import h5py
-    from anndata.io import read_elem
-
-    with h5py.File(path, "r") as file:
-        places = {"X": file["X"]} if "X" in file else {}
-        for group in ("obsm", "layers"):
-            places = {**dict(file.get(group, {})), **places}
+    with _open(path) as file:
+        places = {name: f"{group}/{name}" for group in ("layers", "obsm") for name in hdf5.group(file, group)}
+        places |= {"X": "X"} if "X" in file else {}
         if (key or "X") not in places:
             raise ValueError(
                 f"key={key!r} names nothing in this file; X, obsm and layers hold {checks.listed(places)}."
             )
-        _fits(places[key or "X"], path, key or "X")
-        return read_elem(places[key or "X"])
+        return _read(file, places[key or "X"], path)
 
 
 def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
     """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
-    import h5py
+    with _open(path) as file:
+        if hdf5.entry(file, GRAPH) is None:
+            return None
+        found = _read(file, GRAPH, path)
+    if not hasattr(found, "tocsr"):
+        raise ValueError(f"{GRAPH} is no sparse matrix.")
+    return found
+
+
+def _open(path: str | os.PathLike[str]) -> Any:
+    import anndata  # noqa: F401
+    import h5py  # which anndata needs
+
+    return h5py.File(path, "r")
+
+
+def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
+    """Return an entry of an open file, checked as to where its data are before they are read."""
     from anndata.io import read_elem
 
-    with h5py.File(path, "r") as file:
-        found = file.get("obsp/connectivities")
-        if found is None:
-            return None
-        _fits(found, path, "obsp['connectivities']")
-        return read_elem(found)
+    element = hdf5.entry(file, name)
+    if element is None:
+        raise ValueError(f"there is no {name}.")
+    hdf5.check(element, f"{name} of {os.fspath(path)!r}")
+    return read_elem(element)
 
 
 def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
@@ -130,11 +143,12 @@ BESIDE = ("confidence", "margin")  # of each cell, in obs
 
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
-    """Return the name under which a file holds the names of the cells."""
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        return str(file["obs"].attrs.get("_index", "_index"))
+    """Return the name under which a file holds the names of the cells; refuse a file to which nothing can be added."""
+    with checks.reading(path), _open(path) as file:
+        for place in ("obs", "obsm", "uns"):
+            if place in file and not hdf5.group(file, place):
+                raise ValueError(f"{place} is no group of entries, to which a consensus could be added.")
+        return str(hdf5.group(file, "obs").attrs.get("_index", "_index"))
 
 
 def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
@@ -185,7 +199,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], added: Entries) -> None:
     """Write a copy of an h5ad file with the entries that a consensus adds; nothing else is read."""
     import h5py
-    from anndata.io import read_elem, write_elem
+    from anndata.io import write_elem
 
     with replacing(path) as file:
         with open(source, "rb") as original:
@@ -194,27 +208,13 @@ def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], add
         with h5py.File(file.name, "r+", locking=False) as copy:  # it is locked, by `replacing`
             # of an anndata before 0.8, without such categories
             if copy["obs"].attrs.get("encoding-version") != "0.2.0":
-                write_elem(copy, "obs", read_elem(copy["obs"]))
+                write_elem(copy, "obs", _read(copy, "obs", path))
             for place in {place for place, _, _ in added} - set(copy):
                 write_elem(copy, place, {})  # as AnnData does; h5py's own groups would not say what they are
             for place, name, value in added:
+                if copy[place].get(name, getlink=True) is not None:
+                    del copy[place][name]  # a link that leads nowhere too, which anndata would not find
                 write_elem(copy[place], name, value)
             order = [*copy["obs"].attrs["column-order"]]
             order += [name for place, name, _ in added if place == "obs" and name not in order]
             copy["obs"].attrs["column-order"] = order
-
-
-def _fits(element: Any, path: str | os.PathLike[str], what: str) -> None:
-    """Refuse entries larger than the memory budget."""
-    sizes = []
-
-    def add(_: str, item: Any) -> None:
-        if hasattr(item, "dtype"):
-            sizes.append(item.size * item.dtype.itemsize)
-
-    if hasattr(element, "visititems"):
-        element.visititems(add)
-    else:
-        add("", element)
-    what = f"{what} of {os.fspath(path)!r}"
-    checks.check_memory(sum(sizes), device.memory_budget(), what, "leave out what is not needed")

@@ -1,14 +1,26 @@
-"""Array files, npy and npz: headers are checked against the file size and the memory before data is read."""
+"""Array files, npy, npz and zarr: headers are checked before data is read, and nothing in a file is ever run."""
 
 import math
 import os
 import zipfile
+from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from gpuens import checks, device
 from gpuens.io.kinds import needs
+
+# codecs of zarr that compress, sum up or rearrange numbers, or hold texts; others, such as pickle, may run code
+OF_NUMBERS = (
+    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "adler32", "crc32", "crc32c", "fletcher32"),
+    *("jenkins_lookup3", "astype", "bitround", "delta", "fixedscaleoffset", "packbits", "quantize", "shuffle"),
+)
+CODECS = frozenset(
+    (*OF_NUMBERS, *(f"numcodecs.{name}" for name in OF_NUMBERS), "vlen-utf8")
+    + ("bytes", "endian", "sharding_indexed", "transpose")
+)
+TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # settings of codecs that are types
 
 
 class Header(NamedTuple):
@@ -49,10 +61,45 @@ def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def open_zarr(path: str | os.PathLike[str]) -> Any:
-    """Return a zarr array; only its header is read."""
+    """Return a zarr array of numbers or texts; only its header is read.
+
+    Raises
+    ------
+    ValueError
+        For codecs that are not known to be harmless, and for arrays of other types, before a chunk is read.
+    MemoryError
+        For chunks beyond the memory.
+    """
     with needs("zarr", "zarr"):
         import zarr
-    return zarr.open_array(path, mode="r")
+    with checks.reading(path):
+        array = zarr.open_array(path, mode="r")
+        codecs = list(_codecs(array.metadata.to_dict()))
+    for codec, settings in codecs:
+        types = [settings[name] for name in TYPES if settings.get(name) is not None]
+        if codec not in CODECS or any(np.dtype(one).kind not in "biuf" for one in types):
+            raise ValueError(
+                f"path {os.fspath(path)!r} is to be decoded by {codec!r}, which is none of the codecs known to run no "
+                "code; write it anew, with zarr's own codecs."
+            )
+    if array.dtype.kind not in "biufcmMSUT":
+        raise ValueError(
+            f"path {os.fspath(path)!r} is an array of {array.dtype}, but labels and features are numbers or strings; "
+            "write it anew."
+        )
+    needed = math.prod(array.chunks) * array.dtype.itemsize
+    checks.check_memory(needed, device.memory_budget(), f"a chunk of {os.fspath(path)!r}", "write smaller chunks")
+    return array
+
+
+def _codecs(described: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the settings of each codec of a zarr array, those within others too."""
+    for key in ("filters", "compressor", "codecs", "index_codecs"):
+        given = described.get(key) or ()
+        for codec in (given,) if isinstance(given, dict) else given:
+            settings = codec.get("configuration") or {} if "name" in codec else codec
+            yield str(codec.get("name", codec.get("id"))), settings
+            yield from _codecs(settings)
 
 
 class Archive:

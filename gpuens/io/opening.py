@@ -3,6 +3,7 @@
 The claimed size of a file is compared with the memory budget before the file is read.
 """
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +12,13 @@ import numpy as np
 
 from gpuens import checks, device
 from gpuens.checks import reading
+from gpuens.features import as_csr, check_sparse
 from gpuens.io import annotated
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import FOLDERS, TEXTS, Path_, Words, needs
+
+BYTES_OF_A_NAME = 40  # of a column
 
 
 def open_file(
@@ -42,10 +46,10 @@ def open_file(
     if suffix == ".parquet":
         return _open_parquet(path)
     if suffix == ".zarr":
+        stored = open_zarr(path)
+        needed = math.prod(stored.shape) * stored.dtype.itemsize
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
-            stored = open_zarr(path)
-            needed = stored.size * stored.dtype.itemsize
-            checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
             array = np.asarray(stored[...])
         return _of_array(array, features)
     if suffix == ".npz":
@@ -57,6 +61,7 @@ def open_file(
     with needs("anndata", "h5ad"), reading(path):
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
+        check_sparse(found, f"path {os.fspath(path)!r}")
         return _of_array(found, features)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
@@ -81,7 +86,10 @@ def _of_array(array: Any, features: bool) -> Opened:
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if features:
-        checks.check_feature_shape(tuple(array.shape))
+        shape = tuple(array.shape)
+        checks.check_feature_shape(shape)
+        needed = BYTES_OF_A_NAME * shape[1]  # a sparse matrix may have any number of columns
+        checks.check_memory(needed, device.memory_budget(), f"features of shape {shape}", "leave out features")
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
@@ -92,7 +100,9 @@ def _of_array(array: Any, features: bool) -> Opened:
     def get(positions: list[int]) -> Any:
         if positions == list(range(len(names))):
             return array  # still a memory map
-        return array.iloc[:, positions] if hasattr(array, "iloc") else array[:, positions]
+        if hasattr(array, "iloc"):
+            return array.iloc[:, positions]
+        return (as_csr(array, "X") if hasattr(array, "tocsr") else array)[:, positions]
 
     return _opened(names, get)
 
@@ -135,23 +145,21 @@ def _sparse(path: Path_, n_bytes: int) -> Any:
         n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects"
     )
     with reading(path):
-        return scipy.sparse.load_npz(path)
+        found = scipy.sparse.load_npz(path)
+    check_sparse(found, f"path {os.fspath(path)!r}")
+    return found
 
 
 def _open_parquet(path: Path_) -> Opened:
     import pandas as pd
 
-    with needs("pyarrow", "parquet"):
-        from pyarrow import parquet
-
-    with reading(path), parquet.ParquetFile(path) as file:
-        n_rows, schema = file.metadata.num_rows, file.schema_arrow
-    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    n_rows, schema, index = parquet_header(path)
     names = [name for name in schema.names if name not in index]
 
     def get(positions: list[int]) -> Any:
         needed = 8 * n_rows * len(positions)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
+        check_types(path, schema, [*index, *(names[m] for m in positions)])
         with reading(path):
             found = pd.read_parquet(path, columns=[names[m] for m in positions])
         return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
@@ -161,3 +169,31 @@ def _open_parquet(path: Path_) -> Opened:
         return found.rename(None if str(found.name).startswith("__index") else found.name)
 
     return _opened(names, get, row_names if index else None)
+
+
+def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
+    """Return the number of rows of a parquet file, its Arrow schema, and the columns that pandas makes row names."""
+    with needs("pyarrow", "parquet"):
+        from pyarrow import parquet
+
+    with reading(path), parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+        return file.metadata.num_rows, schema, index
+
+
+def check_types(path: Path_, schema: Any, names: list[str]) -> None:
+    """Refuse columns of a parquet file that are neither numbers nor text: lists, records, other packages' types."""
+    import pyarrow
+
+    kinds = pyarrow.types
+    plain = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_temporal, kinds.is_null)
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
+    wanted = set(names)
+    for field in schema:
+        kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        if field.name in wanted and not any(is_kind(kind) for is_kind in (*plain, *texts)):
+            raise ValueError(
+                f"path {os.fspath(path)!r}: column {field.name!r} is of type {field.type}, but labels and features are "
+                "numbers or texts; name the other columns."
+            )

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.ensemble import Ensemble
+from gpuens.features import check_sparse
 from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
@@ -63,9 +64,10 @@ def read_labels(
           missing: a cluster may be called NA. Blanks around a field are ignored.
         - ``.parquet``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
-        - ``.zarr``: an array as in ``.npy`` (needs zarr).
+        - ``.zarr``: an array of numbers or strings as in ``.npy`` (needs zarr).
 
-        Texts of all kinds of files mean what `Ensemble` says of texts.
+        Texts of all kinds of files mean what `Ensemble` says of texts. Nothing in a file is run, and links to other
+        files are not followed.
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
         all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
@@ -97,9 +99,9 @@ def read_labels(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        For missing, unreadable or unknown files, unknown columns and keys, missing packages, text with an ambiguous
-        separator or first line or with lines of different lengths, more clusterings than objects, and labels that
-        `Ensemble` refuses.
+        For missing, unreadable or unknown files, pipes and devices, data that are kept in other files, codecs that
+        could run code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or
+        with lines of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
     MemoryError
         For files that claim more than the memory budget, before they are read.
 
@@ -269,7 +271,7 @@ def read_features(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError, MemoryError
-        As `read_labels`. Values are not checked to be numbers here.
+        As `read_labels`, and for sparse matrices whose indices do not fit. Values are not checked to be numbers here.
     """
     suffix = checks.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
@@ -297,6 +299,7 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
             f"path {os.fspath(path)!r} has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name "
             "features by key, such as 'X_pca'."
         )
+    check_sparse(found, f"path {os.fspath(path)!r}")
     return found
 
 

@@ -12,6 +12,7 @@ import io
 import mmap
 import os
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from gpuens import checks, device
 from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
-from gpuens.odd_labels import LOOKS_MISSING, NUMBER, WHOLE
+from gpuens.odd_labels import LOOKS_MISSING, WHOLE, is_number
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
@@ -220,8 +221,18 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     return Layout(separator, len(first), n_fields, names, guessed, row_names, "," if comma else ".")
 
 
-def _records(sample: str, separator: str) -> Iterable[list[str]]:
-    return csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=separator != " ")
+def _records(sample: str, separator: str) -> list[list[str]]:
+    """Return the fields of each line, of any length: a line of 20,000 genes is one field to another separator."""
+    with _ONE_LIMIT:
+        before = csv.field_size_limit(len(sample) + 1)
+        try:
+            lines = io.StringIO(sample, newline="")
+            return list(csv.reader(lines, delimiter=separator, skipinitialspace=separator != " "))
+        finally:
+            csv.field_size_limit(before)
+
+
+_ONE_LIMIT = threading.Lock()  # csv has one limit for the whole process
 
 
 def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
@@ -251,7 +262,7 @@ def _of_one_length(widths: list[int]) -> bool:
 
 def _is_number(cell: str) -> bool:
     """Return whether a cell is a number or missing."""
-    return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or NUMBER.fullmatch(cell) is not None
+    return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or is_number(cell)
 
 
 def _all_differ(cells: list[str]) -> bool:
@@ -370,7 +381,7 @@ def _parse_column(
     known = [text for text in texts if text not in absent]
     if layout.decimal == ",":
         known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
-    strange = [text for text in known if not NUMBER.fullmatch(text)]
+    strange = [text for text in known if not is_number(text)]
     values: list[Any]
     if not strange:
         values = [int(text) if WHOLE.fullmatch(text) else float(text) for text in known]

@@ -1,0 +1,129 @@
+"""Entries of h5ad files, checked before anndata reads them: data that are in the file, of known kinds and sizes.
+
+HDF5 can hold links to other files, data that are stored in other files, and groups within themselves, all of which
+anndata follows. Each entry is walked as anndata reads it, by the names that it goes by.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpuens import checks, device
+
+if TYPE_CHECKING:
+    import h5py
+
+# HDF5's own filters (deflate, shuffle, fletcher32, szip, nbit, scale-offset), h5py's lzf, and those of hdf5plugin that
+# anndata advises (blosc, lz4, bitshuffle, zstd, blosc2)
+FILTERS = frozenset((1, 2, 3, 4, 5, 6, 32000, 32001, 32004, 32008, 32015, 32026))
+
+DATAFRAME = "dataframe"
+NULLABLE = ("nullable-integer", "nullable-boolean", "nullable-string-array")
+SERIES = ("categorical", *NULLABLE)
+SPARSE = ("csr_matrix", "csc_matrix")
+PARTS = {  # what anndata reads of a group, by the group's encoding
+    "categorical": ("codes", "categories"),
+    **dict.fromkeys(NULLABLE, ("values", "mask")),
+    **dict.fromkeys(SPARSE, ("data", "indices", "indptr")),
+}
+
+
+def entry(parent: Any, name: str) -> Any:
+    """Return an entry of a group, None without one; refuse links to other places."""
+    import h5py
+
+    found = parent
+    for part in name.split("/"):
+        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
+        if link is None:
+            return None
+        if not isinstance(link, h5py.HardLink):
+            where = f" of {link.filename!r}" if isinstance(link, h5py.ExternalLink) else ""
+            raise ValueError(f"{_name(found, part)} is a link to {link.path!r}{where}, which is not followed.")
+        found = found[part]
+    return found
+
+
+def group(file: Any, name: str) -> Any:
+    """Return a group of entries by name; {} where there is none."""
+    import h5py
+
+    found = entry(file, name)
+    return found if isinstance(found, h5py.Group) else {}
+
+
+def check(element: Any, what: str) -> None:
+    """Refuse an entry whose data are elsewhere, or of other kinds than labels and features, or beyond the memory."""
+    needed = sum(_bytes_of(one) for one in _datasets(element, (DATAFRAME, *SPARSE)))
+    checks.check_memory(needed, device.memory_budget(), what, "leave out what is not needed")
+
+
+def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Dataset"]:
+    """Yield the datasets that anndata reads of an entry; refuse groups that are none of ``kinds``."""
+    import h5py
+
+    if isinstance(element, h5py.Dataset):
+        yield element
+        categories = element.attrs.get("categories")  # of anndata before 0.8
+        if categories is not None and not isinstance(categories, h5py.Reference):
+            raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}.")
+        if categories is not None:
+            yield from _datasets(element.parent[categories])
+        return
+    encoding = _encoding(element)
+    if encoding not in kinds:
+        raise ValueError(f"{_name(element)} holds {encoding or 'a group'}, which is not read as labels or features.")
+    names: list[str]
+    within: tuple[str, ...]
+    if encoding == DATAFRAME:
+        names, within = [_text(element.attrs["_index"]), *map(_text, element.attrs["column-order"])], SERIES
+    else:
+        names, within = [*PARTS[encoding]], NULLABLE if encoding == "categorical" else ()
+    if encoding in SPARSE:
+        _check_shape(element, encoding)
+    for name in names:
+        part = None if name.startswith("/") else entry(element, name)
+        if part is not None:
+            yield from _datasets(part, within)
+        elif name != "mask":
+            raise ValueError(f"{_name(element)} has no entry {name!r}.")
+
+
+def _encoding(element: Any) -> str:
+    """Return what kind of entry a group is, as anndata calls it."""
+    if (older := element.attrs.get("h5sparse_format")) is not None:
+        return f"{_text(older)}_matrix"
+    return _text(element.attrs.get("encoding-type", ""))
+
+
+def _check_shape(element: Any, encoding: str) -> None:
+    """Refuse a sparse matrix of more rows, or columns, than it says where they begin: they would be allocated."""
+    shape = [int(n) for n in element.attrs.get("shape", element.attrs.get("h5sparse_shape", ()))]
+    indptr = entry(element, "indptr")
+    n_begins = len(indptr) if hasattr(indptr, "dtype") and indptr.ndim == 1 else 0
+    if len(shape) != 2 or min(shape) < 0 or shape[encoding == "csc_matrix"] + 1 != n_begins:
+        raise ValueError(f"{_name(element)} is a sparse matrix of shape {shape}, but has an indptr of {n_begins}.")
+
+
+def _bytes_of(dataset: "h5py.Dataset") -> int:
+    """Return the bytes of a dataset, or of its chunks if a single one is larger; refuse data that are elsewhere."""
+    import h5py
+
+    made = dataset.id.get_create_plist()
+    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+        raise ValueError(f"{_name(dataset)} has its data in other places, which are not read.")
+    foreign = {made.get_filter(i)[0] for i in range(made.get_nfilters())} - FILTERS
+    if foreign:
+        raise ValueError(f"{_name(dataset)} is packed by a filter {min(foreign)}, which is not known.")
+    if dataset.dtype.kind not in "biufSU" and h5py.check_string_dtype(dataset.dtype) is None:
+        raise ValueError(f"{_name(dataset)} is of type {dataset.dtype}, and not of numbers or text.")
+    sizes = [math.prod(shape) for shape in (dataset.shape, dataset.chunks) if shape is not None]
+    return max(sizes, default=0) * int(dataset.dtype.itemsize)
+
+
+def _name(element: Any, part: str = "") -> str:
+    return repr("/".join(filter(None, [(element.name or "").strip("/"), part])))
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,506 @@
+"""The child of tests/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and says what came of it.
+
+A spoilt file is described by its kind and a seed, so that a failure can be run again:
+
+    python tests/fuzz_files_worker.py "{'kind': '.npz sparse', 'seed': 5}"
+
+Beside the file lie a secret, whose contents must never be read, and the place of a marker, which code in the file would
+make.
+"""
+
+import ast
+import contextlib
+import faulthandler
+import io as streams
+import json
+import os
+import pickle
+import resource
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from conftest import one_sentence
+
+import gpuens as ge
+from gpuens import cli, distributed, io
+from gpuens.batch import manifest
+
+SECRET = 7_777_777  # as a number
+WORD = b"CANARY"  # as bytes, and as a text
+REFUSALS = (TypeError, ValueError, MemoryError, OSError)
+MEMORY = 8 * 2**30  # bytes of addresses: what asks for more than any file here can need is an error
+N = 40
+
+
+# --- what does harm ---------------------------------------------------------------------------------------------------
+
+
+class Code:
+    """What would make the marker, once unpickled."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return os.mkdir, (self.marker,)
+
+
+class Trap:
+    """A folder with a secret beside the files that are read."""
+
+    def __init__(self, folder):
+        self.folder, self.marker = Path(folder), Path(folder, "marker")
+        self.bytes, self.array, self.hdf5 = (Path(folder, f"secret.{kind}") for kind in ("bin", "npy", "h5"))
+        self.bytes.write_bytes(WORD * 2000)
+        np.save(self.array, np.full((N, 2), SECRET))
+
+    def with_hdf5(self):
+        import h5py
+
+        with h5py.File(self.hdf5, "w") as file:
+            file["numbers"] = np.full(N, SECRET)
+            file["texts"] = [WORD.decode()] * N
+        return self.hdf5
+
+    def sprung(self, found):
+        """Return what is wrong with a result: it is of the secret, or code was run."""
+        if self.marker.exists():
+            return "code was run"
+        for values in found:
+            values = np.asarray(values)
+            if values.dtype.kind in "OUST" and any(WORD.decode() in str(value) for value in values.ravel()[:10_000]):
+                return "the secret was read"
+            if values.dtype.kind in "iuf" and (values == SECRET).any():
+                return "the secret was read"
+            if values.dtype.kind in "iu" and WORD in (values.ravel().astype(np.int64) & 255).astype(np.uint8).tobytes():
+                return "the secret was read"
+        return None
+
+
+# --- sound files ------------------------------------------------------------------------------------------------------
+
+
+def labels(rng):
+    return rng.integers(0, 4, (N, 3))
+
+
+def features(rng):
+    return rng.random((N, 3)).round(3)
+
+
+def sparse(rng, graph=False):
+    made = sp.random(N, N if graph else 7, 0.3, format="csr", rng=rng)
+    made = (made + made.T).tocsr() if graph else made
+    return made.asformat(str(rng.choice(["csr", "csc", "coo", "bsr", "dia"])))
+
+
+def annotated(path, rng):
+    import anndata
+
+    obs = pd.DataFrame({f"c{m}": pd.Categorical(column.astype(str)) for m, column in enumerate(labels(rng).T)})
+    obs = obs.assign(i=rng.integers(0, 3, N), n=pd.array(rng.integers(0, 3, N), dtype="Int64"))
+    obs = obs.set_axis([f"cell {m}" for m in range(N)], axis=0)
+    adata = anndata.AnnData(sparse(rng).tocsr(), obs=obs, obsm={"X_pca": features(rng)})
+    adata.layers["other"] = adata.X.tocsc()
+    adata.obsp["connectivities"] = sparse(rng, graph=True).tocsr()
+    adata.uns["note"] = {"of": 1}
+    adata.write_h5ad(path, compression=str(rng.choice(["gzip", "lzf"])) if rng.random() < 0.5 else None)
+
+
+def zarr_array(path, rng):
+    import numcodecs
+    import zarr
+
+    values = labels(rng) if rng.random() < 0.6 else features(rng)
+    if rng.random() < 0.2:
+        values = values.astype(str)
+    chunks, form = (int(rng.choice([N, 16])), 3), int(rng.choice([2, 3]))
+    sharded = {"shards": (N // chunks[0] * chunks[0], 3)} if form == 3 and rng.random() < 0.2 else {}
+    blosc = zarr.codecs.BloscCodec() if form == 3 else numcodecs.Blosc()
+    made = zarr.create_array(
+        path, shape=values.shape, dtype=values.dtype, chunks=chunks, zarr_format=form, **sharded,
+        compressors=[None, "auto", blosc][int(rng.integers(3))],
+    )  # fmt: skip
+    made[:] = values
+
+
+def table(rng):
+    frame = pd.DataFrame(labels(rng), columns=list("pqr"))
+    return frame.assign(s=[f"g{value}" for value in frame["p"]]) if rng.random() < 0.3 else frame
+
+
+def parquet(path, rng):
+    table(rng).to_parquet(path, compression=str(rng.choice(["snappy", "gzip", "zstd"])))
+
+
+def text(path, rng):
+    table(rng).to_csv(path, index=bool(rng.random() < 0.3), sep="\t" if path.suffix == ".tsv" else ",")
+
+
+def jobs(path, _):
+    np.save(path.with_name("a.npy"), np.arange(60).reshape(20, 3) % 4)
+    path.write_text(
+        "defaults: {seed: 3, report: false}\n"
+        "jobs:\n  - {id: one, input: a.npy, method: [lwea], parameters: {theta: 0.5}, n_clusters: [2, 3]}\n"
+        "  - input: '*.npy'\n    n_clusters: 4\n"
+        "matrix:\n  input: [a.npy]\n  n_clusters: [2, 5]\n  method: [lwea]\n"
+    )
+
+
+# --- spoilt bytes -----------------------------------------------------------------------------------------------------
+
+
+def flip(path, rng):
+    """Change some bytes of a file, or cut it, or repeat a part of it."""
+    data = bytearray(path.read_bytes())
+    if not data:
+        return
+    end = len(data) if rng.random() < 0.5 else min(len(data), 2000)  # headers come first, or last
+    start = len(data) - end if rng.random() < 0.3 else 0
+    for at in rng.integers(start, start + end, int(rng.choice([1, 2, 5, 20]))):
+        how = rng.random()
+        data[at] = data[at] ^ 1 << int(rng.integers(8)) if how < 0.5 else int(rng.choice([0, 1, 127, 128, 255, 34, 10]))
+    if rng.random() < 0.1:
+        data = data[: int(rng.integers(len(data)))]
+    if rng.random() < 0.05:
+        at = int(rng.integers(len(data) or 1))
+        data[at:at] = data[: int(rng.integers(2000))]
+    path.write_bytes(data)
+
+
+# --- spoilt fields ----------------------------------------------------------------------------------------------------
+
+
+def odd_numbers(values, rng):
+    """Return integers with one, or all, out of place."""
+    far = int(rng.choice([-1, -(2**31), 2**31 - 1, 2**31, 2**32 + 1, 2**40, 2**62, N, N + 1, 8, 1000]))
+    values = np.array(values, dtype=np.int64)
+    how = rng.random()
+    if values.size and how < 0.6:
+        values.flat[int(rng.integers(values.size))] = far
+    elif how < 0.7:
+        values = values.ravel()[: int(rng.integers(values.size + 1))]
+    elif how < 0.8:
+        values = np.append(values.ravel(), far)
+    elif how < 0.9:
+        values = values[::-1]
+    else:
+        others = [values.astype(np.uint64), values.astype(float), values[..., None], np.array(far)]
+        values = others[int(rng.integers(4))]
+    return values
+
+
+def spoil_npz(path, trap, rng):
+    with np.load(path) as found:
+        arrays = dict(found)
+    name = str(rng.choice(list(arrays)))
+    if arrays[name].dtype.kind in "iu":
+        arrays[name] = odd_numbers(arrays[name], rng)
+    elif name == "format":
+        arrays[name] = np.array(str(rng.choice(["csr", "csc", "coo", "bsr", "dia", "lil", "random", "x"])))
+    elif rng.random() < 0.3:
+        arrays[name] = np.array([Code(trap.marker)] * arrays[name].size, dtype=object)
+    else:
+        arrays[name] = arrays[name].ravel()[: int(rng.integers(arrays[name].size + 1))]
+    np.savez(path, **arrays)
+
+
+def spoil_h5ad(path, trap, rng):
+    import h5py
+
+    secret = trap.with_hdf5()
+    with h5py.File(path, "r+") as file:
+        members = []
+        file.visit(members.append)
+        name = str(rng.choice(members))
+        item, (parent, _, own) = file[name], name.rpartition("/")
+        about = dict(item.attrs)
+        parent = file[parent or "/"]
+        how = rng.choice(
+            ["outer", "inner", "loop", "external", "virtual", "numbers", "shape", "attribute", "type", "gone"]
+        )
+        if how in ("outer", "inner", "loop", "gone"):
+            del parent[own]
+            if how == "outer":
+                parent[own] = h5py.ExternalLink(str(secret), str(rng.choice(["/numbers", "/texts", "/", "/nothing"])))
+            elif how == "inner":
+                file["hidden"] = h5py.ExternalLink(str(secret), str(rng.choice(["/numbers", "/texts"])))
+                parent[own] = h5py.SoftLink(str(rng.choice(["/hidden", "/obs", "/", ".", "/nothing"])))
+            elif how == "loop":
+                parent[own] = parent
+        elif how == "attribute" and about:
+            key = str(rng.choice(list(about)))
+            old = about[key]
+            others = [
+                "",
+                "/hidden",
+                "dataframe",
+                "awkward-array",
+                "dict",
+                -1,
+                2**62,
+                [2**62, 7],
+                [1.5],
+                ["/obs", "X"],
+                b"\xff",
+            ]
+            item.attrs[key] = (
+                odd_numbers(old, rng) if np.asarray(old).dtype.kind in "iu" else others[int(rng.integers(11))]
+            )
+        elif isinstance(item, h5py.Dataset):
+            shape, dtype = item.shape, item.dtype
+            if how == "external" and dtype.kind in "iuf":
+                del parent[own]
+                item = parent.create_dataset(
+                    own, shape, dtype="i1", external=[(str(trap.bytes), 0, int(np.prod(shape)))]
+                )
+            elif how == "virtual":
+                del parent[own]
+                layout = h5py.VirtualLayout((N,), "i8")
+                layout[:] = h5py.VirtualSource(str(secret), "numbers", (N,))
+                item = parent.create_virtual_dataset(own, layout)
+            elif how == "shape":
+                del parent[own]
+                far = int(rng.choice([0, 1, N + 1, 2**33, 2**60]))
+                item = parent.create_dataset(
+                    own, (far,), dtype="i4", chunks=(int(rng.choice([1, 2**29])),), maxshape=(None,)
+                )
+            elif how == "type":
+                del parent[own]
+                odd = [np.zeros(N, "i4,f4"), np.void(b"abc"), 5, "text", np.zeros((N, 2, 2)), np.zeros(N, complex)]
+                item = parent.create_dataset(own, data=odd[int(rng.integers(6))])
+            elif dtype.kind in "iu":
+                values = odd_numbers(item[...], rng)
+                del parent[own]
+                item = parent.create_dataset(own, data=values)
+            item.attrs.update(about)
+
+
+def spoil_zarr(path, trap, rng):
+    headers = [file for file in path.rglob("*") if file.name in ("zarr.json", ".zarray")]
+    chunks = [file for file in path.rglob("*") if file.is_file() and file not in headers and file.name != ".zattrs"]
+    how = rng.random()
+    if how < 0.15:
+        chunk = chunks[int(rng.integers(len(chunks)))]
+        chunk.unlink()
+        other = rng.choice(["link", "pipe", "folder"])
+        chunk.symlink_to(trap.bytes) if other == "link" else os.mkfifo(chunk) if other == "pipe" else chunk.mkdir()
+        return
+    header = json.loads(headers[0].read_text())
+    if how < 0.35 and headers[0].name == ".zarray":
+        header |= {
+            "dtype": "|O",
+            "fill_value": "",
+            "filters": [{"id": "vlen-utf8"}, {"id": "pickle"}],
+            "compressor": None,
+        }
+        if rng.random() < 0.5:
+            header |= {"filters": [{"id": "vlen-utf8"}], "compressor": {"id": "pickle"}}
+        for chunk in chunks:
+            chunk.write_bytes(pickle.dumps(Code(trap.marker)))
+    else:
+        odd = [
+            None, True, -1, 0, 2**62, 1.5, "", "x", [], {}, [2**40, 3], [N], [0, 0], [[]],
+            "|O", "<i8", ">f4", "|V8", "object", "string", "int64", "float16", "r16",
+            [{"id": "pickle"}], {"id": "pickle"}, {"id": "zlib", "level": 99}, [{"name": "numcodecs.pickle"}],
+            {"name": "bytes"}, [{"name": "bytes", "configuration": {"endian": "big"}}],
+        ]  # fmt: skip
+        places = [(header, key) for key in header]
+        for key, value in header.items():
+            places += [(value, key) for key in value] if isinstance(value, dict) else []
+            places += [(value, at) for at in range(len(value))] if isinstance(value, list) else []
+        holder, key = places[int(rng.integers(len(places)))]
+        holder[key] = odd[int(rng.integers(len(odd)))]
+    headers[0].write_text(json.dumps(header))
+
+
+def spoil_parquet(path, trap, rng):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    found = parquet.read_table(path)
+    how = rng.choice(["metadata", "code", "type", "names"])
+    if how == "metadata":
+        odd = [b"", b"{}", b"[]", b"\xff", b'{"index_columns": [5, null, {"kind": "range"}], "columns": []}',
+               b'{"index_columns": ["p"], "columns": [{"name": "p", "pandas_type": "object", "numpy_type": "object"}]}',
+               found.schema.metadata[b"pandas"].replace(b"int64", b"category")]  # fmt: skip
+        found = found.replace_schema_metadata({b"pandas": odd[int(rng.integers(len(odd)))]})
+    elif how == "code":
+        about = {b"ARROW:extension:name": b"arrow.py_extension_type"}
+        about[b"ARROW:extension:metadata"] = pickle.dumps(Code(trap.marker))
+        fields = [field.with_metadata(about) for field in found.schema]
+        found = pa.table(found.columns, schema=pa.schema(fields, found.schema.metadata))
+    elif how == "type":
+        odd = [pa.array([[1]] * N), pa.array([{"x": 1}] * N), pa.nulls(N), pa.array([b"\xff"] * N)]
+        found = found.set_column(0, "p", odd[int(rng.integers(4))])
+    else:
+        found = found.rename_columns(rng.choice(["p", "", "__index_level_0__", "\0"], found.num_columns).tolist())
+    parquet.write_table(found, path)
+
+
+def spoil_text(path, _, rng):
+    separator = "\t" if path.suffix == ".tsv" else ","
+    lines = [line.split(separator) for line in path.read_text().split("\n")]
+    odd = [
+        "", '"', '""', '"a\nb"', "\0", "1e999", "-1", "nan", "=1+1", "'", " ", "\r", "é", "\ufeff", "1,5",
+        separator * 9, "9" * 400, "9" * 5000, "x" * 200_000, '"' + "y," * 90_000 + '"',
+    ]  # fmt: skip
+    for _ in range(int(rng.choice([1, 1, 3, 10]))):
+        line = lines[int(rng.integers(len(lines)))]
+        line[int(rng.integers(len(line)))] = odd[int(rng.integers(len(odd)))]
+    written = "\n".join(map(separator.join, lines))
+    path.write_bytes(written.encode(str(rng.choice(["utf-8", "utf-8", "utf-8", "utf-16", "latin-1"])), "replace"))
+
+
+def spoil_jobs(path, trap, rng):
+    odd = [
+        f"!!python/object/apply:os.mkdir [{trap.marker}]", str(trap.array), "null", "~", "-1", "1e999", ".nan", "no",
+        "[]", "{}", "'" + "x" * 5000 + "'", "&a [*a]", "2001-01-01", "[[[[]]]]", "[1, a, null]", "? x", "<<: 5",
+        "999999999999",
+    ]  # fmt: skip
+    words = path.read_text().split(" ")
+    for _ in range(int(rng.choice([1, 1, 2, 5]))):
+        words[int(rng.integers(len(words)))] = odd[int(rng.integers(len(odd)))]
+    path.write_text(" ".join(words))
+
+
+def save_npz(make):
+    return lambda path, rng: sp.save_npz(path, make(rng))
+
+
+KINDS = {  # how a file is made, and how its fields are replaced; None: bytes alone are changed
+    ".npz sparse": (save_npz(sparse), spoil_npz),
+    ".npz graph": (save_npz(partial(sparse, graph=True)), spoil_npz),
+    ".npz": (lambda path, rng: np.savez(path, X=features(rng), y=labels(rng)[:, 0]), spoil_npz),
+    ".npy": (lambda path, rng: np.save(path, labels(rng)), None),
+    ".h5ad": (annotated, spoil_h5ad),
+    ".zarr": (zarr_array, spoil_zarr),
+    ".parquet": (parquet, spoil_parquet),
+    ".csv": (text, spoil_text),
+    ".tsv": (text, spoil_text),
+    ".yaml": (jobs, spoil_jobs),
+}
+
+
+# --- reading in every way ---------------------------------------------------------------------------------------------
+
+
+def readers(path, kind):
+    """Yield functions that read a file in one way each, and return the arrays that came of it."""
+    if kind == ".yaml":
+        yield lambda: [[str(job.facts()) for job in manifest.load(path)[0] if str(job.input) != str(path)]]
+        return
+    yield lambda: of_ensemble(io.read_label_file(path, columns=None if kind == ".h5ad" else "*"))
+    if kind == ".npz":
+        yield lambda: of_ensemble(io.read_label_file(path, key="y"))
+    yield lambda: list(io.read_columns(path).values())
+    yield lambda: clustered(io.read_features(path))
+    if kind == ".h5ad":
+        for key in ("X_pca", "other"):
+            yield lambda key=key: clustered(io.read_features(path, key=key))
+        yield lambda: clustered(io.read_graph(path), graph=True)
+    if kind == ".npz graph":
+        yield lambda: clustered(io.read_features(path), graph=True)
+    if kind in (".npy", ".zarr", ".parquet"):
+        yield lambda: [np.asarray(distributed.read_labels(path, chunk_rows=16).compute(scheduler="synchronous"))]
+    yield lambda: by_command("score", str(path), str(path), "--columns-a", "0", "--columns-b", "0")
+    yield lambda: by_command("generate", str(path), "-o", str(path.with_name("out.npy")), "--n-clusterings", "2")
+
+
+def of_ensemble(read):
+    ids = [] if read.ids is None else [read.ids]
+    return [*ids, *(values for values in read.ensemble.categories)]
+
+
+def clustered(X, graph=False):
+    dense = [X.data if hasattr(X, "tocsr") else X]
+    if X.shape[0] * X.shape[1] < 10**6:
+        if graph:
+            ge.generate.leiden_ensemble(X, [1.0], 1, progress=False)
+        else:
+            ge.generate.kmeans_ensemble(X, 2, 2, progress=False)
+    return dense
+
+
+def by_command(*words):
+    """Return what a command says; raise what it refuses: it ends by 2 or 3 and one line."""
+    out, err = streams.StringIO(), streams.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.main([*words])
+    said = err.getvalue()
+    assert code in (0, 2, 3), f"{words[0]} ends with {code}: {said}"
+    if code:
+        *warned, last, nothing = said.split("\n")
+        assert all(line.startswith("gpuens: warning: ") for line in warned), said
+        assert last.startswith("gpuens: "), said
+        assert nothing == "", said
+        raise ValueError(last.removeprefix("gpuens: "))
+    return [out.getvalue(), said]
+
+
+def verdict(case):
+    """Return "read", or "refused: " and the last sentence; raise AssertionError for what is wrong."""
+    rng = np.random.default_rng(case["seed"])
+    make, spoil = KINDS[case["kind"]]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.mkdir("place")
+        trap = Trap(folder)
+        path = Path(folder, "place", f"file{case['kind'].split()[0]}")
+        make(path, rng)
+        sound = rng.random() < 0.05
+        if sound:
+            pass
+        elif spoil is not None and rng.random() < 0.6:
+            spoil(path, trap, rng)
+        else:
+            files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+            flip(files[int(rng.integers(len(files)))], rng)
+        if "keep" in case:
+            shutil.copytree(folder, case["keep"], symlinks=True, dirs_exist_ok=True)
+        said, done = "", 0
+        for read in readers(path, case["kind"]):
+            try:
+                found = read()
+                done += 1
+            except REFUSALS as error:
+                try:
+                    said, found = one_sentence(error), [str(error)]
+                except AssertionError as other:
+                    raise other from error
+            assert (wrong := trap.sprung(found)) is None, f"{wrong}: {found}"
+        assert done or not sound, f"a sound file is refused: {said}"
+        return "read" if done else f"refused: {said}"
+
+
+def answer(case):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return verdict(case)
+    except BaseException as error:
+        return "".join(traceback.format_exception(error))
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    os.environ["NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE"] = "1"  # as where numcodecs is old
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if sys.argv[1].isdigit():
+        with Connection(int(sys.argv[1])) as parent:
+            while True:
+                try:
+                    described = parent.recv()
+                except EOFError:
+                    break
+                parent.send(answer(described))
+    else:
+        print(answer(ast.literal_eval(sys.argv[1])))

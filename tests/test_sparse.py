@@ -1,0 +1,169 @@
+"""Sparse matrices whose indices do not fit them: refused wherever they enter, before SciPy reads memory beyond them."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from conftest import refused
+
+import gpuens as ge
+from gpuens.features import as_csr, as_features, check_sparse
+
+FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]
+
+
+def matrix(form="csr", kind="matrix", shape=(60, 9)):
+    made = scipy.sparse.random(*shape, 0.4, format="csr", rng=np.random.default_rng(0))
+    return getattr(scipy.sparse, f"{form}_{kind}")(made)
+
+
+def graph():
+    near = np.arange(60) // 10
+    return scipy.sparse.csr_matrix((near[:, None] == near).astype(float))
+
+
+def with_one(values, far):
+    """Return integers as int64, with another one among them."""
+    return np.where(np.arange(len(values)) == 3, np.int64(far), values.astype(np.int64))
+
+
+def far_index(X, far=2**33):
+    X.indices = X.indices.astype(np.int64)
+    X.indices[3] = far
+    return X
+
+
+def far_pointer(X):
+    X.indptr = X.indptr.astype(np.int64)
+    X.indptr[3] = 2**33
+    return X
+
+
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # of many diagonals
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_sound_matrices_are_taken(form, kind):
+    for shape in ((60, 9), (1, 1), (3, 200)):
+        X = matrix(form, kind, shape)
+        found = as_csr(X, "X")
+        assert found.format == "csr"
+        np.testing.assert_array_equal(found.toarray(), X.toarray())
+        assert form != "csr" or found is X
+        empty = getattr(scipy.sparse, f"{form}_{kind}")(shape)
+        assert as_csr(empty, "X").nnz == 0
+
+
+def test_a_sound_matrix_may_have_room_for_more():
+    """SciPy takes matrices with entries behind those that count, whatever they are."""
+    X = matrix()
+    more = scipy.sparse.csr_matrix(X.shape)
+    more.indptr = X.indptr
+    more.indices, more.data = np.append(X.indices, 2**20), np.append(X.data, 1.0)
+    check_sparse(more, "X")
+    np.testing.assert_array_equal(as_features(more).toarray(), X.toarray())
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("indices", lambda a: with_one(a, -1)),
+        ("indices", lambda a: with_one(a, 60)),
+        ("indices", lambda a: with_one(a, 2**31 + 1)),
+        ("indices", lambda a: with_one(a, 2**32)),  # of which int32 makes 0
+        ("indices", lambda a: a[:-1]),
+        ("indices", lambda a: a.astype(float)),
+        ("indices", lambda a: a[:, None]),
+        ("indptr", lambda a: with_one(a, 2**20)),
+        ("indptr", lambda a: with_one(a, 0)),
+        ("indptr", lambda a: a + 1),
+        ("indptr", lambda a: a[:-1]),
+        ("indptr", lambda a: np.append(a[:-1] * 0 + 2**20, 0)),
+        ("indptr", lambda a: a.astype(float)),
+    ],
+)
+def test_matrices_that_lie_are_refused(form, name, spoil):
+    X = matrix(form)
+    setattr(X, name, spoil(getattr(X, name)))
+    for check in (check_sparse, as_csr):
+        refused(lambda check=check: check(X, "X"), ValueError, "X is a damaged sparse matrix", "make it anew")
+
+
+def test_matrices_of_other_formats_that_lie_are_refused():
+    coo = matrix("coo")
+    coo.coords = (coo.coords[0], np.where(np.arange(coo.nnz) == 3, 9, coo.coords[1]))
+    lil = matrix("lil")
+    lil.rows[2] = [*lil.rows[2][:-1], 2**33]
+    uneven = matrix("lil")
+    uneven.data[2] = uneven.data[2][:-1]
+    short = matrix("lil")
+    short.rows = short.rows[:-1]
+    dia = matrix("dia")
+    dia.offsets = dia.offsets.astype(np.int64) + 2**33
+    fewer = matrix("dia")
+    fewer.offsets = fewer.offsets[:-1]
+    dok = matrix("dok")
+    dok.setdefault((0, 2**33), 1.0)
+    for X in (coo, lil, uneven, short, dia, fewer, dok):
+        refused(lambda X=X: as_csr(X, "X"), ValueError, "X is a damaged sparse matrix")
+
+
+ENTRIES = {
+    "kmeans_ensemble": lambda X: ge.generate.kmeans_ensemble(X, 2, 2),
+    "landmark_ensemble": lambda X: ge.generate.landmark_ensemble(X, 2, 2),
+    "leiden_ensemble": lambda X: ge.generate.leiden_ensemble(X, [1.0], 1),
+    "choose_k": lambda X: ge.choose_k(features=X, ks=[2, 3], n_clusterings=3),
+    "cluster": lambda X: ge.cluster(X, 2),
+    "cluster by k-means": lambda X: ge.cluster(X, 2, kind="kmeans"),
+    "cluster by leiden": lambda X: ge.cluster(X, 2, kind="leiden"),
+    "tome": lambda X: ge.TOME(2).fit(np.arange(60) // 20 % 3, features=X),
+    "from_estimators": lambda X: ge.generate.from_estimators([pytest.importorskip("sklearn.cluster").KMeans(2)], X),
+}
+
+
+@pytest.mark.parametrize("spoil", [far_index, far_pointer])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_refuses_them(name, spoil):
+    if "leiden" in name:
+        pytest.importorskip("igraph")
+    if name == "tome":
+        refused(lambda: ge.TOME(2).fit(np.c_[np.arange(60) // 20], features=spoil(matrix())), ValueError, "features")
+        return
+    refused(lambda: ENTRIES[name](spoil(matrix())), ValueError, "is a damaged sparse matrix")
+    if "leiden" in name:
+        refused(lambda: ENTRIES[name](spoil(graph())), ValueError, "X is a damaged sparse matrix")
+
+
+def test_graphs_in_an_anndata_are_sound():
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("igraph")
+    adata = anndata.AnnData(np.zeros((60, 1), np.float32))
+    adata.obsp["connectivities"] = graph()
+    far_index(adata.obsp["connectivities"])
+    refused(lambda: ge.sc.ensemble(adata, [1.0], 1), ValueError, "X is a damaged sparse matrix")
+
+
+@pytest.mark.parametrize("name", ["kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "choose_k", "cluster"])
+def test_a_huge_shape_is_refused_by_the_memory_budget(name, monkeypatch):
+    """Of 30 entries SciPy would make a CSR matrix of 10**11 rows, and k-means a center of as many features."""
+    if "leiden" in name:
+        pytest.importorskip("igraph")
+    monkeypatch.setenv("GPUENS_MEMORY", "2GB")
+    i, entries = np.arange(30), np.ones(30)
+    rows = scipy.sparse.coo_array((entries, (i, i % 5)), shape=(10**11, 5))
+    refused(lambda: ENTRIES[name](rows), MemoryError, "800.0 GB", "2.0 GB may be used")
+    columns = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 10**11))
+    refused(lambda: ENTRIES[name](columns), MemoryError, "800.0 GB", "2.0 GB may be used")
+
+
+def test_k_means_counts_its_centers(monkeypatch):
+    i, entries = np.arange(30), np.ones(30)
+    X = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 5 * 10**7))
+    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
+    refused(lambda: ge.generate.kmeans_ensemble(X, 2, 3), MemoryError, "2.4 GB", "1.0 GB may be used")
+
+
+def test_k_means_refuses_what_scikit_learn_cannot_index(monkeypatch):
+    i, entries = np.arange(30), np.ones(30)
+    monkeypatch.setenv("GPUENS_MEMORY", "200GB")
+    X = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 2**31))
+    refused(lambda: ge.generate.kmeans_ensemble(X, 2, 3), ValueError, "2147483648", "landmark_ensemble")
