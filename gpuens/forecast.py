@@ -118,9 +118,10 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
         times.append((size, max(1e-6, time.perf_counter() - started)))
         spent += times[-1][1]
         foreseen = _extrapolated(times, n)
-        if size == n or spent + FACTOR * times[-1][1] > min(BUDGET_SECONDS, BUDGET_SHARE * foreseen):
+        next_size = min(n, size * FACTOR)
+        if size == n or spent + _extrapolated(times, next_size) > min(BUDGET_SECONDS, BUDGET_SHARE * foreseen):
             break
-        size = min(n, size * FACTOR)
+        size = next_size
     return math.nan if spent > BUDGET_SECONDS else foreseen
 
 

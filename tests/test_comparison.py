@@ -251,8 +251,8 @@ def test_costs_go_on_as_between_the_last_two_trials():
 @pytest.mark.parametrize(
     ("seconds_of", "sizes", "expected"),
     [
-        (lambda n: 1e-5 * n, [250, 1000, 4000, 16_000], 1.0),  # a sixth of a second for the last, of 20 in all
-        (lambda n: 1e-6 * n, [250], 0.1),  # a trial more would take more than a twentieth
+        (lambda n: 1e-4 * n, [250, 1000], 10.0),  # a third trial would take .4 of 10 seconds, and more than a twentieth
+        (lambda n: 1e-3 * n, [250], 100.0),  # a second one would take more than a second in all
         (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # the next trial would take two seconds
         (lambda n: 20.0, [250], math.nan),  # it took too long to tell: functions were compiled
     ],

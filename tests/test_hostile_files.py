@@ -330,7 +330,8 @@ def annotated(name, change=None):
     anndata = pytest.importorskip("anndata")
     h5py = pytest.importorskip("h5py")
     obs = pd.DataFrame(LABELS[:60] % 4, columns=list("abcd"), index=[f"cell {m}" for m in range(60)])
-    obs = obs.assign(e=pd.Categorical(obs["a"].astype(str)), f=obs["b"].astype("Int64"))
+    e, f = obs["a"] * obs["c"] % 3, obs["b"] * obs["d"] % 3
+    obs = obs.assign(e=pd.Categorical(e.astype(str)), f=f.astype("Int64"))
     graph = scipy.sparse.csr_matrix((obs["a"].to_numpy()[:, None] == obs["a"].to_numpy()).astype(float))
     X = scipy.sparse.random(60, 20, 0.3, format="csr", rng=np.random.default_rng(0))
     adata = anndata.AnnData(X, obs=obs, obsm={"X_pca": X.toarray()[:, :3]}, layers={"csc": X.tocsc()})
