@@ -33,8 +33,8 @@ from vs_peers import mixture
 N_SHAPES = 16
 AGAIN = 2.0  # CPU seconds of a fit up to which another one is measured
 FEW = 300  # objects of the first fit, which imports and loads what was compiled
-MOST_POWERS = (3.0, 2.0, 2.0, 2.0)  # of rows, clusterings, base clusters and clusters wanted
-LEAST = {"seconds": 1e-4, "memory": 1e5}  # what counts as this much
+MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # of the four sizes
+LEAST = {"seconds": 1e-4, "memory": 1e7}  # what counts as this much
 RESULTS = Path(__file__).parent / "results" / "costs.json"
 MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
 
@@ -144,7 +144,7 @@ def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
         return np.logaddexp(x[0], x[1] + sizes @ x[2:]) - costs
 
     low = [np.log(LEAST[what] / 10), -60.0, 0.0, 0.0, 0.0, 0.0]
-    high = [costs.min() + 0.01, 25.0, *MOST_POWERS]
+    high = [costs.min() + 0.01, 25.0, *MOST_POWERS[what]]
     found = []
     for powers in np.eye(4) * 0.9 + 0.1:
         start = [costs.min() - 0.1, costs.mean() - sizes.mean(axis=0) @ powers, *powers]

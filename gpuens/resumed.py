@@ -93,6 +93,7 @@ class Folder:
         if not os.path.exists(path):
             return None
         try:
+            checks.check_readable(path)
             with Archive(path) as archive:
                 found = {key: archive.read(key) for key in archive.names}
             if str(found.pop(SEAL)) == self._seal(found):
@@ -111,7 +112,8 @@ class Folder:
 
 
 def _read_work(at: str) -> dict[str, Any] | None:
-    """Return what a folder says of its work, None for a file that says nothing."""
+    """Return the record of a folder's work, None for a file that is none; refuse pipes, which may be read for ever."""
+    checks.check_readable(at)
     try:
         with open(at, encoding="utf-8") as file:
             found = json.load(file)

@@ -707,7 +707,8 @@ def test_what_fails_while_it_writes_leaves_nothing(folder, call, monkeypatch, su
     else:
         assert (code, out) == (75, [])
         assert err == [
-            f"gpuens: path 'out.{suffix}' cannot be written (No space left on device); choose another place."
+            f"gpuens: path 'out.{suffix}' cannot be written (No space left on device); make room there, or choose "
+            "another place."
         ]
     assert files(folder) == GIVEN
 

@@ -225,15 +225,15 @@ def test_the_cost_of_a_method_is_that_of_its_sizes(monkeypatch):
     monkeypatch.setattr(costs, "standard_seconds", lambda: 3.0)  # a slower machine
     costs.speed.cache_clear()
     try:
-        assert costs.of_fit(ge.KCC(4, n_init=10), 100, 7, 50, 4) == (3.0 * 801.0, 10.0)
-        assert costs.of_fit(ge.KCC(4, n_init=20), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 10.0)
+        assert costs.of_fit(ge.KCC(4), 100, 7, 50, 4) == (3.0 * 801.0, 10.0)
+        assert costs.of_fit(ge.KCC(4, n_init=2 * ge.KCC().n_init), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 10.0)
         assert costs.of_fit(ge.Auto(4, methods="kcc, voting"), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 370.0)
         assert costs.of_fit(ge.Auto(4, methods="kcc, eac"), 100, 7, 50, 4) is None
         assert costs.of_fit(ge.EAC(4), 100, 7, 50, 4) is None
-        assert costs.of_fit(ge.Consensus(4, similarity="cspa", partitioner="metis"), 100, 7, 50, 4) is None
+        assert costs.of_fit(ge.Consensus(4, similarity="coassociation", partitioner="metis"), 100, 7, 50, 4) is None
         given = np.random.default_rng(0).integers(0, 5, (200, 3))
         assert str(forecast.foresee(ge.EAC(4), given)) == "nobody knows how long"
-        sampled = forecast.foresee(ge.KCC(4, reduction="sample:100", n_init=10), given)
+        sampled = forecast.foresee(ge.KCC(4, reduction="sample:100"), given)
         assert sampled == (3.0 * 801.0, 10.0, None)
     finally:
         costs.speed.cache_clear()
@@ -361,7 +361,7 @@ def test_every_method_is_foreseen(labels, monkeypatch):
     assert found.methods["ecrmc"].refusal == "needs features of the objects."
     able = [each for each in found.methods.values() if each.refusal is None]
     assert len(able) > 10
-    assert all(each.seconds >= 1.0 for each in able if each.seconds == each.seconds)
+    assert all(each.seconds > 0 for each in able)
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -236,6 +236,14 @@ def test_a_batch_ends_at_the_marker_or_the_summary_of_somebody_else(folder, name
     assert Path("out", name).read_text() == text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+@pytest.mark.parametrize("name", ["a.json", "summary.csv", "events.jsonl"])
+def test_a_pipe_among_the_results_is_not_waited_for(folder, name):
+    os.mkdir("out")
+    os.mkfifo(f"out/{name}")
+    refused(lambda: batch.run([job()], "out"), ValueError, f"out/{name}", "is a pipe")
+
+
 def test_a_marker_cannot_have_files_of_others_removed(folder):
     batch.run([job()], "out")
     Path("out/notes.txt").write_text("of a user")

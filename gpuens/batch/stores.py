@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from gpuens import checks
 from gpuens.batch import places
 from gpuens.batch.claims import Claims
 from gpuens.io import atomic
@@ -110,8 +111,10 @@ class Folder:
         return os.path.exists(os.path.join(self.path, name))
 
     def read(self, name: str) -> bytes | None:
+        path = os.path.join(self.path, name)
         try:
-            with open(os.path.join(self.path, name), "rb") as file:
+            checks.check_readable(path)
+            with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -122,6 +125,7 @@ class Folder:
 
     def append(self, name: str, contents: bytes) -> None:
         path = os.path.join(self.path, name)
+        atomic.check_writable(path)
         with atomic.refusing(path), open(path, "ab", buffering=0) as file:
             file.write(contents)
 
