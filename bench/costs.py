@@ -2,15 +2,15 @@
 
     python bench/costs.py [--methods eac lwea …] [--limit 12]
 
-Each method is fitted, with one thread in a process of its own, to ensembles that are drawn at
-random: 300 to 30,000 objects, 3 to 300 clusterings of up to 2√N clusters, 1 to 30 % of the labels at random, 2 to 50
-clusters wanted. Its seconds and its bytes are then taken to be
+Each method is fitted, with one thread in a process of its own, to ensembles that are drawn at random: 300 to 30,000
+objects, 3 to 300 clusterings of up to 2√N clusters, 1 to 30 % of the labels at random, 2 to 50 clusters wanted. Its
+seconds and its bytes are then taken to be
 
     a + b · rows^p · clusterings^q · base clusters^r · clusters wanted^s
 
-with all coefficients ≥ 0, found by least squares of logarithms. The model goes to gpuens/costs.json, with the seconds
-that `gpuens.costs.standard_seconds` took on this machine; the samples, and by what factor the model misses each, go to
-results/costs.json. Three quarters of an hour on an idle core.
+with coefficients ≥ 0 that least squares of logarithms find from these samples and those of results/methods.json. The
+model goes to gpuens/costs.json, with the seconds that `gpuens.costs.standard_seconds` took on this machine; the samples,
+and the factors by which the model misses them, go to results/costs.json. Three quarters of an hour on an idle core.
 """
 
 import argparse
@@ -28,10 +28,12 @@ from parts import SINGLE
 from scipy.optimize import least_squares
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
-from vs_peers import mixture
+from vs_peers import N_CLASSES, N_CLUSTERINGS, mixture
+
+from gpuens import Ensemble
 
 N_SHAPES = 16
-AGAIN = 2.0  # CPU seconds of a fit up to which another one is measured
+AGAIN = 20.0  # CPU seconds of a fit up to which another one is measured, as the first may load functions
 FEW = 300  # objects of the first fit, which imports and loads what was compiled
 MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # of the four sizes
 LEAST = {"seconds": 1e-4, "memory": 1e7}  # what counts as this much
@@ -54,17 +56,22 @@ def main() -> None:
         if name not in samples:
             samples[name] = measured(name, options.limit)
             RESULTS.write_text(json.dumps({"samples": samples}, indent=1))
+    larger = of_methods()
+    models_of = {name: rows + larger.get(name, []) for name, rows in samples.items()}
     classes = {name: kind.__name__ for name, kind in ge.methods().items()}
     models = {
         name: {"estimator": classes[name], **{what: fitted(rows, what) for what in LEAST}}
-        for name, rows in samples.items()
+        for name, rows in models_of.items()
     }
-    missed = {name: misses(rows, models[name]) for name, rows in samples.items()}
+    missed = {name: misses(rows, models[name]) for name, rows in models_of.items()}
     RESULTS.write_text(json.dumps({"commit": common.commit(), "samples": samples, "missed": missed}, indent=1))
     standard = min(costs.standard_seconds() for _ in range(5))
-    MODEL.write_text(json.dumps({"standard_seconds": standard, "methods": models}, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(model)}" for name, model in models.items())
+    MODEL.write_text(f'{{"standard_seconds": {standard:.4g}, "methods": {{\n{lines}\n}}}}\n')
     for name, factors in missed.items():
-        print(f"{name:12} {len(samples[name]):3} samples, missed by {' '.join(f'{factor:.1f}' for factor in factors)}")
+        print(
+            f"{name:12} {len(models_of[name]):3} samples, missed by {' '.join(f'{factor:.1f}' for factor in factors)}"
+        )
 
 
 def shapes() -> list[tuple[int, int, int, float, int]]:
@@ -77,6 +84,20 @@ def shapes() -> list[tuple[int, int, int, float, int]]:
         if n * m < 1_500_000:
             found.append((n, m, most, float(rng.choice([0.01, 0.05, 0.3])), wanted))
     return sorted(found, key=lambda shape: shape[0] * shape[1])
+
+
+def of_methods() -> dict[str, list[dict[str, float]]]:
+    """Return the fits of results/methods.json, to up to a million objects, as samples of each method."""
+    found: dict[str, list[dict[str, float]]] = {}
+    base = Ensemble(mixture(10_000, 0.2, 0)[0]).n_clusters
+    for part in json.loads((RESULTS.parent / "methods.json").read_text())["parts"].values():
+        for name, row in part["rows"].items():
+            found.setdefault(name, []).extend(
+                {"rows": fit["rows"], "m": N_CLUSTERINGS, "base": base, "k": N_CLASSES, "seconds": fit["cpu"],
+                 "memory": fit["memory"]}
+                for fit in row["fits"]
+            )  # fmt: skip
+    return found
 
 
 def measured(name: str, limit: float) -> list[dict[str, float]]:

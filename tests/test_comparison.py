@@ -359,9 +359,9 @@ def test_every_method_is_foreseen(labels, monkeypatch):
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["methods"]["ecrmc"]["seconds"] is None
     assert found.methods["ecrmc"].refusal == "needs features of the objects."
-    able = [each for each in found.methods.values() if each.refusal is None]
-    assert len(able) > 10
-    assert all(each.seconds > 0 for each in able)
+    able = {name: each for name, each in found.methods.items() if each.refusal is None}
+    assert able.keys() >= found.methods.keys() - {"ecrmc", "tome", "hgpa"}  # two need features, one a package
+    assert all(each.seconds > 0 and each.memory > 0 for each in able.values())
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
