@@ -9,8 +9,8 @@ seconds and its bytes are then taken to be
     a + b · rows^p · clusterings^q · base clusters^r · clusters wanted^s
 
 with coefficients ≥ 0 that least squares of logarithms find from these samples and those of results/methods.json. The
-model goes to gpuens/costs.json, with the seconds that `gpuens.costs.standard_seconds` took on this machine; the samples,
-and the factors by which the model misses them, go to results/costs.json. Three quarters of an hour on an idle core.
+model goes to gpuens/costs.json, with the seconds that `gpuens.costs.standard_seconds` took here; the samples, and the
+factors by which the model misses them, go to results/costs.json. Three quarters of an hour on an idle core.
 """
 
 import argparse

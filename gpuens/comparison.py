@@ -110,7 +110,8 @@ def compare(
     features : array (n_objects, n_features), optional
         For the methods that need them, which are left out otherwise.
     max_seconds : float or None
-        Methods that are foreseen to take longer are left out; named ones too. None: no limit.
+        Methods that are foreseen to take longer are left out; named ones too. Nothing is foreseen on a GPU, and for
+        methods of other packages. None: no limit.
     random_state : int or numpy.random.Generator
     device : {"auto", "cpu", "cuda", "emulated"}
 

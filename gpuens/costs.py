@@ -33,14 +33,14 @@ def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int
 
 
 def _runs(estimator: Any) -> float:
-    """Return how many times as many runs as by default an estimator makes."""
+    """Return the estimator's n_init divided by its default, 1.0 without n_init."""
     own, usual = (getattr(one, "n_init", None) for one in (estimator, type(estimator)()))
     return own / usual if isinstance(own, int) and isinstance(usual, int) else 1.0
 
 
 @cache
 def speed() -> float:
-    """Return how many times as long as the machine of the models this one takes."""
+    """Return this machine's time for the standard work, relative to the machine of the models."""
     return min(standard_seconds() for _ in range(3)) / float(models()["standard_seconds"])
 
 
@@ -63,7 +63,7 @@ def of(coefficients: list[float], n_rows: int, n_clusterings: int, n_base_cluste
 
 
 def standard_seconds() -> float:
-    """Return the CPU seconds of some work in which this machine is like the methods: comparisons, sorting, look-ups."""
+    """Return the CPU seconds of a fixed work that resembles the methods: comparisons, sorting, look-ups."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 50, (20_000, 20)).astype(np.uint8)
     started = time.process_time()

@@ -19,6 +19,7 @@ from gpuens.io.arrays import Archive
 from gpuens.io.matching import places_of
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
+CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}  # columns of classes, unless beside another
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
         "digits", "iris", "wine", "breast_cancer": bundled with scikit-learn. "covtype": ``covtype.npz`` of the
         directory, else downloaded (and kept) by scikit-learn. Any other name: ``<name>.npz`` of the directory. Or the
         path of such an npz file, or of an npy, csv, tsv, parquet or h5ad file; in tables the column ``y``, ``class``,
-        ``label`` or ``target`` holds the classes.
+        ``label`` or ``target`` holds the classes, but not ``y`` beside ``x``, or ``target`` beside ``source``.
     data : path, optional
         The directory of data sets; by default that of GPUENS_DATA.
 
@@ -141,7 +142,8 @@ def _from_file(path: Path, name: str) -> Dataset:
             if "scale" in archive.names:
                 X = X * archive.read("scale")
     elif hasattr(X, "columns"):
-        classes = [column for column in X.columns if str(column).lower() in ("y", "class", "label", "target")]
+        there = {str(column).lower() for column in X.columns}
+        classes = [c for c in X.columns if str(c).lower() in CLASSES and CLASSES[str(c).lower()] not in there]
         if classes:
             y = X[classes[0]].to_numpy()
             X = X.drop(columns=classes[0])

@@ -34,7 +34,7 @@ class Forecast(NamedTuple):
     Attributes
     ----------
     seconds : float
-        Of one thread; NaN for a fit that would be refused, and for a method without a cost model.
+        Of one thread of the CPU; NaN for a fit that would be refused, on a GPU, and for a method without a cost model.
     memory : float
         Bytes beside the labels, in host memory; NaN like ``seconds``.
     refusal : str or None
@@ -93,7 +93,7 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
         return Forecast(math.nan, math.nan, str(error))
     n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
     found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
-    if found is None:
+    if found is None or rows.device == "cuda":  # models are of the CPU
         return Forecast(math.nan, math.nan)
     return Forecast(found.seconds, min(found.memory, float(devices.memory_budget(rows.device))))
 

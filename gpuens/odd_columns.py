@@ -1,7 +1,7 @@
 """Warnings about columns that are probably no clusterings, as batches and the true classes, or that are there twice."""
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -34,19 +34,19 @@ def warn_of_equal_columns(
 ) -> None:
     """Warn about clusterings that are the same as another, but for the names of their clusters.
 
-    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that half of the
-    clusterings are the same as others, none of them need be a copy.
+    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that more than
+    half of the clusterings are one and the same, none of them need be a copy.
     """
     if not len(codes) or (len(codes) if n_objects is None else n_objects) < FEWEST:
         return
     found = equal_columns(codes, n_clusters)
-    if 0 < len(found) < len(names) / 2:
+    most_alike = 1 + max(Counter(found.values()).values(), default=0)
+    if found and 2 * most_alike <= len(names):
         pairs = [f"{names[place]!r} as {names[first]!r}" for place, first in found.items()]
         more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
         checks.warn(
-            f"{source}: {len(pairs)} of {len(names)} clusterings are the same as another "
-            f"({', '.join(pairs[:3])}{more}), which counts once for each; leave out (--exclude) what is there twice by "
-            "mistake."
+            f"{source}: {len(pairs)} of {len(names)} clusterings repeat another ({', '.join(pairs[:3])}{more}), which "
+            "so counts more than once; leave out (--exclude) what is there twice by mistake."
         )
 
 

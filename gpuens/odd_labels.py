@@ -28,11 +28,18 @@ def is_number(text: str) -> bool:
     return len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) is not None
 
 
-def missing_texts(values: Iterable[Any]) -> list[str]:
-    """Return which label values of a column are texts that mean missing: -1 and nan, if every text is a number."""
-    texts = [value for value in values if isinstance(value, str)]
-    absent = [text for text in texts if text.lower() == "nan" or (text[:2] == "-1" and _is_minus_one(text))]
-    return absent if absent and all(map(is_number, texts)) else []
+def missing_texts(values: Iterable[Any]) -> list[Any]:
+    """Return which label values of a column are texts that mean missing: -1 and nan, if every text is a number.
+
+    Bytes are texts, too.
+    """
+    texts = {
+        value: value.decode(errors="replace") if isinstance(value, bytes) else value
+        for value in values
+        if isinstance(value, (str, bytes))
+    }
+    absent = [v for v, text in texts.items() if text.lower() == "nan" or (text[:2] == "-1" and _is_minus_one(text))]
+    return absent if absent and all(map(is_number, texts.values())) else []
 
 
 def _is_minus_one(text: str) -> bool:

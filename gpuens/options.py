@@ -5,6 +5,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 NEEDED = inspect.Parameter.empty  # the default of a parameter that has none
@@ -103,6 +104,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
+@cache
 def options(kind: Callable[..., Any]) -> dict[str, Option]:
     """Return the parameters of a class or function by name, with their descriptions in its or its bases' docstrings."""
     try:

@@ -98,6 +98,8 @@ class Folder:
                 found = {key: archive.read(key) for key in archive.names}
             if str(found.pop(SEAL)) == self._seal(found):
                 return found
+        except (MemoryError, OSError):
+            raise
         except Exception:  # zip files have errors of many types
             pass
         if name not in self._damaged:

@@ -13,7 +13,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
 from gpuens.ensemble import Ensemble
-from gpuens.object_names import in_one_order
+from gpuens.object_names import in_one_order, index_of_all
 from gpuens.odd_labels import warn_of_odd_labels
 
 SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
@@ -71,6 +71,7 @@ class SoftEnsemble:
                 "each."
             )
         kind = devices.common_kind(list(clusterings))
+        self.index = index_of_all(clusterings)
         clusterings = in_one_order(clusterings, [f"labels[{m}]" for m in range(len(clusterings))])
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]

@@ -321,8 +321,8 @@ def test_clusterings_that_are_there_twice_are_named(folder, call, scheduler):
     np.save("twice.npy", np.column_stack([LABELS, np.where(LABELS[:, 2] >= 0, 9 - LABELS[:, 2], -1)]))
     code, _, err = call(f"run twice.npy -k {K} -o out.npy {scheduler}")
     assert (code, len(err)) == (0, 1)
-    assert "1 of 7 clusterings are the same as another (6 as 2)" in err[0]
-    assert "6 is the same clustering as 2" in "\n".join(call("describe twice.npy --no-forecasts")[1])
+    assert "1 of 7 clusterings repeat another (6 as 2)" in err[0]
+    assert "6 repeats 2, which so counts more than once" in "\n".join(call("describe twice.npy --no-forecasts")[1])
 
 
 @pytest.mark.parametrize("suffix", ["npy", "csv", "zarr"])

@@ -168,3 +168,10 @@ def test_the_real_ones(shared_data):
     assert (iris.y == datasets.load("iris").y).all()
     isolet = datasets.load("isolet", data=shared_data).X
     assert np.abs(isolet).max() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("names", "n_features"), [("x,y", 2), ("source,target", 2), ("u,y", 1), ("u,Target", 1)])
+def test_columns_that_may_be_classes(tmp_path, names, n_features):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{names}\n" + "".join(f"{m / 7},{m % 2}\n" for m in range(20)))
+    assert datasets.load(str(path)).X.shape == (20, n_features)

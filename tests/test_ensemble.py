@@ -873,3 +873,8 @@ def test_a_small_matrix_is_encoded_at_once_as_its_columns_are_one_by_one(largest
     for one, other in zip(found.categories, expected.categories, strict=True):
         assert one.dtype == other.dtype == dtype
         np.testing.assert_array_equal(one, other)
+
+
+def test_bytes_are_texts():
+    codes = ge.Ensemble([np.array([b"0", b"-1", b"1", b"nan"]), np.array([1, 2, 2, 1])]).to_array()
+    np.testing.assert_array_equal(codes[:, 0], [0, -1, 1, -1])

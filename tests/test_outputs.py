@@ -227,13 +227,21 @@ def test_a_batch_leaves_files_that_it_did_not_write(folder):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["a.json", "summary.csv"])
-def test_a_batch_ends_at_the_marker_or_the_summary_of_somebody_else(folder, name):
+OF_OTHERS = {"b.json": '{"name": "of a user"}', "summary.csv": "name,price\nbread,3\n", "b.html": "<p>of a user</p>"}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_a_batch_does_not_begin_where_it_would_replace_files_of_others(folder, name):
+    pytest.importorskip("jinja2")
     os.mkdir("out")
-    text = '{"name": "of a user"}' if name == "a.json" else "name,price\nbread,3\n"
-    Path("out", name).write_text(text)
-    refused(lambda: batch.run([job()], "out"), FileExistsError, name, "not from a batch")
-    assert Path("out", name).read_text() == text
+    Path("out", name).write_text(OF_OTHERS[name])
+    jobs = [job(), job("b", report=True)]
+    refused(lambda: batch.run(jobs, "out"), FileExistsError, name, "not from a batch")
+    assert tree("out") == {f"out/{name}": OF_OTHERS[name].encode()}
+    if name == "b.json":  # whose job another shard would do
+        outcome = batch.run(jobs, "out", shard="1/2")
+        assert (outcome.done, outcome.exit_code) == (1, 0)
+        assert Path("out", name).read_text() == OF_OTHERS[name]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
@@ -325,7 +333,7 @@ def test_a_job_without_its_page_is_done(folder, monkeypatch):
     outcome = batch.run([job(report=True)], "out")
     assert (outcome.done, outcome.failed, outcome.exit_code) == (1, 0, 0)
     assert outcome.jobs[0]["status"] == "done"
-    assert outcome.jobs[0]["error"].startswith("a.html could not be made: evidence for 43,000 clusters")
+    assert outcome.jobs[0]["error"].startswith("a.html could not be made, and --force does the job again: evidence for")
     marker = json.loads(Path("out/a.json").read_text())
     assert (marker["status"], marker["report"], len(marker["warnings"])) == ("ok", None, 1)
     np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(3).fit(LABELS).labels_)

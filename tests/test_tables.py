@@ -562,7 +562,7 @@ def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
     frame.loc[n - 1, "nearly"] = 5
     path = tmp_path / f"labels{suffix}"
     write_labels(path, frame.to_numpy(), names=list(frame))
-    with pytest.warns(UserWarning, match="2 of 7 clusterings are the same as another") as caught:
+    with pytest.warns(UserWarning, match="2 of 7 clusterings repeat another") as caught:
         read_labels(path)
     pairs = "4 as 2, 5 as 1" if suffix == ".npy" else "'copy' as 'leiden_2', 'renamed' as 'leiden_1'"
     assert f"({pairs})" in one_sentence(caught[0].message)
@@ -592,3 +592,18 @@ def test_anndata_is_named_and_answered_at_once(tmp_path):
         refused(lambda call=call: call(adata), TypeError, "AnnData", "adata.obs[columns]", "'leiden_0'")
     refused(lambda: ge.generate.kmeans_ensemble(adata), TypeError, "AnnData", "adata.X")
     refused(lambda: ge.consensus(obs.assign(depth=0.5)), ValueError, "'depth'", "not whole numbers")
+
+
+@pytest.mark.parametrize("copies", [slice(0, 4), slice(0, 1)])
+def test_a_file_joined_to_itself_is_warned_of(tmp_path, copies):
+    labels = np.random.default_rng(0).integers(0, 4, (60, 4))
+    pd.DataFrame(np.column_stack([labels, labels[:, copies]])).add_prefix("c").to_csv(tmp_path / "l.csv", index=False)
+    with pytest.warns(UserWarning, match=rf"{copies.stop} of {4 + copies.stop} clusterings repeat another"):
+        read_labels(tmp_path / "l.csv")
+
+
+def test_an_index_of_periods_is_read(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [0, 0, 1], "b": [0, 1, 1]}, index=pd.period_range("2026-01", periods=3, freq="M"))
+    frame.to_parquet(tmp_path / "l.parquet")
+    assert read_labels(tmp_path / "l.parquet").to_array().tolist() == [[0, 0], [0, 1], [1, 1]]

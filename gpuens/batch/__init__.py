@@ -105,7 +105,7 @@ def run(
     kept = stores.Kept(store, events_name)
     events = Events(log, kept.add, heartbeat)
     runner = Runner(wanted, base, store, events, shard=part, force=force, keep_going=keep_going, checksum=checksum)
-    runner.refuse_other_summary()
+    runner.refuse_foreign()
     try:
         with events.beating(), progress.silent():
             events("begin", jobs=len(wanted), shard=None if part is None else str(part))

@@ -107,7 +107,7 @@ def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clo
         with clock.phase("report"):
             store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
     except Exception as error:  # the labels are right without it
-        why = f"{job.page_name} could not be made: {failures.describe(error)}"
+        why = f"{job.page_name} could not be made, and --force does the job again: {failures.describe(error)}"
         checks.warn(why)
         return {"report": None, "error": why}
     return {"report": job.page_name}

@@ -15,7 +15,7 @@ def foreseen(runner: Runner) -> str:
     """Return a line for each job, and one for all; nothing is written.
 
     The seconds of a job are foreseen per byte of its input: those of done jobs of the same method and kind of file, or
-    else those of the smallest such input, by fits to some of its objects (`gpuens.forecast`). From that input on they
+    else those of the smallest such input, by the model of the method (`gpuens.forecast`). From that input on they
     are taken to grow with its size, which is too little for linkages of noisy labels.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
@@ -64,7 +64,7 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
 
 
 def _seconds_of_sample(job: Job, base: str) -> float:
-    """Return the seconds that a job may take, by reading its input and fitting parts of it; nan if that fails."""
+    """Return the seconds that a job may take, by reading its input and the model of its method; nan if that fails."""
     from gpuens import forecast, io
 
     try:

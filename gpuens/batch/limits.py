@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 MOST_BYTES = 16_000_000  # of a manifest
+MOST_BYTES_OF_YAML = 2_000_000  # which takes a second to read
 MOST_KEYS = 1_000  # of a mapping
 MOST_VALUES = 5_000_000  # of all lists and mappings, aliases written out
 MOST_JOBS = 100_000
@@ -14,13 +15,13 @@ LISTS = ("input", "method", "methods", "n_clusters")  # fields of an entry that 
 
 
 class TooMuch(ValueError):
-    """What a manifest has too much of, as the end of a sentence that begins with the manifest."""
+    """A limit that a manifest exceeds; the message continues "manifest NAME …"."""
 
 
-def refuse_long(text: str) -> str:
+def refuse_long(text: str, most: int = MOST_BYTES, instead: str = "divide it") -> str:
     """Return a manifest's text; refuse one that takes minutes to read."""
-    if len(text) > MOST_BYTES:
-        raise TooMuch(f"has more than {MOST_BYTES:,} letters; divide it.")
+    if len(text) > most:
+        raise TooMuch(f"has more than {most:,} letters; {instead}.")
     return text
 
 

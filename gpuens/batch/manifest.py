@@ -137,6 +137,7 @@ def _parsing(manifest: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _yaml(text: str) -> Any:
+    limits.refuse_long(text, limits.MOST_BYTES_OF_YAML, "divide it, or write JSON lines")
     with _needed():
         import yaml
 

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gpuens import failures
@@ -17,6 +18,7 @@ from gpuens.batch.job import Job, is_file
 from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
+from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
 
 TRIES = 3  # of a job whose failure may be gone at the next try
 PAUSE = 2.0  # seconds before the second try; twice as long before each further one
@@ -136,8 +138,14 @@ class Runner:
             code = failures.SOME_FAILED if codes else 0
         return Outcome([self._row(job) for job in self.jobs], self._done, self._already, len(self._codes), code)
 
-    def refuse_other_summary(self) -> None:
-        """Refuse a folder whose ``summary.csv`` is not that of a batch."""
+    def refuse_foreign(self) -> None:
+        """Refuse a folder in which a result would replace a summary, a marker or a page that is not from a batch."""
+        for job in self.own:
+            if job.marker_name in self._there:
+                marker(self.store, job.marker_name)
+            page = self.store.read(job.page_name) if job.report and job.page_name in self._there else None
+            if page is not None and PAGE_MARK not in page[:HEAD_BYTES]:
+                raise FileExistsError(f"out has a {job.page_name} that is not from a batch; move it away.")
         found = self.store.read(SUMMARY) if SUMMARY in self._there else None
         if found is not None and not found.startswith(",".join(COLUMNS).encode()):
             raise FileExistsError(
@@ -159,7 +167,9 @@ class Runner:
     def _row(self, job: Job) -> dict[str, Any]:
         found = self.markers.get(job.id)
         if found is None:  # of another runner or shard, or of an earlier run
-            found = (marker(self.store, job.marker_name) if job.marker_name in self._there else None) or {}
+            with suppress(FileExistsError):  # what has the name of another shard's marker
+                found = marker(self.store, job.marker_name) if job.marker_name in self._there else None
+            found = found or {}
             if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):  # of another job of that id
                 found = {}
         facts = {

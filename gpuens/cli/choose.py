@@ -66,7 +66,7 @@ def choose(args: argparse.Namespace) -> None:
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:
             seconds = choosing.foresee(**given)
-            told = human_seconds(seconds) if seconds == seconds else "nothing, which would take longer than a second"
+            told = human_seconds(seconds) if seconds == seconds else "unknown, as a trial would take over a second"
             print(f"foreseen: {told}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
     what = args.labels or args.features
@@ -89,7 +89,7 @@ def _print_choice(found: Any) -> None:
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 
-MANY = 5_000  # objects from which on it is foreseen how long it takes
+MANY = 5_000  # objects from which on a forecast is printed
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",

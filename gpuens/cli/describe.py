@@ -50,7 +50,7 @@ def describe(args: argparse.Namespace) -> None:
         if column["odd"]:
             print(f"{column['name']} is unlike the others: {column['odd']}")
         if column["same_as"] is not None:
-            print(f"{column['name']} is the same clustering as {column['same_as']}, which counts once for each")
+            print(f"{column['name']} repeats {column['same_as']}, which so counts more than once")
     if found.methods:
         print(f"\nto find {found.k} clusters, methods would take about")
         able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}

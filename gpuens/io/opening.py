@@ -5,7 +5,7 @@ The claimed size of a file is compared with the memory budget before the file is
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import FOLDERS, TEXTS, Path_, Words, needs
 
 BYTES_OF_A_NAME = 40  # of a column
+
+OF_PANDAS = ("pandas.period", "pandas.interval")  # types of an index
 
 
 def open_file(
@@ -159,7 +161,7 @@ def _open_parquet(path: Path_) -> Opened:
     def get(positions: list[int]) -> Any:
         needed = 8 * n_rows * len(positions)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
-        check_types(path, schema, [*index, *(names[m] for m in positions)])
+        check_types(path, schema, [names[m] for m in positions], index)
         with reading(path):
             found = pd.read_parquet(path, columns=[names[m] for m in positions])
         return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
@@ -182,16 +184,21 @@ def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
         return file.metadata.num_rows, schema, index
 
 
-def check_types(path: Path_, schema: Any, names: list[str]) -> None:
-    """Refuse columns of a parquet file that are neither numbers nor text: lists, records, other packages' types."""
+def check_types(path: Path_, schema: Any, names: list[str], index: Sequence[str] = ()) -> None:
+    """Refuse columns of a parquet file that are neither numbers nor text: lists, records, other packages' types.
+
+    The columns of the ``index`` may be pandas' periods and intervals, too.
+    """
     import pyarrow
 
     kinds = pyarrow.types
     plain = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_temporal, kinds.is_null)
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
-    wanted = set(names)
+    wanted = {*names, *index}
     for field in schema:
         kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        if field.name in index and getattr(kind, "extension_name", "") in OF_PANDAS:
+            continue
         if field.name in wanted and not any(is_kind(kind) for is_kind in (*plain, *texts)):
             raise ValueError(
                 f"path {os.fspath(path)!r}: column {field.name!r} is of type {field.type}, but labels and features are "

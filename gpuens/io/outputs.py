@@ -62,7 +62,7 @@ def read_record(path: Path_) -> dict[str, object]:
 
 
 def check_page_place(path: Path_) -> None:
-    """Refuse to replace a file that is not a report by one whose name was not given but made."""
+    """Refuse to replace a foreign file by a report whose name gpuens chose."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         if PAGE_MARK not in file.read(HEAD_BYTES):
             raise FileExistsError(
