@@ -373,7 +373,7 @@ def _laid_out(labels: Any) -> tuple[Any, ...]:
 def encode_column(column: Any, name: object, *, in_part: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes of one column (int64, -1 for missing), in ascending order of label values, and these values.
 
-    ``in_part``: the column is a part of one whose other labels say whether the text "-1" is a label, so it is one here.
+    ``in_part``: the column is one chunk; only the whole column can tell whether the text "-1" is missing, so it stays.
     """
     if _is_pandas(column) and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
         return _encode_objects(column, name, in_part)

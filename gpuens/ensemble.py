@@ -116,7 +116,7 @@ class Ensemble:
     def of_read(
         cls, labels: Any, names: Sequence[Any] | None, *, drop_unlabelled: bool = False
     ) -> tuple["Ensemble", Any]:
-        """Return the ensemble of labels whose texts the reader has looked at, and the mask of its objects or None.
+        """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
         ``drop_unlabelled``: of the objects with any label, with their mask (n_objects,); else others are refused.
         """

@@ -52,7 +52,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
 
 
 def _first(indexes: list[Any]) -> int | None:
-    """Return the place of the first index with names, or of one that counts if the others have the same numbers."""
+    """Return the position of the index that sets the order: the first with names, or one that counts alike."""
     given = [m for m, index in enumerate(indexes) if index is not None]
     named = next((m for m in given if not _counts(indexes[m])), None)
     if named is None or _is_permutation(indexes[named], len(indexes[given[0]])):
@@ -75,7 +75,7 @@ def in_order_of(wanted: Any, values: Any, name: str, of: str = "labels") -> Any:
 def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray | None:
     """Return where the objects of one index are in another (n_objects,), None where each is in its own place.
 
-    ``of`` and ``name`` are what has these indexes, for refusals.
+    ``of`` and ``name`` are the owners of the two indexes, for refusals.
     """
     if wanted is None or index is None or wanted is index or len(wanted) != len(index) or wanted.equals(index):
         return None

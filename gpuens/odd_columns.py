@@ -1,4 +1,4 @@
-"""Warnings about columns that are probably no clusterings, as batches and the true classes, or that are there twice."""
+"""Warnings about columns unlike clusterings (batches, donors, true classes) and about repeated ones."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ from gpuens import checks
 
 PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
 FEWEST = 10  # objects from which on clusterings that are the same are worth a warning
-SAMPLE = 20_000  # objects whose labels differ in most clusterings that are not the same
+SAMPLE = 20_000  # objects that tell most clusterings apart
 ODD_NAMES = frozenset(
     (
         *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),

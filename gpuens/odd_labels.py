@@ -1,4 +1,4 @@
-"""Texts among labels that may not mean what they say: words for missing, and numbers that are there in two ways.
+"""Ambiguous texts among labels: words for missing, and one number written in two ways.
 
 In a column whose every text is written as a number, the texts -1 and nan are missing, as the numbers are. Otherwise
 they are clusters, like other words that look missing, and like 1 and "1" in one column; that is worth a warning.

@@ -607,3 +607,20 @@ def test_an_index_of_periods_is_read(tmp_path):
     frame = pd.DataFrame({"a": [0, 0, 1], "b": [0, 1, 1]}, index=pd.period_range("2026-01", periods=3, freq="M"))
     frame.to_parquet(tmp_path / "l.parquet")
     assert read_labels(tmp_path / "l.parquet").to_array().tolist() == [[0, 0], [0, 1], [1, 1]]
+
+
+def test_an_index_of_several_levels_is_refused(tmp_path):
+    index = pd.MultiIndex.from_product([list("ab"), range(20)])
+    labels = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (40, 2)), index=index)
+    for names in ([0, 1], ["p", "q"]):
+        labels.set_axis(names, axis=1).to_csv(tmp_path / "l.csv")
+        refused(lambda: read_labels(tmp_path / "l.csv"), ValueError, "2 empty fields before the names", "reset_index")
+    (tmp_path / "l.csv").write_text(",,0\n" + "1,2,0\n2,1,1\n" * 6)
+    assert read_labels(tmp_path / "l.csv", header=False).n_objects == 13
+
+
+def test_a_series_without_a_name_is_asked_about(tmp_path):
+    pd.Series(np.arange(13) % 3 + 1).to_csv(tmp_path / "l.csv", index=False)
+    with pytest.warns(UserWarning, match=r"the first line counts the columns \(0\) and is taken for an object"):
+        assert read_labels(tmp_path / "l.csv").n_objects == 14
+    assert read_labels(tmp_path / "l.csv", header=True).n_objects == 13

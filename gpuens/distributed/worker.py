@@ -98,7 +98,7 @@ def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
 
 
 def lose_labels(tables: list[np.ndarray]) -> bool:
-    """Return whether labels of a chunk are missing ones: the text "-1", where all texts of all chunks are numbers."""
+    """Return whether the numbering of all chunks turns labels of a chunk into missing ones, as the text "-1"."""
     return any(bool((table < 0).any()) for table in tables)
 
 

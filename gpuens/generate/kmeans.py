@@ -169,7 +169,7 @@ def kmeans_ensemble(
 
 
 def _refuse_wide_indices(X: Any) -> None:
-    """Refuse sparse features that scikit-learn takes none of: as many columns, or values, as int32 cannot count."""
+    """Refuse sparse features beyond 32-bit indices, which scikit-learn does not take."""
     if hasattr(X, "tocsr") and X.indices.dtype != np.int32:
         raise ValueError(
             f"X is a sparse matrix of shape {X.shape} with {X.nnz} values, and k-means takes fewer than 2**31 rows, "

@@ -204,6 +204,13 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     found = rows(separator)
     first, others = found[0], found[1:]
     numeric = header is None and all(map(_is_number, first))
+    n_empty = next((m for m, cell in enumerate(first) if cell), 0)
+    if n_empty > 1 and header is not False and (not numeric or _counts_from_0(first[n_empty:])):
+        raise ValueError(
+            f"path {os.fspath(path)!r} has {n_empty} empty fields before the names in the first line, as pandas writes "
+            "an index of several levels; write the file anew with one (reset_index), or say header=False (--no-header) "
+            "if that line is an object."
+        )
     shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1  # R names no row names
     if shorter and (numeric or len(first) == 1):  # else a line that was cut, or labels with the separator in them
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
@@ -325,7 +332,8 @@ def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
         alone = any(all(row[m] != cell for row in others) for m, cell in enumerate(first))
         return many and (alone or len(first) > 3), False
     named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
-    return named, not named  # labels often begin with 0
+    alone = many and all(row[0] != first[0] for row in others)
+    return named, not (named or alone)  # labels often begin with 0
 
 
 def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
