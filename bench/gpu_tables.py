@@ -139,6 +139,8 @@ def end_to_end_lines(rows: common.Record) -> Iterator[common.Record]:
         if cpu:
             line["cpu"] = cpu.get("skipped") or cpu.get("failed") or short(cpu["first"])
             line["cpu_later"] = cpu.get("later")
+        if "heights" in cpu and "heights" in found:
+            line["same"] = cpu["heights"] == found["heights"]
         if "first" in cpu and "first" in found:
             line["times"] = settled(cpu) / settled(found)
         if "comparisons" in found:
