@@ -229,6 +229,11 @@ def per_comparison(counts: dict[str, float], compared: float) -> common.Record:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+def page_values(record: common.Record) -> common.Record:
+    versions = {part["versions"]["nvidia-cuda-nvrtc"] for part in record["parts"].values()}
+    return {"nvrtc": " and ".join(sorted(versions))}
+
+
 def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
     bounds = [
         {"gpu": gpu}
