@@ -88,6 +88,26 @@ extern "C" __global__ void keeps(int* out) {
     kernel((1,), (1,), (out,), shared_mem=48 * 1024)
 
 
+@pytest.mark.skipif(os.environ.get("CUPY_ACCELERATORS", "cub") != "cub", reason="CUB is turned off")
+def test_reductions_are_made_of_cubs_blocks(asked):
+    import cupy as cp
+    from cupy import _core
+
+    assert _core.get_reduction_accelerators() == [1]  # of which an array's sum takes two launches
+    X = np.random.default_rng(0).random((1001, 37), dtype=np.float32)
+    there = cp.asarray(X)
+    for axis in (None, 0, 1):
+        for name in ("sum", "min", "argmax"):
+            found, expected = (getattr(array, name)(axis=axis) for array in (there, X))
+            np.testing.assert_allclose(cp.asnumpy(found), expected, rtol=1e-5, err_msg=f"{name}, {axis}")
+    assert asked(there.sum)["launches"] == 2
+    _core.set_reduction_accelerators([])
+    try:
+        assert asked(there.sum)["launches"] == 1
+    finally:
+        _core.set_reduction_accelerators(["cub"])
+
+
 def test_products_of_float32_are_summed_in_float32_and_by_the_shape():
     import cupy as cp
 
