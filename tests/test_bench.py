@@ -184,7 +184,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "limits"]
+PAGES += ["methods", "choose", "limits", "gpu"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -193,9 +193,17 @@ def test_pages_say_what_the_records_say(name, on_bench):
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
-        page = on_bench("report").Page(name, on_bench("chunks_report" if name == "chunks" else name))
+        findings = on_bench({"chunks": "chunks_report", "gpu": "gpu_tables"}.get(name, name))
+        page = on_bench("report").Page(name, findings)
     record = json.loads((BENCH / "results" / f"{name}.json").read_text())
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
+
+
+def test_the_bounds_of_the_documents_are_those_of_the_results():
+    results, document = (path.read_text() for path in (BENCH / "results/gpu.md", BENCH.parent / "docs/gpus.md"))
+    lines = [line for line in document.split("## Bounds")[1].splitlines() if line.startswith("|")]
+    assert len(lines) > 20
+    assert "\n".join(lines) in results
 
 
 def test_a_page_shows_what_is_there_and_a_dash_for_what_is_not(on_bench):
