@@ -216,7 +216,7 @@ def test_encoding_a_label_matrix(n_clusterings, order, asked):
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
     found = asked(lambda: Ensemble(labels))  # which looks for objects without a label
-    assert found["launches"] <= 6
+    assert found["launches"] <= 7  # two of which say whether there are any, by CUB
     assert found["synchronizations"] == 2
 
 
