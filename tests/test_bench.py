@@ -199,6 +199,12 @@ def test_pages_say_what_the_records_say(name, on_bench):
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
 
 
+def test_the_page_of_a_gpu_needs_none(tmp_path):
+    printed = run("gpu.py", "--only", "--output", tmp_path / "found.json")
+    assert printed == (BENCH / "results" / "gpu.md").read_text()
+    assert "None yet: no GPU has run any of this" in printed
+
+
 def test_the_bounds_of_the_documents_are_those_of_the_results():
     results, document = (path.read_text() for path in (BENCH / "results/gpu.md", BENCH.parent / "docs/gpus.md"))
     lines = [line for line in document.split("## Bounds")[1].splitlines() if line.startswith("|")]
