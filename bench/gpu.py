@@ -1,24 +1,30 @@
 """Everything about a GPU in one command: is it right, how near to the machine's limits is it, how long does it take.
 
-    python bench/gpu.py [--labels FILE.npy ...] [--only parity ceilings kernels end-to-end] [--output FILE.json]
+    python bench/gpu.py [--labels FILE.npy ...] [--data DIR] [--only PART ...] [--output FILE.json]
     python bench/gpu.py --device emulated --quick
 
+headline    what people ask for first: LWEA of Covertype's base clusterings × 20 and × 100, and whether its heights are
+            those of the CPU; HBGF of 10 M × 20; from Covertype's features to a consensus
 parity      tests/test_gpu_parity.py: every primitive, kernel and estimator against the CPU, primitive by primitive
-            inside real runs; the exit status says whether all of it held
+            inside real runs, in processes side by side; the exit status says whether all of it held
 ceilings    what the machine can do: bytes a second of a copy on the device, label comparisons a second in registers
 kernels     every kernel on inputs of real size, launch by launch: bytes and operations counted (`COUNTS` in
             gpu_launches.py), time by the device's own events, share of the ceiling that binds
-end-to-end  estimators from labels on the device to the labels of all objects, first and later calls, memory, where the
-            time goes; and the CPU on the same labels, as far as it takes less than a minute
+end-to-end  other estimators from labels on the device to the labels of all objects, first and later calls, memory,
+            where the time goes; after those of an ensemble the CPU on the same labels, if it takes less than a minute
 
-It needs a CUDA device, CuPy and no network. Labels come from --labels (.npy, objects by clusterings), else from a
-synthetic mixture of Covertype's size. A run takes --limit minutes at most (8): what does not fit into them is left out
-and said to be. Results are written after every case, and those in the output file are kept if they are of the same GPU
-and the same commit. `--device emulated` executes the kernels on the CPU: parity there is as good as anywhere, times
-mean nothing. --quick takes tiny inputs, everything in one process, and writes nothing unless told where.
+It needs a CUDA device, CuPy and no network. Base clusterings of Covertype come from --labels (.npy, objects by
+clusterings), its features from the covtype.npz of --data (or GPUENS_DATA), else both from a synthetic mixture of
+Covertype's size. A run takes --limit minutes at most (8), of which the headline has two and a half, and parity two:
+what does not fit is left out and said to be, the least important last. Results are written after every case, and those
+in the output file are kept if they are of the same GPU and the same commit: the same command again goes on with what
+was left out. `--device emulated` executes the kernels on the CPU: parity there is as good as anywhere, times mean
+nothing. --quick takes tiny inputs, everything in one process, and writes nothing unless told where.
 """
 
 import argparse
+import itertools
+import os
 import sys
 import tempfile
 import time
@@ -32,40 +38,56 @@ import gpu_tables
 import parts
 import report
 from gpu_device import compare_rate, copy_rate, describe
-from gpu_end_to_end import end_to_end
+from gpu_end_to_end import end_to_end, headline
 from gpu_kernels import TIMED, time_kernels
 from parts import Job, Part
 
 sys.path.append(str(common.HERE.parent / "tests"))
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
-ALLOWANCE = 75.0  # seconds for a group of checks
+ENDING = 10.0  # seconds of the limit for what is imported and written after the last measurement
+HEADLINE = 150.0  # seconds for what people ask for first
+PARITY = 120.0  # seconds for all of parity
+STOPPED = 20.0  # seconds before the end from which on no comparison begins: a process that is ended leaves nothing
+SHARED = {"GPUENS_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}  # the environment of processes side by side
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    device = Bench(options).do(describe, most=120.0, least=float("-inf"))()
-    if "failed" in device:
-        sys.exit(f"The device {options.device!r} cannot be used: {device['failed']}")
-    device.pop("process_seconds", None)
+    device = {}
+    if options.only != []:  # the page alone needs none
+        device = Bench(options).do(describe, most=120.0, least=float("-inf"))()
+        if "failed" in device:
+            sys.exit(f"The device {options.device!r} cannot be used: {device['failed']}")
+        device.pop("process_seconds", None)
     page = report.Page("gpu", gpu_tables)
     with tempfile.TemporaryDirectory() as scratch:
-        options.scratch = Path(scratch)
+        options.scratch, options.made = Path(scratch), {}
         found = parts.run(
-            options.name, options, PARTS, page.markdown, packages=PACKAGES, setting={"device": device},
-            said=lambda row: row.get("skipped", ""),
+            options.name, options, parts_of(options), page.markdown, packages=PACKAGES, setting={"device": device},
+            said=what_is_missing,
         )  # fmt: skip
     checked = found["parts"].get("parity", {"rows": {}})["rows"]
     return 0 if all(row.get("held", "skipped" in row) for row in gpu_tables.flat(checked)) else 1
 
 
+def what_is_missing(row: common.Record) -> str:
+    """Return why a row, or what was to be found on the device, was left out or failed."""
+    found = row["device"] if isinstance(row.get("device"), dict) else row
+    return found.get("skipped") or found.get("failed", "")
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = parts.parser(__doc__, PARTS, quick="tiny inputs, everything in one process")
     parser.add_argument("--labels", nargs="+", type=Path, default=[], metavar="FILE", help="label matrices (.npy)")
+    parser.add_argument("--data", type=Path, help="directory that holds covtype.npz (GPUENS_DATA)")
     parser.add_argument("--device", choices=("cuda", "emulated"), default="cuda", help="where kernels run (cuda)")
     parser.add_argument("--limit", type=float, default=8.0, metavar="MINUTES", help="of the whole run (8)")
     options = parser.parse_args(arguments)
-    options.deadline = time.monotonic() + 60 * options.limit
+    options.data = options.data or os.environ.get("GPUENS_DATA")
+    if options.data is not None and not Path(options.data, "covtype.npz").exists():
+        options.data = None
+    options.deadline = time.monotonic() + 60 * options.limit - ENDING
     options.name = "gpu" if options.device == "cuda" else "gpu_emulated"
     return options
 
@@ -73,8 +95,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 class Bench:
     """The time that is left, and a process for every case."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, seconds: float = float("inf")) -> None:
         self.options = options
+        self.deadline = min(options.deadline, time.monotonic() + seconds)
         self.place = {"device": options.device, "quick": options.quick}
 
     def do(self, task: Callable, *, most: float = 120.0, least: float = 5.0, **given: Any) -> Callable:
@@ -84,8 +107,18 @@ class Bench:
         """
         return partial(self._do, task, most, least, {**self.place, **given})
 
+    def check(self, group: str, sizes: list[int], dtype: str) -> Callable:
+        """Return what makes some checks of parity, as many of them as there is time for."""
+
+        def checked() -> common.Record:
+            given = {"group": group, "sizes": sizes, "dtype": dtype, "environment": SHARED}
+            allowance = self.deadline - time.monotonic() - STOPPED
+            return self.do(check_parity, most=PARITY, least=STOPPED, allowance=allowance, **given)()
+
+        return checked
+
     def _do(self, task: Callable, most: float, least: float, given: common.Record) -> common.Record:
-        left = self.options.deadline - time.monotonic()
+        left = self.deadline - time.monotonic()
         if left < least:
             return {"skipped": f"left out: {max(left, 0.0):.0f} s of the limit were left"}
         if not self.options.quick:
@@ -101,20 +134,23 @@ class Bench:
 
 
 def parity(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    from test_gpu_parity import CHECKS, SIZES
+    """Yield the checks by group, dtype of codes and sizes: bytes before wider codes, few objects before many."""
+    from test_gpu_parity import CHECKS, DTYPES, SIZES
 
-    small = SIZES["emulated"] if options.quick else [n for n in SIZES["cuda"] if n <= 1000]
-    large = [n for n in SIZES["cuda"] if n > 1000]
-    for sizes in [small] if options.quick or options.device != "cuda" else [small, large]:
-        for group in CHECKS:
-            key = f"{group}, {' '.join(map(str, sizes))} objects"
-            yield key, Bench(options).do(check_parity, groups=[group], sizes=sizes)
+    bench = Bench(options, PARITY)
+    few = SIZES["emulated" if options.quick or options.device != "cuda" else "cuda"]
+    many = [n for n in few if n > 1000]
+    few = [n for n in few if n <= 1000]
+    for dtypes in (DTYPES[:1], DTYPES[1:]):
+        for sizes in filter(None, (few, many)):
+            for dtype, group in itertools.product(dtypes, CHECKS):
+                yield f"{group}, {dtype}, {' '.join(map(str, sizes))} objects", bench.check(group, sizes, dtype)
 
 
-def check_parity(groups: list[str], sizes: list[int], device: str, quick: bool) -> common.Record:
+def check_parity(group: str, sizes: list[int], dtype: str, allowance: float, device: str, quick: bool) -> common.Record:
     from test_gpu_parity import check
 
-    return check(groups, sizes, device, allowance=ALLOWANCE)
+    return check([group], sizes, device, dtypes=[dtype], allowance=allowance)
 
 
 def ceilings(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
@@ -125,7 +161,17 @@ def kernel_times(options: argparse.Namespace, rows: common.Record) -> Iterator[J
     return ((case, Bench(options).do(time_kernels, least=8.0, case=case)) for case in TIMED)
 
 
+def side_by_side(options: argparse.Namespace) -> int:
+    """Return how many processes of parity run at once: the CPU's side of a comparison keeps a thread or two busy."""
+    return 1 if options.quick else max(1, min(12, 3 * (os.cpu_count() or 1) // 4))
+
+
+def parts_of(options: argparse.Namespace) -> dict[str, Part]:
+    return PARTS | {"parity": Part(parity, side_by_side(options))}
+
+
 PARTS = {
+    "headline": Part(lambda options, rows: headline(options, Bench(options, HEADLINE).do)),
     "parity": Part(parity),
     "ceilings": Part(ceilings),
     "kernels": Part(kernel_times),

@@ -1,13 +1,18 @@
 """How long estimators take from labels on the device to the labels of all objects, and where the time goes."""
 
-import sys
+import hashlib
+import importlib
+import inspect
 import tempfile
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import common
 import numpy as np
@@ -18,59 +23,88 @@ from parts import Job
 import gpuens as ge
 from gpuens import device as devices
 
-CPU_LIMIT = 60.0  # seconds
+CPU_LIMIT = 60.0  # seconds; above, the CPU is given up
 
 
 class Journey(NamedTuple):
     """What is called on an ensemble; ``estimates`` (seconds) were made from counts of operations, before any GPU."""
 
     title: str
-    ensemble: Mixture | None  # None: a file of labels
+    of: Mixture | str | None  # base clusterings or features of a mixture, a file of labels, None: Covertype's features
     calls: tuple[str, ...]
     estimates: tuple[tuple[str, str, float], ...] = ()  # (call, which of its stages, seconds)
     cold: tuple[str, ...] = ()
-    file: str | None = None
+
+    @property
+    def features(self) -> bool:
+        """Whether it begins with features, not with labels."""
+        return "features" in self.title
 
 
-ON_COVERTYPE = ("eac", "eac, single", "lwea", "lwgp", "hbgf", "cgc", "crc-ia")
+LIKE_COVERTYPE = "a mixture like Covertype"
+# what people ask for first
+HEADLINE = [
+    Journey(f"{LIKE_COVERTYPE} × 20", Mixture(581_012), ("lwea",)),
+    Journey(f"{LIKE_COVERTYPE} × 100", Mixture(581_012, 100), ("lwea",)),
+    Journey("10 M × 20", Mixture(10_000_000), ("hbgf",)),
+    Journey(f"{LIKE_COVERTYPE}, features", Mixture(581_012, dimensions=54), ("landmarks, then hbgf",)),
+]
+ON_COVERTYPE = ("eac", "eac, single", "lwgp", "hbgf", "cgc", "crc-ia")
 JOURNEYS = [
-    Journey("a mixture like Covertype × 20", Mixture(581_012), ON_COVERTYPE),
-    Journey(
-        "100,000 distinct rows × 20", ROWS, ("eac", "lwea"), (("eac", "linkage", 0.1), ("lwea", "linkage", 0.1))
-    ),
+    Journey(f"{LIKE_COVERTYPE} × 20", Mixture(581_012), ON_COVERTYPE),
     Journey(
         "1 M × 20", MILLION, ("intersections", "core groups", "hbgf", "lwgp", "eac", "lwea"),
         (("intersections", "all", 0.005), ("hbgf", "transfer cut", 0.1), ("lwgp", "transfer cut", 0.1)),
         cold=("hbgf", "lwea"),
     ),
+    Journey(
+        "100,000 distinct rows × 20", ROWS, ("eac", "lwea"), (("eac", "linkage", 0.1), ("lwea", "linkage", 0.1))
+    ),
+    Journey(f"{LIKE_COVERTYPE} × 100", Mixture(581_012, 100), ("hbgf", "lwgp")),
+    Journey(
+        "1 M × 10 features", Mixture(1_000_000, dimensions=10), ("k-means, 20 clusterings", "landmarks, 20 clusterings")
+    ),
     Journey("20,000 distinct rows × 20", FEW_ROWS, ("crc-c", "oc-h")),
-    Journey("a mixture like Covertype × 100", Mixture(581_012, 100), ("hbgf", "lwgp", "lwea")),
+    Journey("10 M × 20", Mixture(10_000_000), ("core groups", "lwgp", "eac")),
     Journey(
         "581,000 distinct rows × 20", Mixture(2_000_000, groups=581_000, dimensions=12), ("eac", "lwea"),
         (("eac", "linkage", 2.0), ("lwea", "linkage", 2.0)),
     ),
-    Journey("10 M × 20", Mixture(10_000_000), ("core groups", "hbgf", "lwgp", "eac")),
-    Journey(
-        "1 M × 10 features", Mixture(1_000_000, dimensions=10), ("k-means, 20 clusterings", "landmarks, 20 clusterings")
-    ),
 ]  # fmt: skip
 
 
+def headline(options: Any, do: Callable) -> Iterator[Job]:
+    """Yield what people ask for first."""
+    return rows_of(as_given(HEADLINE, options), options, do)
+
+
 def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
-    """Yield the journeys: what each call takes on the device, then, as the device must not wait for it, on the CPU."""
-    given = [Journey(path.name, None, ON_COVERTYPE, file=str(path.resolve())) for path in options.labels]
-    journeys = [*given, *(journey for journey in JOURNEYS if not (given and "Covertype" in journey.title))]
+    """Yield the other journeys, after those of the headline where that is no part of the run."""
+    first = [] if options.only is None or "headline" in options.only else HEADLINE
+    journeys = as_given(JOURNEYS, options)
+    used = {journey.of for journey in journeys}
+    others = [path for path in map(Path.resolve, options.labels) if str(path) not in used]
+    given = [Journey(path.name, str(path), ("lwea", *ON_COVERTYPE)) for path in others]
+    return rows_of([*as_given(first, options), *given, *journeys], options, do)
+
+
+def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job]:
+    """Yield what each call of each journey takes on the device, and after those of a journey what the CPU takes."""
     if tiny(options.device, options.quick):
         journeys = each_call_once(journeys)
-    made: dict[str, common.Record] = {}
+    made: dict[str, common.Record] = options.made
+
+    def place(journey: Journey) -> str:
+        key = f"{journey.of} {'features' if journey.features else 'labels'}"
+        return str(options.scratch / f"{zlib.crc32(key.encode())}.npy")
 
     def fitted(journey: Journey, call: str) -> common.Record:
-        path = str(options.scratch / f"{journeys.index(journey)}.npy")
+        path, of = place(journey), journey.of
         if path not in made:
+            mixture, file = (of._asdict(), None) if isinstance(of, Mixture) else (None, of)
             made[path] = do(
-                make, least=10.0, mixture=journey.ensemble and journey.ensemble._asdict(), file=journey.file,
-                path=path, points="features" in journey.title,
-            )()  # fmt: skip
+                make, least=10.0, mixture=mixture, file=file, path=path, features=journey.features, data=options.data
+            )()
         row = {"ensemble": journey.title, "call": call, "objects": made[path].get("shape"), "path": path}
         found = made[path] if problem(made[path]) else do(fit, most=60.0, least=8.0, path=path, call=call)()
         if call in journey.cold and not options.quick and not problem(found):
@@ -82,16 +116,28 @@ def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
             row |= {"stage": stage, "estimate": seconds}
         return row | {"device": found}
 
-    calls = [(journey, call) for journey in journeys for call in journey.calls]
-    for journey, call in calls:
-        yield f"{journey.title}: {call}", partial(fitted, journey, call)
-    for journey, call in calls:
-        path = str(options.scratch / f"{journeys.index(journey)}.npy")
-        if not problem(made.get(path, {"failed": "not made"})):
-            yield (
-                f"{journey.title}: {call}, CPU",
-                do(fit, most=CPU_LIMIT, least=8.0, path=path, call=call, device="cpu", later=1),
-            )
+    for journey in journeys:
+        for call in journey.calls:
+            yield f"{journey.title}: {call}", partial(fitted, journey, call)
+        for call in journey.calls:
+            if not problem(made.get(place(journey), {"failed": "not made"})):
+                yield (
+                    f"{journey.title}: {call}, CPU",
+                    do(fit, most=CPU_LIMIT, least=8.0, path=place(journey), call=call, device="cpu", later=1),
+                )
+
+
+def as_given(journeys: list[Journey], options: Any) -> list[Journey]:
+    """Return the journeys with what was given in place of mixtures like Covertype: labels of as many clusterings."""
+    given = {f"{LIKE_COVERTYPE} × {np.load(path, mmap_mode='r').shape[1]}": path.resolve() for path in options.labels}
+    found = []
+    for journey in journeys:
+        if path := given.get(journey.title):
+            journey = journey._replace(title=path.name, of=str(path))
+        elif journey.title == f"{LIKE_COVERTYPE}, features" and options.data is not None:
+            journey = journey._replace(title="Covertype, features", of=None)
+        found.append(journey)
+    return found
 
 
 def problem(found: common.Record) -> str | None:
@@ -110,34 +156,41 @@ def each_call_once(journeys: list[Journey]) -> list[Journey]:
 
 
 def make(
-    mixture: dict[str, Any] | None, file: str | None, path: str, points: bool, device: str, quick: bool
-) -> common.Record:
+    mixture: dict[str, Any] | None, file: str | None, path: str, features: bool, data: str | None, device: str,
+    quick: bool,
+) -> common.Record:  # fmt: skip
     """Write the labels (or the features) of a journey, so that every call and the CPU get the same."""
     start = time.perf_counter()
     if mixture is None:
-        assert file is not None
-        matrix = np.load(file, mmap_mode="r")
-        labels = np.asfortranarray(matrix[:: max(1, len(matrix) // 300)] if tiny(device, quick) else matrix)
+        matrix = np.load(file, mmap_mode="r") if file else ge.datasets.load("covtype", data=data).X.astype(np.float32)
+        made = np.asfortranarray(matrix[:: max(1, len(matrix) // 300)] if tiny(device, quick) else matrix)
     else:
         wanted = Mixture(**{**mixture, "k": tuple(mixture["k"])})
         if tiny(device, quick):
             few = min(wanted.n_objects, 300)
             wanted = TINY._replace(n_objects=few, groups=wanted.groups and 200)
-        labels = points_of(wanted)[0] if points else devices.to_host(labels_of(wanted, device).T).T
-    np.save(path, labels)
-    return {"shape": list(labels.shape), "seconds": time.perf_counter() - start}
+        made = points_of(wanted)[0] if features else devices.to_host(labels_of(wanted, device).T).T
+    np.save(path, np.ascontiguousarray(made) if features else made)
+    return {"shape": list(made.shape), "seconds": time.perf_counter() - start}
 
 
-STAGES = [  # (module, what it calls, stage)
+STAGES = [  # (module, what it calls: a function, or a method of a class, stage)
     ("methods.base", "core_groups", "groups"),
     ("similarity.coassociation", "eci", "weights"),
-    ("partition.linkages", "average_linkage", "linkage"),
-    ("partition.linkages", "single_linkage", "linkage"),
+    ("partition.linkage.partitioners", "average_linkage", "linkage"),
+    ("partition.linkage.partitioners", "single_linkage", "linkage"),
+    ("partition.linkage.average", "leaves_alike", "leaves"),
+    ("partition.linkage.average", "regions_of", "histograms"),
+    ("partition.linkage.nearest", "likeness_order", "order of rows"),
     ("partition.linkage.average", "nearest_lists", "nearest lists"),
     ("partition.linkage.average", "search", "searches"),
     ("partition.linkage.single", "nearest_lists", "nearest lists"),
+    ("partition.linkage.dendrogram", "Dendrogram.from_merges", "dendrogram"),
+    ("partition.linkage.dendrogram", "Dendrogram.lifetimes", "cut"),
+    ("partition.linkage.dendrogram", "Dendrogram.cut", "cut"),
     ("partition.transfer_cut", "transfer_cut", "transfer cut"),
     ("partition.transfer_cut", "_leading", "embedding"),
+    ("partition.transfer_cut", "leading_eigenvectors", "eigenvectors"),
     ("partition.transfer_cut", "kmeans", "k-means"),
     ("similarity.coupled", "coupling", "coupling"),
     ("partition.label_kmeans", "label_kmeans", "k-means"),
@@ -147,41 +200,52 @@ STAGES = [  # (module, what it calls, stage)
     ("partition.meta_clustering", "metis", "METIS"),
     ("partition.rock", "rock", "ROCK"),
     ("generate.landmark_graph", "nearest_landmarks", "nearest landmarks"),
+    ("generate.landmark_cut", "leading_eigenvectors", "eigenvectors"),
     ("generate.landmark_cut", "begin", "k-means"),
     ("generate.shares", "nearest_by_shares", "k-means"),
 ]
 
 
+OWN = {"linkage": "rounds", "ROCK": "ROCK"}  # stages whose seconds without those of stages inside them have a name
+
+
 @contextmanager
 def stages(device: str) -> Iterator[dict[str, float]]:
-    """While entered, add up the seconds of `STAGES`, the device's work included."""
+    """While entered, add up the seconds of `STAGES`, the device's work included.
+
+    A stage that the library does not have is an ImportError or an AttributeError.
+    """
     found: dict[str, float] = {}
-    replaced = []
+    own: dict[str, float] = {}
+    inside: list[float] = []  # for each stage that has begun, the seconds of the stages inside it
 
     def timed(function: Callable, stage: str) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
             synchronize(device)
             start = time.perf_counter()
+            inside.append(0.0)
             result = function(*args, **options)
             synchronize(device)
-            found[stage] = found.get(stage, 0.0) + time.perf_counter() - start
+            took = time.perf_counter() - start
+            found[stage] = found.get(stage, 0.0) + took
+            own[stage] = own.get(stage, 0.0) + took - inside.pop()
+            if inside:
+                inside[-1] += took
             return result
 
         return call
 
-    for module, name, stage in STAGES:
-        if home := sys.modules.get(f"gpuens.{module}"):
-            replaced.append((home, name, getattr(home, name)))
-            setattr(home, name, timed(getattr(home, name), stage))
-    try:
+    with ExitStack() as replaced:
+        for module, name, stage in STAGES:
+            home: Any = importlib.import_module(f"gpuens.{module}")
+            *owner, name = name.split(".")
+            for part in owner:
+                home = getattr(home, part)
+            real = inspect.getattr_static(home, name)
+            call = classmethod(timed(real.__func__, stage)) if isinstance(real, classmethod) else timed(real, stage)
+            replaced.enter_context(mock.patch.object(home, name, call))
         yield found
-    finally:
-        for home, name, function in replaced:
-            setattr(home, name, function)
-        if "ROCK" in found:
-            found["ROCK"] -= found.get("in common", 0.0)  # which it asks for as it goes
-        if "linkage" in found:
-            found["rounds"] = found["linkage"] - found.get("nearest lists", 0.0) - found.get("searches", 0.0)
+    found |= {name: own[stage] for stage, name in OWN.items() if stage in own}
 
 
 def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> common.Record:
@@ -191,8 +255,10 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
     labels = matrix if device == "cpu" else xp.asarray(matrix)
     synchronize(device)
 
+    few = len(labels) < 1000
+
     def generated(make: Callable[..., Any], k: tuple[int, int]) -> Any:
-        many, k = (3, (2, 5)) if len(labels) < 1000 else (20, k)
+        many, k = (3, (2, 5)) if few else (20, k)
         return make(labels, many, k, progress=False, device=device)
 
     calls: dict[str, Callable[[], Any]] = {
@@ -207,6 +273,9 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
         "oc-h": lambda: ge.OCH(K, device=device).fit(labels),
         "k-means, 20 clusterings": lambda: generated(ge.generate.kmeans_ensemble, (7, 100)),
         "landmarks, 20 clusterings": lambda: generated(ge.generate.landmark_ensemble, (20, 60)),
+        "landmarks, then hbgf": lambda: ge.HBGF(2 if few else K, device=device).fit(
+            generated(ge.generate.landmark_ensemble, (20, 60))
+        ),
     }
     if call in ("core groups", "intersections"):  # of an ensemble that is there already
         ens = ge.Ensemble(labels)
@@ -229,6 +298,8 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
                 again = common.timed(run)[1]
             record["stages"] = found | {"all": again}
     record |= {"load": common.load(), "groups": number_of_groups(result)}
+    if hasattr(result, "dendrogram_"):
+        record["heights"] = hashlib.sha256(result.dendrogram_.similarities.tobytes()).hexdigest()[:16]
     if hasattr(result, "work_"):
         work = result.work_
         record |= {"comparisons": work.comparisons, "searches": work.searches, "rounds": work.rounds}

@@ -1,9 +1,12 @@
 """What the record of a GPU says, computed for its page."""
 
+import json
 from collections.abc import Iterator
 
 import common
+import instructions
 import report
+from gpu_end_to_end import JOURNEYS
 
 from gpuens import kernels
 
@@ -33,7 +36,9 @@ def flat(rows: common.Record) -> list[common.Record]:
 
 
 def page_values(record: common.Record) -> common.Record:
-    device = next(iter(record["parts"].values()), {"setting": {"device": {"name": "–"}}})["setting"]["device"]
+    if not record["parts"]:
+        return {"device": none_yet()}
+    device = next(iter(record["parts"].values()))["setting"]["device"]
     if "cupy" not in device:
         return {"device": device["name"]}
     return {
@@ -42,6 +47,57 @@ def page_values(record: common.Record) -> common.Record:
         f"{device['driver'] or 'unknown'} (CUDA {device['driver_cuda']}), CUDA runtime {device['cuda']}, CuPy "
         f"{device['cupy']}."
     }
+
+
+# --- before there is a GPU --------------------------------------------------------------------------------------------
+
+SPEC = report.Page("gpu", report).spec
+BINDS = {"all": "all instructions", "whole": "whole numbers", "memory": "reads", "double": "float64"}
+WAYS = {
+    "tiles": "labels compared with tiles of 64 rows",
+    "rows": "labels compared with rows",
+    "bits": "labels compared, 64 rows at once",
+}
+
+
+def none_yet() -> str:
+    """Return the page before any GPU has been measured."""
+    counted = json.loads((common.RESULTS / "instructions.json").read_text())
+    lines = [(f"`{name}`", operation, *bounds) for name, operation, bounds in bounds_of(counted)]
+    heads = [title for gpu in instructions.GPUS for title in (f"{gpu} at most", "bound by")]
+    expected = [
+        [journey.title, call, stage, f"{short(seconds)} s"]
+        for journey in JOURNEYS for call, stage, seconds in journey.estimates
+    ]  # fmt: skip
+    return SPEC["none_yet"].format(
+        nvrtc=instructions.page_values(counted)["nvrtc"],
+        bounds=common.table(["kernel", "operation", *heads], lines),
+        expected=common.table(["ensemble", "call", "stage", "expected"], expected),
+    )
+
+
+def bounds_of(counted: common.Record) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield a kernel, its operation, and for each GPU the bound and what binds; ``counted``: of instructions.json."""
+    weights = {name: counted["parts"][name]["rows"] for name in instructions.WEIGHTS}
+    for way, operation in WAYS.items():
+        for name, rows in weights.items():
+            per_gpu = {gpu: rows[found.architecture]["now"][way] for gpu, found in instructions.GPUS.items()}
+            yield (
+                "nearest_rows",
+                f"{operation}, {'real weights' if name == 'real' else 'weights of one'}",
+                cells(per_gpu),
+            )
+    for kernel, rows in counted["parts"]["kernels"]["rows"].items():
+        per_gpu = {gpu: rows[found.architecture] for gpu, found in instructions.GPUS.items()}
+        yield kernel, SPEC["counted"][kernel][1], cells(per_gpu)
+
+
+def cells(per_gpu: dict[str, common.Record]) -> list[str]:
+    found = []
+    for gpu, counts in per_gpu.items():
+        taken = instructions.cycles(instructions.GPUS[gpu], counts)
+        found += [f"{instructions.bound(instructions.GPUS[gpu], counts):.0f}", BINDS[max(taken, key=taken.__getitem__)]]
+    return found
 
 
 # --- parity -----------------------------------------------------------------------------------------------------------
@@ -139,6 +195,8 @@ def end_to_end_lines(rows: common.Record) -> Iterator[common.Record]:
         if cpu:
             line["cpu"] = cpu.get("skipped") or cpu.get("failed") or short(cpu["first"])
             line["cpu_later"] = cpu.get("later")
+        if "heights" in cpu and "heights" in found:
+            line["same"] = cpu["heights"] == found["heights"]
         if "first" in cpu and "first" in found:
             line["times"] = settled(cpu) / settled(found)
         if "comparisons" in found:

@@ -229,6 +229,11 @@ def per_comparison(counts: dict[str, float], compared: float) -> common.Record:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+def page_values(record: common.Record) -> common.Record:
+    versions = {part["versions"]["nvidia-cuda-nvrtc"] for part in record["parts"].values()}
+    return {"nvrtc": " and ".join(sorted(versions))}
+
+
 def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
     bounds = [
         {"gpu": gpu}
@@ -245,9 +250,13 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
 
 def bound(gpu: Gpu, counts: common.Record) -> float:
     """Return the 10⁹ comparisons a second that a GPU makes at most, were all data at hand."""
-    of_units = (counts.get(unit, 0.0) / getattr(gpu, unit) for unit in ("whole", "memory", "double"))
-    cycles = max(counts["all"] / gpu.issued, *of_units)
-    return 1024 / cycles * gpu.multiprocessors * gpu.gigahertz
+    return 1024 / max(cycles(gpu, counts).values()) * gpu.multiprocessors * gpu.gigahertz
+
+
+def cycles(gpu: Gpu, counts: common.Record) -> dict[str, float]:
+    """Return the cycles of a multiprocessor for 1,024 comparisons, by what makes them take so long at least."""
+    of_units = {unit: counts.get(unit, 0.0) / getattr(gpu, unit) for unit in ("whole", "memory", "double")}
+    return {"all": counts["all"] / gpu.issued} | of_units
 
 
 if __name__ == "__main__":

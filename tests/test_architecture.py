@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -343,3 +344,20 @@ def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
     assert target.findall(text) == []
     assert "![" not in text
     assert "est = ge.LWEA(n_clusters=10, theta=0.4).fit(labels)" in text
+
+
+def test_the_tests_leave_a_plugin_for_benchmarks_alone(tmp_path):
+    """pytest-benchmark 5.1 beside xdist ends pytest where warnings are errors."""
+    (tmp_path / "ends_pytest.py").write_text("raise SystemExit('loaded')")
+    entry = tmp_path / "ends_pytest-1.dist-info"
+    entry.mkdir()
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: ends-pytest\nVersion: 1\n")
+    (entry / "entry_points.txt").write_text("[pytest11]\nbenchmark = ends_pytest\n")
+    path = os.pathsep.join(filter(None, [str(tmp_path), str(ROOT.parent), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "pytest", "-c", ROOT.parent / "pyproject.toml", "--co", "-q", __file__]
+    collected = [
+        subprocess.run([*command, *more], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+        for more in ([], ["-o", "addopts="])
+    ]
+    assert collected[0].returncode == 0, collected[0].stderr
+    assert "loaded" in collected[1].stderr

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import structured_labels
+
+import gpuens as ge
 
 BENCH = Path(__file__).parents[1] / "bench"
 
@@ -181,7 +184,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "limits"]
+PAGES += ["methods", "choose", "limits", "gpu"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -190,9 +193,23 @@ def test_pages_say_what_the_records_say(name, on_bench):
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
-        page = on_bench("report").Page(name, on_bench("chunks_report" if name == "chunks" else name))
+        findings = on_bench({"chunks": "chunks_report", "gpu": "gpu_tables"}.get(name, name))
+        page = on_bench("report").Page(name, findings)
     record = json.loads((BENCH / "results" / f"{name}.json").read_text())
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
+
+
+def test_the_page_of_a_gpu_needs_none(tmp_path):
+    printed = run("gpu.py", "--only", "--output", tmp_path / "found.json")
+    assert printed == (BENCH / "results" / "gpu.md").read_text()
+    assert "None yet: no GPU has run any of this" in printed
+
+
+def test_the_bounds_of_the_documents_are_those_of_the_results():
+    results, document = (path.read_text() for path in (BENCH / "results/gpu.md", BENCH.parent / "docs/gpus.md"))
+    lines = [line for line in document.split("## Bounds")[1].splitlines() if line.startswith("|")]
+    assert len(lines) > 20
+    assert "\n".join(lines) in results
 
 
 def test_a_page_shows_what_is_there_and_a_dash_for_what_is_not(on_bench):
@@ -323,7 +340,7 @@ def test_every_shape_is_given_to_every_method(tmp_path):
 
 # --- bench/gpu.py; parity has tests of its own, test_gpu_parity.py ----------------------------------------------------
 
-MEASURED = ["--only", "ceilings", "kernels", "end-to-end"]
+MEASURED = ["--only", "headline", "ceilings", "kernels", "end-to-end"]
 
 
 def every_kernel_is_timed(record):
@@ -335,11 +352,14 @@ def every_kernel_is_timed(record):
     for row in timed:
         assert min(row["seconds"], row["bytes"], row["operations"]) > 0, row
     assert all(row["rate"] > 0 for row in parts["ceilings"].values())
-    on_device = {key: row["device"] for key, row in parts["end-to-end"].items() if "call" in row}
-    assert {f"{key}, CPU" for key in on_device} | on_device.keys() == parts["end-to-end"].keys()
+    calls = parts["headline"] | parts["end-to-end"]
+    on_device = {key: row["device"] for key, row in calls.items() if "call" in row}
+    assert {f"{key}, CPU" for key in on_device} | on_device.keys() == calls.keys()
     for key, row in on_device.items():
         assert row["first"] > 0
-        assert parts["end-to-end"][f"{key}, CPU"]["first"] > 0
+        assert calls[f"{key}, CPU"]["first"] > 0
+        assert row.get("heights") == calls[f"{key}, CPU"].get("heights"), key
+    assert any("heights" in row for key, row in on_device.items() if key in parts["headline"])
     return on_device
 
 
@@ -371,6 +391,56 @@ def test_gpu_bench_on_a_device(gpu_bench, on_bench, tmp_path):
     assert "stand-in for a GPU (" in (tmp_path / "found.md").read_text()
 
 
+def test_every_stage_is_a_function_of_the_library(on_bench, monkeypatch, by_lists):
+    bench = on_bench("gpu_end_to_end")
+    labels = structured_labels(400, 6, 4, noise=0.3)[0]
+    with bench.stages("cpu") as found:
+        ge.LWEA(4, device="cpu").fit(labels)
+        ge.EAC(4, linkage="single", device="cpu").fit(labels)
+    assert found.keys() == {"groups", "weights", "linkage", "leaves", "nearest lists", "order of rows", "dendrogram",
+                            "cut", "rounds", "histograms"}  # fmt: skip
+    inside = sum(found[name] for name in ("leaves", "nearest lists", "dendrogram", "histograms"))
+    assert found["rounds"] <= found["linkage"] - inside + 1e-9
+    assert found["rounds"] > 0
+    before = dict(found)
+    ge.LWEA(4, device="cpu").fit(labels)
+    assert found == before
+    monkeypatch.setattr(bench, "STAGES", [("partition.linkage.average", "no_such_function", "linkage")])
+    with pytest.raises(AttributeError, match="no_such_function"), bench.stages("cpu"):
+        pass
+    monkeypatch.setattr(bench, "STAGES", [("partition.linkages", "average_linkage", "linkage")])
+    with pytest.raises(ImportError, match="linkages"), bench.stages("cpu"):
+        pass
+
+
+def test_the_headline_is_measured_once_and_on_what_is_given(on_bench, tmp_path):
+    bench, paths = on_bench("gpu_end_to_end"), [tmp_path / f"covtype_{n}.npy" for n in (20, 6)]
+    for path, n in zip(paths, (20, 6), strict=True):
+        np.save(path, structured_labels(40, n, 4)[0])
+
+    def keys(part, only, labels, data=None):
+        options = SimpleNamespace(only=only, labels=labels, data=data, device="cuda", quick=False, made={})
+        options.scratch = tmp_path
+        found = []
+        for key, job in part(options, lambda *_, **given: lambda: {"first": 1.0}):
+            job()
+            found.append(key)
+        return found
+
+    first, others = (keys(part, None, []) for part in (bench.headline, bench.end_to_end))
+    assert first[:2] == ["a mixture like Covertype × 20: lwea", "a mixture like Covertype × 20: lwea, CPU"]
+    assert not set(first) & set(others)
+    assert keys(bench.end_to_end, ["end-to-end"], []) == first + others
+    first = keys(bench.headline, None, paths, data=tmp_path)
+    assert first[:4] == ["covtype_20.npy: lwea", "covtype_20.npy: lwea, CPU", *(
+        f"a mixture like Covertype × 100: lwea{end}" for end in ("", ", CPU")
+    )]  # fmt: skip
+    assert "Covertype, features: landmarks, then hbgf" in first
+    others = keys(bench.end_to_end, None, paths)
+    assert not set(first) & set(others)
+    assert {"covtype_20.npy: hbgf", "covtype_6.npy: lwea"} <= set(others)
+
+
 def test_what_a_kernel_moves_is_said_in_words(on_bench):
     words = on_bench("report").Page("gpu", on_bench("gpu_tables")).spec["counted"]
     assert words.keys() == on_bench("gpu_launches").COUNTS.keys()
@@ -391,8 +461,9 @@ def test_gpu_bench_says_what_does_not_hold_and_what_was_left_out(gpu_bench, tmp_
     real = incidence.row_sums._kernel
     monkeypatch.setattr(incidence.row_sums, "_kernel", lambda *args, **options: real(*args, **options) + 1e-9)
     assert gpu_bench.main([*command, "parity"]) == 1
-    (rows,) = json.loads(output.read_text())["parts"]["parity"]["rows"].values()
-    assert {row["what"] for row in rows["rows"] if not row["held"]} == {"row_sums"}
+    parts = json.loads(output.read_text())["parts"]["parity"]["rows"]
+    assert list(parts) == [f"products, {dtype}, 33 objects" for dtype in parity.DTYPES]
+    assert {row["what"] for rows in parts.values() for row in rows["rows"] if not row["held"]} == {"row_sums"}
     assert "values differ" in output.with_suffix(".md").read_text()
     assert gpu_bench.main([*command, "ceilings", "kernels", "--limit", "0"]) == 1  # parity is remembered
     assert "left out: 0 s of the limit were left" in output.with_suffix(".md").read_text()

@@ -205,6 +205,7 @@ def test_arguments_that_do_not_fit(vocabulary, args, mentioned):
         ((1, 65_536), (32,), 0, "65535"),
         ((1,), (288,), 0, "256 threads"),  # its launch bounds
         ((1,), (32,), 50_000, "max_dynamic_shared_size_bytes"),
+        ((1,), (32,), 48 << 10, "beside 64 of static arrays"),
     ],
 )
 def test_sizes_that_do_not_fit(vocabulary, grid, block, shared, mentioned):

@@ -42,8 +42,9 @@ def kmeans_ensemble(
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by k-means; return the ensemble of base clusterings.
 
-    Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. Fewer distinct
-    points than k give fewer clusters.
+    Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. On a GPU "full"
+    and "minibatch" work on several clusterings at once and keep that up to rounding, as cuBLAS may round larger
+    products otherwise. Fewer distinct points than k give fewer clusters.
 
     Parameters
     ----------

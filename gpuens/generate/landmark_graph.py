@@ -216,8 +216,7 @@ def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 
 @center_sums.kernel
 def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
-    at_once = max(1, devices.scratch(device) // (16 * k))
-    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64), at_once)[0]
+    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64))[0]
 
 
 @njit(cache=True, nogil=True)

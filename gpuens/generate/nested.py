@@ -335,7 +335,7 @@ def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, An
 
 @sums_within.kernel
 def _(points: Any, labels: Any, frame: Frame, k: int, *, device: str) -> tuple[Any, Any]:
-    return sums_by_label(labels, k, lambda some: frame.around_mean(points[some], np.float64).T, kmeans.CHUNK)
+    return sums_by_label(labels, k, lambda some: frame.around_mean(points[some], np.float64).T)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuens import checks, kernels
 from gpuens import device as devices
-from gpuens.kmeans import best_of
+from gpuens.kmeans import CHUNK, best_of
 from gpuens.partition import compiled_lloyd
 from gpuens.partition.base import Partition
 from gpuens.rows import by_first_row
@@ -130,13 +130,13 @@ def _(points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device
 
 @mean_variance.kernel
 def _(points: Any, *, device: str) -> float:
-    return float(points.var(axis=0).mean())
+    return float(points.var(axis=0, dtype=np.float64).mean())
 
 
 @nearest_centers.kernel
 def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
     """Products of matrices."""
-    counts, centers = counts.astype(np.float32), centers.astype(np.float32)
+    centers = centers.astype(np.float32)
     half_square, changed = (centers * centers).sum(axis=1) / 2, devices.namespace(device).zeros((), dtype=int)
     at_once = max(1, devices.scratch(device) // (12 * len(centers)))
     for start in range(0, len(points), at_once):
@@ -144,27 +144,25 @@ def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tu
         found = (points[some] @ centers.T - half_square).argmax(axis=1)
         changed += (found != labels[some]).sum()
         labels[some] = found
-    sums = sums_by_label(labels, len(centers), points.__getitem__, at_once, counts)
-    return *(found.astype(np.float32, copy=False) for found in sums), int(changed)
+    return *sums_by_label(labels, len(centers), points.__getitem__, counts), int(changed)
 
 
-def sums_by_label(
-    labels: Any, k: int, points_of: Callable[[slice], Any], at_once: int, weights: Any = None
-) -> tuple[Any, Any]:
-    """Return the sums of each label's points (k, d), and its weight (k, 1), by products of matrices.
+def sums_by_label(labels: Any, k: int, points_of: Callable[[slice], Any], weights: Any = None) -> tuple[Any, Any]:
+    """Return the sums of each label's points (k, d), and its weight (k, 1), both float64, by products of matrices.
 
-    ``points_of(rows)`` are the points (n, d) of ``at_once`` rows, in whose type they are added; ``weights`` (N,) are 1
-    if not given.
+    ``points_of(rows)`` are the points (n, d) of some rows, in whose type they are multiplied; ``weights`` (N,) are 1 if
+    not given. The products of `CHUNK` rows are added in float64 and in order: one product of half a million rows in
+    float32 is off by 7e-7, and the number of rows must not depend on free memory.
     """
     names = devices.namespace(devices.kind_of(labels)).arange(k)[:, None]
     total: Any = 0.0
     weight: Any = 0.0
-    for start in range(0, len(labels), at_once):
-        some = slice(start, start + at_once)
+    for start in range(0, len(labels), CHUNK):
+        some = slice(start, start + CHUNK)
         points = points_of(some)
         hot = (labels[some] == names).astype(points.dtype)
         if weights is not None:
             hot *= weights[some]
-        total = total + hot @ points
-        weight = weight + hot.sum(axis=1)
+        total = total + (hot @ points).astype(np.float64)
+        weight = weight + hot.sum(axis=1, dtype=np.float64)
     return total, weight[:, None]

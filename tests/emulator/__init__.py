@@ -37,7 +37,7 @@ MODES = {
 FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
 
 MOST_THREADS = 1024
-SHARED = 48 << 10  # what a block gets unless its kernel's max_dynamic_shared_size_bytes is raised,
+SHARED = 48 << 10  # what a block gets, static arrays included, unless max_dynamic_shared_size_bytes is raised,
 MOST_SHARED = 227 << 10  # up to this
 
 mode = os.environ.get("GPUENS_EMULATOR", "plain")
@@ -194,7 +194,8 @@ class Kernel:
         self.name, self._library, self._index, self._carriers = name, library, index, carriers
         self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
         self._most_threads = library.gpuens_most_threads(index)
-        self._shared = SHARED
+        self._static = library.gpuens_static_shared()  # of all kernels of the file: most have none
+        self._shared = SHARED - self._static
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
@@ -203,9 +204,10 @@ class Kernel:
 
     @max_dynamic_shared_size_bytes.setter
     def max_dynamic_shared_size_bytes(self, value: int) -> None:
-        if not 0 <= value <= MOST_SHARED:
+        if not 0 <= value <= MOST_SHARED - self._static:
             raise EmulationError(
-                f"{self.name}: a block can have up to {MOST_SHARED} bytes of shared memory, not {value}."
+                f"{self.name}: a block can have up to {MOST_SHARED} bytes of shared memory, not {value} beside "
+                f"{self._static} of static arrays."
             )
         self._shared = int(value)
 
@@ -214,8 +216,8 @@ class Kernel:
         sizes = np.array([*self._sizes(grid, "grid"), *self._sizes(block, "block")], dtype=np.uint32)
         if not 0 <= shared_mem <= self._shared:
             raise EmulationError(
-                f"{self.name} asks for {shared_mem} bytes of dynamic shared memory, and its limit is {self._shared}; "
-                "raise max_dynamic_shared_size_bytes."
+                f"{self.name} asks for {shared_mem} bytes of dynamic shared memory, and its limit is {self._shared} "
+                f"beside {self._static} of static arrays; raise max_dynamic_shared_size_bytes."
             )
         if len(args) != len(self._parameters):
             raise EmulationError(f"{self.name} takes {len(self._parameters)} arguments, not {len(args)}.")

@@ -6,8 +6,19 @@ from then on what CuPy would give to NVRTC, its own generated kernels and ours, 
 shim.h. So does every process that it starts: workers of Dask, the command line, bench/gpu.py. `counts` says what was
 asked of the device.
 
-Not CuPy's own: Thrust's sorts and cuSOLVER's eigenvectors (NumPy's), and cuBLAS. What this cannot see: time, the
-order of memory between blocks, CUB, subnormal float32 numbers inside CuPy's own kernels.
+Not CuPy's own: Thrust's sorts and cuSOLVER's eigenvectors (NumPy's), cuBLAS (whose float32 is rounded as NVIDIA's may
+be, not as it is), and what CUB reduces within a block (include/cub), which takes part where CuPy compiles it.
+
+What a processor can never show, so that only a GPU does:
+
+- races between blocks, which run one after the other here, and the order in which they see memory;
+- reads and writes that are not aligned to their size, which end a kernel there and are nothing here;
+- CUB's own code, of which CuPy's wheel has sums of whole arrays compiled, and Thrust's: their rounding, their sorts of
+  equal keys, their scratch memory;
+- cuSOLVER's and cuBLAS's own results: signs and turns of eigenvectors, the rounding of a shape;
+- subnormal float32 numbers inside CuPy's own kernels, which ``-ftz=true`` makes 0;
+- registers and local memory, limits of resources but for threads and shared memory, and streams that overtake others;
+- time.
 """
 
 import ctypes
@@ -31,7 +42,8 @@ COUNTED = {  # by library
 
 def install() -> None:
     """Prepare this process for the CuPy that lies beside sitecustomize.py."""
-    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels are in the wheel, compiled
+    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # as on a GPU; an empty one turns CUB off
+    os.environ.setdefault("NVCC", "nvcc")  # without one CuPy leaves CUB's reductions of blocks alone; it is not called
     sys.meta_path.insert(0, _Patches())
 
 
@@ -39,7 +51,12 @@ class _Patches(importlib.abc.MetaPathFinder):
     """Changes modules of CuPy's as they are imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        change = {"cupy": _before, "cupy.cuda.compiler": _compiler, "cupy.cuda.thrust": _thrust}.get(name)
+        change = {
+            "cupy": _before,
+            "cupy._core": _cub,
+            "cupy.cuda.compiler": _compiler,
+            "cupy.cuda.thrust": _thrust,
+        }.get(name)
         spec = importlib.machinery.PathFinder.find_spec(name, path) if change else None
         if spec is None or spec.loader is None:
             return None
@@ -63,6 +80,10 @@ def _before(cupy: ModuleType) -> None:
         found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # found by its name from now on
         if library.name.startswith("libcusolver"):
             ctypes.c_void_p.in_dll(found, "gpu_stack_eigh").value = ctypes.cast(_eigh, ctypes.c_void_p).value
+
+
+def _cub(core: ModuleType) -> None:
+    core.set_routine_accelerators([])  # whose kernels are in the wheel, compiled; those of reductions are text
 
 
 def counts() -> dict[str, int]:

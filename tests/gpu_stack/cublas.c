@@ -1,5 +1,9 @@
 // cuBLAS's products of matrices (column by column), as CuPy calls them for float32 and float64. What else CuPy names
 // answers CUBLAS_STATUS_NOT_SUPPORTED (see build.py).
+//
+// Products of float32 are summed in float32, as cuBLAS may: k in slices, one sum after the other. How long the slices
+// are depends on the height and width of the result, as cuBLAS chooses another kernel for another shape: whoever relies
+// on rounding that does not depend on the shape is found out.
 
 #include <stddef.h>
 
@@ -20,18 +24,36 @@ int cublasGetVersion_v2(void* handle, int* version) { return *version = 130000, 
 static double at(const void* matrix, int type, size_t i) {
     return type == FLOAT64 ? ((const double*)matrix)[i] : ((const float*)matrix)[i];
 }
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+// Sum a[l step_a] b[l step_b] over l < k.
+static float dot32(const float* a, size_t step_a, const float* b, size_t step_b, size_t k, size_t slice) {
+    float sum = 0;
+    for (size_t first = 0; first < k; first += slice) {
+        float part = 0;
+        for (size_t l = first; l < smaller(k, first + slice); ++l) part += a[l * step_a] * b[l * step_b];
+        sum += part;
+    }
+    return sum;
+}
+static double dot64(const double* a, size_t step_a, const double* b, size_t step_b, size_t k) {
+    double sum = 0;
+    for (size_t l = 0; l < k; ++l) sum += a[l * step_a] * b[l * step_b];
+    return sum;
+}
 
 // C = alpha op(A) op(B) + beta C, with op(A) (m, k) and op(B) (k, n)
 static int gemm(int transposed_a, int transposed_b, int m, int n, int k, double alpha, const void* a, int lda,
                 const void* b, int ldb, double beta, void* c, int ldc, int type) {
     if (type != FLOAT32 && type != FLOAT64) return NOT_SUPPORTED;
+    size_t slice = 64 << (m + n) % 8;
+    size_t step_a = transposed_a ? 1 : lda, step_b = transposed_b ? ldb : 1;
     for (size_t j = 0; j < (size_t)n; ++j)
         for (size_t i = 0; i < (size_t)m; ++i) {
-            double sum = 0;
-            for (size_t l = 0; l < (size_t)k; ++l)
-                sum += at(a, type, transposed_a ? l + i * lda : i + l * lda) *
-                       at(b, type, transposed_b ? j + l * ldb : l + j * ldb);
-            size_t place = i + j * ldc;
+            size_t at_a = transposed_a ? i * lda : i, at_b = transposed_b ? j : j * ldb, place = i + j * ldc;
+            double sum = type == FLOAT64
+                             ? dot64((const double*)a + at_a, step_a, (const double*)b + at_b, step_b, k)
+                             : dot32((const float*)a + at_a, step_a, (const float*)b + at_b, step_b, k, slice);
             sum = alpha * sum + (beta ? beta * at(c, type, place) : 0);
             if (type == FLOAT64) ((double*)c)[place] = sum;
             else ((float*)c)[place] = (float)sum;

@@ -57,7 +57,7 @@ int cuModuleGetFunction(Function** function, void* module, const char* name) {
         found->index = i;
         found->most_threads = ((unsigned (*)(int))dlsym(module, "gpuens_most_threads"))(i);
         found->static_shared = ((size_t(*)(void))dlsym(module, "gpuens_static_shared"))();
-        found->most_dynamic_shared = SHARED_BYTES;
+        found->most_dynamic_shared = SHARED_BYTES - found->static_shared;
         snprintf(found->name, sizeof found->name, "%s", name);
         *function = found;
         return SUCCESS;
@@ -74,7 +74,7 @@ int cuFuncGetAttribute(int* value, int attribute, Function* function) {
 }
 int cuFuncSetAttribute(Function* function, int attribute, int value) {
     if (attribute != MOST_DYNAMIC_SHARED) return SUCCESS;
-    if (value < 0 || value + function->static_shared > SHARED_BYTES_OPT_IN) return INVALID_VALUE;
+    if (value < 0 || (size_t)value + function->static_shared > SHARED_BYTES_OPT_IN) return INVALID_VALUE;
     function->most_dynamic_shared = (unsigned)value;
     return SUCCESS;
 }
