@@ -189,7 +189,7 @@ def test_whatever_is_given_runs_or_is_refused_in_one_sentence(worker):
 
     attempt()
     print(*answers.most_common(60), sep="\n")
-    assert answers["ran"] > answers.total() / 2
+    assert answers["ran"] > answers.total() / 3
 
 
 @pytest.mark.thorough
