@@ -153,6 +153,8 @@ class Page:
 
     def contexts(self, spec: common.Record, rows: common.Record, item: str, values: common.Record) -> Rows:
         """Return what the templates of each line of a table may name."""
+        if "rows" in spec and not rows:  # all have failed, and nothing is computed of them
+            return Rows()
         if spec.get("rows") in values:
             found = values[spec["rows"]]
         elif spec.get("rows") in self.spec:

@@ -199,6 +199,16 @@ def test_pages_say_what_the_records_say(name, on_bench):
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
 
 
+def test_the_page_of_a_gpu_says_what_failed_where_all_of_a_part_did(on_bench):
+    common, tables = on_bench("common"), on_bench("gpu_tables")
+    part = common.about(["gpuens"]) | {"date": "today", "setting": {"device": {"name": "one"}}}
+    rows = {"a case": {"failed": "more than 46 s"}, "another": {"failed": "killed by signal 9"}}
+    parts = ("headline", "parity", "ceilings", "kernels", "end-to-end")
+    record = {"quick": False, "parts": {name: part | {"rows": rows} for name in parts}}
+    page = on_bench("report").Page("gpu", tables).markdown(record)
+    assert page.count("a case failed: more than 46 s") == len(parts)
+
+
 def test_the_page_of_a_gpu_needs_none(tmp_path):
     printed = run("gpu.py", "--only", "--output", tmp_path / "found.json")
     assert printed == (BENCH / "results" / "gpu.md").read_text()
