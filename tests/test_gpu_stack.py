@@ -300,7 +300,18 @@ def test_a_fit_asks_once_how_much_memory_is_free(method, asked, monkeypatch):
     assert asked(lambda: ge.consensus(labels, 3, method=method))["memory_queries"] == 1
 
 
-def test_after_gpuens_warm_a_fit_compiles_nothing(monkeypatch, capsys):
+@pytest.fixture
+def without_cub():
+    """Reductions by CuPy's own kernels: CUB's are compiled for each size of block, which no warm fit can foresee."""
+    from cupy._core import get_reduction_accelerators, set_reduction_accelerators
+
+    before = get_reduction_accelerators()
+    set_reduction_accelerators([])
+    yield
+    set_reduction_accelerators(before)
+
+
+def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, capsys):
     import cupy as cp
     from cupy.cuda import compiler
 
