@@ -92,8 +92,10 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
     n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
+    if rows.device == "cuda":  # models are of the CPU
+        return Forecast(math.nan, math.nan)
     found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
-    if found is None or rows.device == "cuda":  # models are of the CPU
+    if found is None:
         return Forecast(math.nan, math.nan)
     return Forecast(found.seconds, min(found.memory, float(devices.memory_budget(rows.device))))
 

@@ -87,18 +87,31 @@ def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray |
             f"{name} has the index of {of} in another order, and goes by it; pass .to_numpy() of one of them if it "
             "names nothing."
         )
-    for names, whose in ((wanted, of), (index, name)):
+    return find_names(
+        wanted,
+        index,
+        (of, name),
+        "{whose} names several objects {object!r}, and those of {owners[0]} and {owners[1]} are not in one order: make "
+        "the names different, or pass .to_numpy() of objects in one order.",
+        "{whose} has an object {object!r} that {other} has not: pass the same objects, in any order (reindex fills "
+        "what is missing with NaN), or .to_numpy() if the index names nothing.",
+    )
+
+
+def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str) -> np.ndarray:
+    """Return where the names of one index are in another (n_objects,); refuse names there twice, and others.
+
+    ``owners`` have these indexes. The refusals ``twice`` and ``lacking`` are filled in with the owner ``whose`` index
+    has the fault, the ``other`` owner, the ``object``'s name and the ``owners``.
+    """
+    sides = ((wanted, index, *owners), (index, wanted, *owners[::-1]))
+    for names, _, whose, other in sides:
         if not names.is_unique:
-            raise ValueError(
-                f"{whose} names several objects {names[names.duplicated()][0]!r}, and those of {of} and {name} are not "
-                "in one order: make the names different, or pass .to_numpy() of objects in one order."
-            )
-    for names, others, whose, lacking in ((wanted, index, of, name), (index, wanted, name, of)):
+            first = names[names.duplicated()][0]
+            raise ValueError(twice.format(whose=whose, other=other, object=first, owners=owners))
+    for names, others, whose, other in sides:
         if len(alone := names.difference(others, sort=False)):
-            raise ValueError(
-                f"{whose} has an object {alone[0]!r} that {lacking} has not: pass the same objects, in any order "
-                f"(reindex fills what is missing with NaN), or .to_numpy() if the index names nothing."
-            )
+            raise ValueError(lacking.format(whose=whose, other=other, object=alone[0], owners=owners))
     found: np.ndarray = index.get_indexer(wanted)
     return found
 

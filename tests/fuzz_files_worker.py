@@ -8,7 +8,6 @@ Beside the file lie a secret, whose contents must never be read, and the place o
 make.
 """
 
-import ast
 import contextlib
 import faulthandler
 import io as streams
@@ -17,18 +16,17 @@ import os
 import pickle
 import resource
 import shutil
-import sys
 import tempfile
 import traceback
 import warnings
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from conftest import one_sentence
+from fuzz_child import serve
 
 import gpuens as ge
 from gpuens import cli, distributed, io
@@ -494,13 +492,4 @@ if __name__ == "__main__":
     faulthandler.enable()
     os.environ["NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE"] = "1"  # as where numcodecs is old
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    if sys.argv[1].isdigit():
-        with Connection(int(sys.argv[1])) as parent:
-            while True:
-                try:
-                    described = parent.recv()
-                except EOFError:
-                    break
-                parent.send(answer(described))
-    else:
-        print(answer(ast.literal_eval(sys.argv[1])))
+    serve(answer)

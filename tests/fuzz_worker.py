@@ -5,20 +5,18 @@ A description is a small dict of numbers and names, so that a failure can be rea
     python tests/fuzz_worker.py "{'rows': 5, …}"
 """
 
-import ast
 import faulthandler
 import os
-import sys
 import tempfile
 import time
 import traceback
 import warnings
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from conftest import METHODS, one_sentence
+from fuzz_child import serve
 from test_hostile import HOSTILE
 
 import gpuens as ge
@@ -216,13 +214,4 @@ def answer(case):
 
 if __name__ == "__main__":
     faulthandler.enable()
-    if sys.argv[1].isdigit():
-        with Connection(int(sys.argv[1])) as parent:
-            while True:
-                try:
-                    described = parent.recv()
-                except EOFError:
-                    break
-                parent.send(answer(described))
-    else:
-        print(answer(ast.literal_eval(sys.argv[1])))
+    serve(answer)

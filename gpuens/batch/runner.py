@@ -253,6 +253,7 @@ class Runner:
     # --- a job until it is settled ------------------------------------------------------------------------------------
 
     def _settle(self, job: Job, carry_out: CarryOut) -> None:
+        # labels and a page of an earlier run, such as labels in another format
         before = written_by(job, marker(self.store, job.marker_name))
         for attempt in range(1, TRIES + 1):
             result = self._tried(job, carry_out, attempt)
@@ -266,7 +267,7 @@ class Runner:
             return
         self.markers[job.id] = result.marker
         if not result.code:
-            self._remove(before - written_by(job, result.marker))
+            self.store.remove(sorted(before - written_by(job, result.marker)))
             self._done += 1
             self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
             return
@@ -274,7 +275,7 @@ class Runner:
         # an input that is not there tells nothing about the result of an earlier run
         if result.marker["fingerprint"] is not None or job.marker_name not in self._there:
             write_marker(self.store, job.marker_name, result.marker)
-            self._remove(before)
+            self.store.remove(sorted(before))
         self.events("failed", job=job.id, error=result.marker["error"], exit_code=result.code)
         if not self.keep_going:
             self._over.set()
@@ -288,10 +289,6 @@ class Runner:
             return execution.failed(job, None, error)
         self.events("start", job=job.id, **({"attempt": attempt} if attempt > 1 else {}))
         return carry_out(job, fingerprint, self.events)
-
-    def _remove(self, names: set[str]) -> None:
-        """Remove labels and pages of an earlier run, such as labels in another format."""
-        self.store.remove(sorted(names))
 
 
 def written_by(job: Job, found: dict[str, Any] | None) -> set[str]:

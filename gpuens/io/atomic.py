@@ -249,14 +249,14 @@ def check_writable(path: Path_, name: str = "path") -> None:
         raise ValueError(f"{name} {path!r} is a pipe or a device, which a file would replace; name a file.")
 
 
-def check_zarr_place(path: Path_, name: str = "path") -> None:
-    """Refuse paths where a zarr array cannot be written or replaced; ``name`` is the argument's name."""
-    check_folder(path, name)
-    zarr_folder.refuse_other(path, name)
+def check_zarr_place(path: Path_) -> None:
+    """Refuse paths where a zarr array cannot be written or replaced."""
+    check_folder(path, "path")
+    zarr_folder.refuse_other(path)
     parent = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(parent):
         raise FileNotFoundError(
-            f"{name} {os.fspath(path)!r} is in a directory that does not exist; make {parent!r} first."
+            f"path {os.fspath(path)!r} is in a directory that does not exist; make {parent!r} first."
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuens.io.kinds import Path_
+from gpuens.object_names import find_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,17 +25,12 @@ def places_of(ids: "pd.Index | None", path: Path_, others: "pd.Index | None", ot
     wanted, there = ids.astype(str), others.astype(str)
     if wanted.equals(there):
         return None
-    for names, of in ((wanted, path), (there, other_path)):
-        if not names.is_unique:
-            raise ValueError(
-                f"path {os.fspath(of)!r} gives several objects the name {names[names.duplicated()][0]!r}, so that they "
-                "are not to be found in another file; make the names different, or leave them out."
-            )
-    for names, of, other, lacking in ((wanted, path, there, other_path), (there, other_path, wanted, path)):
-        if len(alone := names.difference(other, sort=False)):
-            raise ValueError(
-                f"path {os.fspath(of)!r} has an object {alone[0]!r} that {os.fspath(lacking)!r} has not; both must be "
-                "of the same objects, in any order."
-            )
-    places: np.ndarray = there.get_indexer(wanted)
-    return places
+    return find_names(
+        wanted,
+        there,
+        (os.fspath(path), os.fspath(other_path)),
+        "path {whose!r} gives several objects the name {object!r}, so that they are not to be found in another file; "
+        "make the names different, or leave them out.",
+        "path {whose!r} has an object {object!r} that {other!r} has not; both must be of the same objects, in any "
+        "order.",
+    )

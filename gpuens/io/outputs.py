@@ -17,7 +17,7 @@ HEAD_BYTES = 1024  # of a page that hold its mark
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
     """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
     kind = checks.file_kind(path, kinds)
-    check_apart(path, inputs)
+    _check_apart(path, inputs)
     (atomic.check_zarr_place if kind in FOLDERS else atomic.check_writable)(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -28,32 +28,32 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
     return kind
 
 
-def check_apart(output: Path_, inputs: Iterable[Path_], name: str = "output") -> None:
-    """Refuse an output that is an input, holds one, or is inside one; ``name`` is the argument's name."""
+def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
+    """Refuse an output that is an input, holds one, or is inside one."""
     target = os.path.realpath(output)
     for source in inputs:
         place = os.path.realpath(source)
         if place == target:
-            raise ValueError(f"{name} {os.fspath(output)!r} is the input itself; choose another name.")
+            raise ValueError(f"output {os.fspath(output)!r} is the input itself; choose another name.")
         if place.startswith(target + os.sep) and os.path.isdir(target):
-            raise ValueError(f"{name} {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
+            raise ValueError(f"output {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
         if target.startswith(place + os.sep) and checks.is_zarr(os.fspath(source)):  # and no data set of that name
             raise ValueError(
-                f"{name} {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
+                f"output {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
             )
 
 
 def check_record(path: Path_) -> None:
     """Refuse to replace a file that is not the record of an earlier run by a record."""
     atomic.check_writable(path, "record")
-    if os.path.exists(path) and "gpuens" not in read_record(path):
+    if os.path.exists(path) and "gpuens" not in _read_record(path):
         raise FileExistsError(
             f"record {os.fspath(path)!r} would replace a file that gpuens did not write; move it away, or give the "
             "output another name."
         )
 
 
-def read_record(path: Path_) -> dict[str, object]:
+def _read_record(path: Path_) -> dict[str, object]:
     """Return the contents of a record or a marker; an empty dict for other files, or without one."""
     with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
         found = json.load(file)

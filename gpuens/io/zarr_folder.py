@@ -9,8 +9,8 @@ METADATA = (".zarray", ".zattrs", "zarr.json")  # formats 2, 2 and 3
 CHUNK = re.compile(r"(c|(c[/.])?[0-9]+([/.][0-9]+)*)")
 
 
-def refuse_other(path: str | os.PathLike[str], name: str = "path") -> None:
-    """Refuse to replace a folder unless it is empty or one zarr array; ``name`` is the argument's name."""
+def refuse_other(path: str | os.PathLike[str]) -> None:
+    """Refuse to replace a folder unless it is empty or one zarr array."""
     path = os.fspath(path)
     found = sorted(_entries(path)) if os.path.isdir(path) else []
     foreign = [entry for entry in found if entry not in METADATA and not CHUNK.fullmatch(entry)]
@@ -18,7 +18,7 @@ def refuse_other(path: str | os.PathLike[str], name: str = "path") -> None:
         foreign = found
     if foreign:
         raise FileExistsError(
-            f"{name} {path!r} is a folder with {foreign[0]!r} in it, and only an empty folder or a zarr array may be "
+            f"path {path!r} is a folder with {foreign[0]!r} in it, and only an empty folder or a zarr array may be "
             "replaced; name another place, or move the folder away."
         )
 
