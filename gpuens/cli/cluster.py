@@ -38,7 +38,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters")
-    parser.add_argument("--method", default="hbgf", help="a method, see `gpuens methods` (hbgf)")
+    parser.add_argument("--method", default="lwgp", help="a method, see `gpuens methods` (lwgp)")
     parser.add_argument(
         "--n-clusterings", type=int, metavar="M", help="base clusterings (20; of leiden five resolutions × four seeds)"
     )
@@ -56,7 +56,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def _add_kind(parser: argparse.ArgumentParser) -> None:
     from gpuens.generate import KINDS
 
-    parser.add_argument("--kind", choices=KINDS, default="landmark", help="the base clusterer (landmark if not given)")
+    parser.add_argument("--kind", choices=KINDS, default="mixed", help="the base clusterings (mixed if not given)")
 
 
 def cluster(args: argparse.Namespace) -> None:
