@@ -77,6 +77,14 @@ def test_the_cut_is_that_of_a_literal_search_over_all_cuts(kind, linkage):
     assert min(n_cut, n_rest, n_repeated, n_refused) >= 8
 
 
+@pytest.mark.parametrize("options", [{}, {"min_size": 2}, {"min_size": 5}])
+def test_one_tree_has_the_labels_of_other_numbers_of_clusters(options):
+    est = ge.LWEA(3, **options).fit(LABELS)
+    for k in range(1, len(est.lifetimes_) + 1):
+        again = ge.LWEA(k, **options).fit(LABELS)
+        np.testing.assert_array_equal(est.cut_rows(k)[est.reduction_.row_of], again.labels_)
+
+
 @pytest.mark.parametrize("kind", [ge.EAC, ge.LWEA])
 def test_lifetimes_are_those_of_clusters_of_that_size(kind):
     chosen = []

@@ -419,6 +419,18 @@ class Consensus(ClusterMixin, BaseEstimator):
         of_objects = self.reduction_.expand(rest, _none_of)
         return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
 
+    @property
+    def marks_rest(self) -> bool:
+        """Whether objects may be in `rest_`: a linkage was asked for clusters of a smallest size."""
+        return getattr(self._parts()[1], "min_size", None) is not None
+
+    def cut_rows(self, n_clusters: int) -> np.ndarray:
+        """Return the labels of the reduction's rows at another number of clusters of the same tree, (G,), int64.
+
+        They are those that a fit with this number would find.
+        """
+        return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
+
     def _object_dendrogram(self, name: str) -> Dendrogram:
         partition = self._cut_tree(name)
         if not self.reduction_.covers_all:

@@ -70,7 +70,7 @@ class MostSimilar:
         if rest is None:
             return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts), by)
         k = int(labels[~rest].max()) + 1
-        labels = np.where(rest, k, labels)
+        labels = np.where(rest, k, labels)  # a cluster of its own, the last
         return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts)[:k], by)
 
     def __call__(self, rows: Rows) -> np.ndarray:

@@ -25,6 +25,12 @@ class CutTree(Partition):
 
     dendrogram: Any = None
     self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
+    least: int = 1  # objects that make a cluster
+
+    def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
+        """Return the labels of the rows at another number of clusters, (G,), int64."""
+        n_merges = coarsest(self.dendrogram.n_large(rows.counts, self.least))[n_clusters]
+        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, self.least, similarity, rows)[0]
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
         """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each."""
@@ -92,12 +98,11 @@ class Linkage(Partitioner):
         found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
         if similarity.kind == "observed":
             found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
-        labels, rest = _without_small(dendrogram.cut(n_branches), rows.counts, least)
-        if rest is not None:
-            labels[rest] = MostSimilar.of(similarity, rows, labels, rest)(rows.take(np.flatnonzero(rest)))
+        labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
-            labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own
-        )
+            labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
+            least=least,
+        )  # fmt: skip
 
     def _least(self, n_objects: int) -> int:
         """Return the number of objects that make a cluster."""
@@ -231,13 +236,20 @@ def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
     return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
 
 
-def _without_small(branch: np.ndarray, counts: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels (G,) of branches of at least ``least`` objects, and where there are none: -1, None nowhere."""
-    large = np.bincount(branch, weights=counts) >= least
+def _cut(
+    dendrogram: Dendrogram, n_branches: int, least: int, similarity: Any, rows: Rows
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the labels of the rows (G,) at a cut, and which are the rest: in branches of less than ``least`` objects.
+
+    The rest gets the labels of the clusters that it is most similar to; None if there is none.
+    """
+    branch = dendrogram.cut(n_branches)
+    large = np.bincount(branch, weights=rows.counts) >= least
     if large.all():
         return branch, None
-    labels = np.where(large, np.cumsum(large) - 1, checks.MISSING)[branch]
-    return labels, labels == checks.MISSING
+    labels, rest = (np.cumsum(large) - 1)[branch], ~large[branch]
+    labels[rest] = MostSimilar.of(similarity, rows, labels, rest)(rows.take(np.flatnonzero(rest)))
+    return labels, rest
 
 
 def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_clusters: int) -> int:
