@@ -91,11 +91,13 @@ class Dendrogram:
         ended = coarsest(n_large)[2:]
         begun = np.flatnonzero(np.diff(n_large, prepend=-1))
         made = begun[np.searchsorted(begun, ended, side="right") - 1]
-        distances = 1.0 - self.similarities
+        distances: np.ndarray = 1.0 - self.similarities
         if leaves_made_at is None:
             made, ended = made[made > 0], ended[made > 0]
-            return distances[ended] - distances[made - 1]
-        return distances[ended] - np.append(distances[:1].min(initial=leaves_made_at), distances)[made]
+        else:
+            leaves_made_at = distances[:1].min(initial=leaves_made_at)
+        found: np.ndarray = distances[ended] - np.append(leaves_made_at or 0.0, distances)[made]
+        return found
 
     # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
