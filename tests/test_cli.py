@@ -154,6 +154,7 @@ def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
         ("--method eac --distance-threshold 0.8", EAC(distance_threshold=0.8)),
         ("--method eac -k 3 --min-size 5", EAC(3, min_size=5)),
         ("-k 3 --min-size 0.05", LWEA(3, min_size=0.05)),
+        ("-k 3 --min-size auto", LWEA(3, min_size="auto")),
         ("--n-clusters 9 --theta 0.2", LWEA(9, theta=0.2)),
         ("--method lwgp -k 5 --theta 1 --n-init 2 --seed 3", LWGP(5, theta=1.0, n_init=2, random_state=3)),
         ("--method hbgf -k 5 --n-init 3 --device auto", HBGF(5, n_init=3)),

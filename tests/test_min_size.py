@@ -11,6 +11,7 @@ from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Dendrogram
 from gpuens.partition.linkage.dendrogram import coarsest
+from gpuens.partition.linkage.partitioners import least_objects
 
 TIE = 1e-9  # similarities that differ by less may be equal but for rounding
 
@@ -77,10 +78,10 @@ def test_the_cut_is_that_of_a_literal_search_over_all_cuts(kind, linkage):
     assert min(n_cut, n_rest, n_repeated, n_refused) >= 8
 
 
-@pytest.mark.parametrize("options", [{}, {"min_size": 2}, {"min_size": 5}])
+@pytest.mark.parametrize("options", [{}, {"min_size": 2}, {"min_size": 5}, {"min_size": "auto"}])
 def test_one_tree_has_the_labels_of_other_numbers_of_clusters(options):
     est = ge.LWEA(3, **options).fit(LABELS)
-    for k in range(1, len(est.lifetimes_) + 1):
+    for k in range(1, min(len(est.lifetimes_), 60) + 1):
         again = ge.LWEA(k, **options).fit(LABELS)
         np.testing.assert_array_equal(est.cut_rows(k)[est.reduction_.row_of], again.labels_)
 
@@ -256,13 +257,41 @@ def test_a_height_gives_clusters_of_that_size():
     ("share", "n", "least"), [(0.1, 30, 3), (0.1, 31, 4), (0.35, 20, 7), (1e-9, 30, 1), (0.29, 100, 29)]
 )
 def test_a_share_is_of_all_objects_without_rounding_up(share, n, least):
-    assert ge.partition.AverageLinkage(min_size=share)._least(n) == least
+    assert least_objects(share, n, 2) == least
     sizes = [least, n - least] if least > 1 else [n // 2, n - n // 2]
     labels = np.repeat([[0, 0], [1, 1]], sizes, axis=0)
     assert ge.EAC(2, min_size=share).fit(labels).n_clusters_ == 2
     if least > 1:
         more = np.repeat([[0, 0], [1, 1]], [least - 1, n - least + 1], axis=0)
         refused(lambda: ge.EAC(2, min_size=share).fit(more), ValueError, "min_size", "more than 1 cluster(s)")
+
+
+UNEQUAL = [(60, 1, 1, 1), (50, 2, 3, 2), (2, 40, 1, 1), (1, 2, 3, 50), (20, 20, 1, 1), (1, 30, 2, 2)]
+
+
+@pytest.mark.parametrize("kind", [ge.EAC, ge.LWEA])
+def test_auto_is_a_fifth_of_the_mean_size_or_the_most_that_the_tree_has(kind):
+    fewer = 0
+    unequal = [np.repeat([[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 2, 3]], sizes, axis=0) for sizes in UNEQUAL]
+    for seed, labels in enumerate([*ensembles(60), *unequal]):
+        labels, k = np.repeat(labels, 4, axis=0), 2 + seed % 3
+        fifth = len(labels) // (5 * k)
+        est = kind(k, min_size="auto")
+        if k > len(np.unique(labels, axis=0)):
+            continue
+        est.fit(labels)
+        for size in range(fifth, 0, -1):
+            try:
+                expected = kind(k, min_size=size).fit(labels)
+                break
+            except ValueError:
+                fewer += 1
+        np.testing.assert_array_equal(est.labels_, expected.labels_)
+        np.testing.assert_array_equal(est.rest_, expected.rest_)
+        plain, chosen = kind().fit(labels), kind(min_size="auto").fit(labels)
+        np.testing.assert_array_equal(chosen.labels_, plain.labels_)
+        np.testing.assert_array_equal(est.lifetimes_, plain.lifetimes_)
+    assert fewer > 3
 
 
 @pytest.mark.parametrize(
@@ -274,7 +303,7 @@ def test_a_share_is_of_all_objects_without_rounding_up(share, n, least):
         (2.5, ValueError, "min_size must be a whole number of objects or a share between 0 and 1, but is 2.5."),
         (0.0, ValueError, "min_size must be a whole number of objects or a share between 0 and 1, but is 0.0."),
         (np.nan, ValueError, "min_size must be a whole number of objects or a share between 0 and 1, but is nan."),
-        ("5", TypeError, "min_size must be a whole number of objects or a share below 1, not '5'."),
+        ("5", TypeError, "min_size must be a whole number of objects, a share below 1, or 'auto', not '5'."),
         (True, TypeError, "min_size must be a whole number, not True."),
         (70, ValueError, "min_size=70: 3 cluster(s) of 70 objects are more than the 200 objects;"),
         (0.4, ValueError, "min_size=0.4: 3 cluster(s) of 80 objects are more than the 200 objects;"),

@@ -28,10 +28,11 @@ class LCE(Consensus):
         The largest similarity of two different clusters.
     post : {"average", "single", "complete", "pam", "spectral"}
         A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
-    min_size : int or float, optional
+    min_size : int, float or "auto", optional
         Of linkages: objects that make a cluster, or their share (0, 1) of all. The tree is cut where there are
         `n_clusters` branches of this size for the first time from its top; the rest, objects in smaller branches, gets
-        the labels of the clusters that it is most similar to (`rest_`).
+        the labels of the clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of
+        `n_clusters` clusters, or less where the tree has no such cut; 1 without `n_clusters`.
     n_init : int
         Starts of the k-means of "spectral".
     random_state : int or numpy.random.Generator
@@ -61,7 +62,7 @@ class LCE(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, measure: str = "cts", decay: float = 0.8, post: str = "average",
-        min_size: int | float | None = None, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        min_size: int | float | str | None = None, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
         device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post

@@ -1,6 +1,7 @@
 """Linkages: a dendrogram of the rows, cut at a number of clusters, a distance, or the longest lifetime."""
 
 import numbers
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ from gpuens.partition.linkage.single import single_linkage, single_linkage_of_ti
 from gpuens.partition.linkage.work import Work
 from gpuens.rows import Rows
 
+AUTO = "auto"  # a smallest size
+PARTS_OF_A_CLUSTER = 5  # of the mean size; one is enough for a cluster by "auto"
+
 
 @dataclass
 class CutTree(Partition):
@@ -25,12 +29,13 @@ class CutTree(Partition):
 
     dendrogram: Any = None
     self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
-    least: int = 1  # objects that make a cluster
+    min_size: int | float | str | None = None
 
     def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
         """Return the labels of the rows at another number of clusters, (G,), int64."""
-        n_merges = coarsest(self.dendrogram.n_large(rows.counts, self.least))[n_clusters]
-        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, self.least, similarity, rows)[0]
+        least = _least(self.min_size, self.dendrogram, rows, n_clusters)
+        n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
+        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)[0]
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
         """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each."""
@@ -47,23 +52,25 @@ class Linkage(Partitioner):
     distance_threshold : float, optional
         Merge below this distance (1 - similarity) only; in place of a number of clusters. Without either, the number of
         clusters with the longest lifetime decides.
-    min_size : int or float, optional
+    min_size : int, float or "auto", optional
         Objects that make a cluster, or their share (0, 1) of all. The tree is cut as far down as there are `n_clusters`
         branches of this size; the rest, objects in smaller branches, goes to the clusters that it is most similar to.
+        "auto": a fifth of the mean size of `n_clusters` clusters, or less where the tree has no such cut; without
+        `n_clusters` it is 1.
     """
 
     distance_threshold: float | None = None
-    min_size: int | float | None = None
+    min_size: int | float | str | None = None
     any_sign = True
     chooses_n_clusters = True
 
     def __post_init__(self) -> None:
-        if self.min_size is None:
+        if self.min_size is None or (isinstance(self.min_size, str) and self.min_size == AUTO):
             return
         if isinstance(self.min_size, numbers.Integral):
             checks.check_integer(self.min_size, "min_size", minimum=1)
             return
-        size = checks.check_number(self.min_size, "min_size", "a whole number of objects or a share below 1")
+        size = checks.check_number(self.min_size, "min_size", "a whole number of objects, a share below 1, or 'auto'")
         if not 0.0 < size < 1.0:
             raise ValueError(f"min_size must be a whole number of objects or a share between 0 and 1, but is {size}.")
 
@@ -77,7 +84,7 @@ class Linkage(Partitioner):
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        if n_clusters * (least := self._least(rows.n_objects)) > rows.n_objects:
+        if n_clusters * (least := least_objects(self.min_size, rows.n_objects, n_clusters)) > rows.n_objects:
             raise ValueError(
                 f"min_size={self.min_size}: {n_clusters} cluster(s) of {least} objects are more than the "
                 f"{rows.n_objects} objects; take a smaller min_size, or fewer clusters."
@@ -89,9 +96,9 @@ class Linkage(Partitioner):
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
         made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # the last merge of equal rows
-        least = self._least(rows.n_objects)
+        least = _least(self.min_size, dendrogram, rows, n_clusters)
         n_large = dendrogram.n_large(rows.counts, least)
-        lifetimes = dendrogram.lifetimes(made_at, n_large)
+        lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
         n_merges = self._n_merges(dendrogram, n_large, lifetimes, n_clusters)
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
@@ -101,17 +108,8 @@ class Linkage(Partitioner):
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
             labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
-            least=least,
+            min_size=self.min_size,
         )  # fmt: skip
-
-    def _least(self, n_objects: int) -> int:
-        """Return the number of objects that make a cluster."""
-        if self.min_size is None:
-            return 1
-        if isinstance(self.min_size, numbers.Integral):
-            return int(self.min_size)
-        least, share = round(float(self.min_size) * n_objects), float(self.min_size)  # within 1 of the least such share
-        return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
 
     def _n_merges(
         self, dendrogram: Dendrogram, n_large: np.ndarray, lifetimes: np.ndarray, n_clusters: int | None
@@ -227,13 +225,34 @@ class EvenLinkage(Linkage):
 LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
 
 
-def linkage(name: str, distance_threshold: float | None = None, min_size: int | float | None = None) -> Linkage:
+def linkage(name: str, distance_threshold: float | None = None, min_size: int | float | str | None = None) -> Linkage:
     """Return the linkage with this name."""
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
 
 
 def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
     return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
+
+
+def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:
+    """Return the number of objects that make a cluster by ``min_size``."""
+    if min_size is None:
+        return 1
+    if isinstance(min_size, str):
+        return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
+    if isinstance(min_size, numbers.Integral):
+        return int(min_size)
+    least, share = round(float(min_size) * n_objects), float(min_size)  # within 1 of the fewest with this share
+    return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
+
+
+def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None) -> int:
+    """Return `least_objects`; by "auto" the largest number up to it for which the tree has ``n_clusters`` branches."""
+    least = least_objects(min_size, rows.n_objects, n_clusters)
+    if n_clusters is None or not isinstance(min_size, str):
+        return least
+    sizes = range(2, least + 1)
+    return 1 + bisect_left(sizes, True, key=lambda size: dendrogram.n_large(rows.counts, size).max() < n_clusters)
 
 
 def _cut(
