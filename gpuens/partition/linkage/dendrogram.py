@@ -89,8 +89,8 @@ class Dendrogram:
         if n_large is None:
             n_large = np.arange(self.n_leaves, 0, -1)
         ended = coarsest(n_large)[2:]
-        begun = np.flatnonzero(np.diff(n_large, prepend=-1))
-        made = begun[np.searchsorted(begun, ended, side="right") - 1]
+        changes = np.where(np.diff(n_large, prepend=-1), np.arange(self.n_leaves), 0)
+        made = np.maximum.accumulate(changes)[ended]
         distances: np.ndarray = 1.0 - self.similarities
         if leaves_made_at is None:
             made, ended = made[made > 0], ended[made > 0]
