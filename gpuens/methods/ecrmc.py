@@ -28,6 +28,11 @@ class ECRMC(Consensus):
         Equal by default.
     distance_threshold : float, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact. Linkage of G distinct rows takes
         8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass ``CATree(…)`` or
@@ -42,7 +47,7 @@ class ECRMC(Consensus):
         S, the rank correlation of the columns of P^r.
     n_neighbors_ : int
         T as used.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     Raises
@@ -80,10 +85,12 @@ class ECRMC(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, n_neighbors: int | None = None, weights: Any = None,
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold)
+        return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold, self.min_size)
