@@ -17,6 +17,7 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
 from gpuens.object_names import in_order_of
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
@@ -293,6 +294,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._row_labels = self._partition.labels
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
+        if k is not None:
+            warn_of_lopsided(rows, self._partition, remedy_of(self, parts.partitioner, rows.n_objects, k))
         return self._partition
 
     def _forget(self) -> None:

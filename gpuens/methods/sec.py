@@ -37,9 +37,9 @@ class SEC(Consensus):
 
     Notes
     -----
-    There are many local minima. On 36 ensembles (50 to 2,600 distinct rows, k from 2 to 31) one start ends 4.5 % above the
-    best objective known on average, the best of 5 1.7 %, of 10, as in the authors' experiments, 1.2 %, and of 20 0.9 %.
-    The best of 10 starts from random rows ends 6.8 % above it, and more iterations lower it by a tenth of a per cent.
+    There are many local minima. On 36 ensembles (50 to 2,600 distinct rows, k from 2 to 31) one start ends on average
+    4.5 % above the best objective known, the best of 5 1.7 %, of 10, as in the authors' experiments, 1.2 %, of 20 .9 %.
+    The best of 10 starts from random rows ends 6.8 % above it; more iterations lower it by a tenth of a per cent.
 
     References
     ----------

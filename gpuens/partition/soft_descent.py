@@ -15,7 +15,6 @@ import numpy as np
 from gpuens import device as devices
 from gpuens.compiled import njit
 from gpuens.contingency import intersections
-from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
 from gpuens.partition.label_kmeans import centred_indicators, label_kmeans
 from gpuens.partition.soft_memberships import (
@@ -253,15 +252,13 @@ def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
 def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
     """Return the cluster of each row at the start, on the device; -1 if it is unknown."""
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
-    codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     if init == "kmeans":
-        names = range(len(sizes))
-        hardened = Ensemble.of_codes(codes, [np.arange(size) for size in sizes], list(names))
-        rows = Rows.of(hardened, problem.weights, problem.device)
+        rows = Rows.of(ensemble.hardened(problem.device), problem.weights, problem.device)
         some = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
         found = label_kmeans(some, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
         assert found.rule is not None
         return xp.asarray(found.labels if some is rows else found.rule(rows))
+    codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
     return xp.asarray(lots)[np.minimum(codes[:, m].astype(np.int64), sizes[m])]
