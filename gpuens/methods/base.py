@@ -67,7 +67,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     partitioner : str or partitioner
         A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
+        stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
     device : {"auto", "cpu", "cuda", "emulated"}
         Where to work; "auto" is where the labels are.
 
