@@ -14,6 +14,8 @@ from gpuens.partition.label_kmeans import centred_indicators
 from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
+pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores these warnings, of noise
+
 LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)  # OC-H finds one large cluster
 
 
@@ -61,9 +63,9 @@ def test_clusters_of_single_objects():
 
 
 def test_objects_are_counted_not_rows():
-    counts, labels = [40, 30, 29, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
+    counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
     rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
-    assert "has 99 of 100" in warned(lambda: warn_of_lopsided(rows, labels, "take another method"))
+    assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, "take another method"))
     warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, "")  # so have the base clusterings
 
 
@@ -133,7 +135,7 @@ def test_methods_with_a_smallest_size_are_told_so():
     [
         (even(800), (800,)),
         (even(800), (700, 100)),
-        (even(90), (89, 1)),  # few objects
+        (even(140), (139, 1)),  # few objects
         (even(800, 40), (20,) * 38 + (39, 1)),
         (even(800, 40), (25,) * 30 + (1,) * 50),  # few for each cluster
     ],

@@ -59,8 +59,8 @@ class ECRMC(Consensus):
 
     Objects with equal label rows stay together, although S can make them less similar to each other than to others. The
     tree of all pairs of objects then parts them, by their order alone, as each is equally similar to any other object:
-    lower merges differ from its. Of 30 random ensembles (60 objects, 25 distinct rows) the two agree in 29 for k = 2 and
-    3, in 28 for 5, in 23 for 8; of 30 with planted classes in all.
+    lower merges differ from its. Of 30 random ensembles (60 objects, 25 distinct rows) the two agree in 29 for k = 2
+    and 3, in 28 for 5, in 23 for 8; of 30 with planted classes in all.
 
     Measured on the paper's eleven sets: T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
     paper leaves open whether an object is in its own reference set; here it is not, and it makes no difference. On

@@ -20,7 +20,7 @@ from gpuens.partition.label_kmeans import count_labels
 from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
-FEWEST = 100  # objects in all, and …
+FEWEST = 150  # objects in all, and …
 FEWEST_EACH = 20  # objects for each cluster, below which chance makes clusters of single objects
 NEARLY_ALL = 0.9  # share of the objects in one cluster
 LARGER = 2.0  # than the largest cluster of a base clustering, in the median: what is not due to the data
