@@ -16,6 +16,7 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
 from gpuens.object_names import in_order_of
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
@@ -65,7 +66,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     partitioner : str or partitioner
         A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
+        stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
     device : {"auto", "cpu", "cuda", "emulated"}
         Where to work; "auto" is where the labels are.
 
@@ -297,6 +299,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._row_labels = self._partition.labels
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
+        if k is not None:
+            warn_of_lopsided(rows, self._partition, remedy_of(self, parts.partitioner, rows.n_objects, k))
         return self._partition
 
     def _forget(self) -> None:

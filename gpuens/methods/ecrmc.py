@@ -34,9 +34,9 @@ class ECRMC(Consensus):
         clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
         where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact. Linkage of G distinct rows takes
-        8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass ``CATree(…)`` or
-        ``Sample(…)``. Coefficients and S are always computed from all objects.
+        An object with ``reduce(rows)``; None is core groups, which here decide merges, see the notes. Linkage of G
+        distinct rows takes 8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass
+        ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -60,7 +60,12 @@ class ECRMC(Consensus):
     Notes
     -----
     As in the paper, similarities range up to M, and many are negative; so distances, 1 - similarity, can be negative
-    too. Objects with equal label rows stay together.
+    too.
+
+    Objects with equal label rows stay together, although S can make them less similar to each other than to others. The
+    tree of all pairs of objects then parts them, by their order alone, as each is equally similar to any other object:
+    lower merges differ from its. Of 30 random ensembles (60 objects, 25 distinct rows) the two agree in 29 for k = 2
+    and 3, in 28 for 5, in 23 for 8; of 30 with planted classes in all.
 
     Measured on the paper's eleven sets: T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
     paper leaves open whether an object is in its own reference set; here it is not, and it makes no difference. On
