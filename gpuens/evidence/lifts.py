@@ -1,0 +1,59 @@
+"""How far clusterings speak for a label: lifts of labels in base clusters, and their pool over the clusterings.
+
+The lift of a label is the factor by which it is more frequent in a base cluster than among all objects. For an object of
+base cluster c, replaced by an object drawn at random so that it does not speak for itself,
+
+    lift(t) = (n_ct - [t is the object's own label] + p_t) / (n_c p_t)
+
+with n_ct the members of c that have label t, n_c all of them, and p_t the share of t in all objects. Labels that c does
+not have keep 1 / n_c: the larger a cluster, the more it says. The pool is the geometric mean over the clusterings, which
+a few clusterings of little purity move less than a mean of purities, and a clear contradiction more.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuens.rows import Rows
+from gpuens.similarity.base import LookedUp
+
+
+@dataclass(frozen=True)
+class Lifts:
+    """Logarithms of lifts, which rows look up."""
+
+    of_others: LookedUp  # sums over a row's clusters, for labels that are not the row's own
+    own: np.ndarray  # (N_c, k), for the own label of a member
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, shared: np.ndarray, members: np.ndarray, offsets: np.ndarray) -> "Lifts":
+        """Return the lifts of k labels from members with each in base clusters (N_c, k) and in clusterings (M, k)."""
+        shares = members / np.maximum(members.sum(axis=1), 1.0)[:, None]
+        by_chance = np.repeat(shares, np.diff(offsets), axis=0)
+        expected = np.maximum(shared.sum(axis=1), 1.0)[:, None] * by_chance
+
+        def log_lift(met: np.ndarray) -> np.ndarray:
+            met += by_chance
+            np.divide(met, expected, out=met, where=expected > 0)
+            met[expected == 0] = 1.0  # the clustering labels no member of the label and says nothing of it
+            return np.log(met, out=met)
+
+        return cls(LookedUp(log_lift(shared.copy())), log_lift(np.maximum(shared - 1.0, 0.0)), offsets)
+
+    def confidence(self, rows: Rows, codes: np.ndarray, labels: np.ndarray, counted: np.ndarray) -> np.ndarray:
+        """Return the share of each row's label in the sum of the pooled lifts (G,), from 0 to 1.
+
+        ``codes`` (G, M) are those of the rows on the host, ``counted`` (G,) the clusterings that count for each.
+        """
+        each, own = np.arange(len(labels)), np.zeros(len(labels))
+        for column, offset in zip(codes.T, self.offsets, strict=False):
+            known = column != rows.ensemble.missing_code
+            own[known] += self.own[offset + column[known], labels[known]]
+        pooled = self.of_others(rows)
+        pooled[each, labels] = own
+        pooled /= np.maximum(counted, 1)[:, None]
+        pooled -= pooled.max(axis=1, keepdims=True)
+        np.exp(pooled, out=pooled)
+        found: np.ndarray = pooled[each, labels] / pooled.sum(axis=1)
+        return found
