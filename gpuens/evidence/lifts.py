@@ -1,13 +1,13 @@
 """How far clusterings speak for a label: lifts of labels in base clusters, and their pool over the clusterings.
 
-The lift of a label is the factor by which it is more frequent in a base cluster than among all objects. For an object of
-base cluster c, replaced by an object drawn at random so that it does not speak for itself,
+The lift of a label is the factor by which it is more frequent in a base cluster than among all objects. For an object
+of base cluster c, replaced by an object drawn at random so that it does not speak for itself,
 
     lift(t) = (n_ct - [t is the object's own label] + p_t) / (n_c p_t)
 
-with n_ct the members of c that have label t, n_c all of them, and p_t the share of t in all objects. Labels that c does
-not have keep 1 / n_c: the larger a cluster, the more it says. The pool is the geometric mean over the clusterings, which
-a few clusterings of little purity move less than a mean of purities, and a clear contradiction more.
+with n_ct the members of c that have label t, n_c all of them, and p_t the share of t in all objects. A label without
+members in c has 1 / n_c: the larger a cluster, the more it says. The pool is the geometric mean over the clusterings,
+in which a clear contradiction weighs more than a little impurity everywhere.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ class Lifts:
             met += by_chance
             np.divide(met, expected, out=met, where=expected > 0)
             met[expected == 0] = 1.0  # the clustering labels no member of the label and says nothing of it
-            return np.log(met, out=met)
+            np.log(met, out=met)
+            return met
 
         return cls(LookedUp(log_lift(shared.copy())), log_lift(np.maximum(shared - 1.0, 0.0)), offsets)
 

@@ -35,7 +35,8 @@ class Objects(NamedTuple):
         for a label by its lift, the factor by which it is more frequent in the object's base cluster than among all
         objects, the object itself replaced by one drawn at random. Confidence is the own label's share in the sum of
         the labels' lifts, each the geometric mean over the clusterings. It is defined for an only member too: 1 / k if
-        all clusterings leave the object alone, or do not label it, and so say nothing; less if they put it with others.
+        all clusterings leave the object alone, and so say nothing; less if they put it with others. It orders the
+        objects by their risk; it is no probability that a label is right, which clusterings cannot know.
     entropy
         That of the means of C over the members of each cluster, as shares of their sum, from 0 (one cluster has
         everything) to 1 (all have the same).
@@ -60,7 +61,8 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     missing : {"zero", "ignore"}
         "zero": C is a share of all clusterings; an object without a label is together with none. "ignore": only
         clusterings that label both objects count; the mean of C over the members of a cluster is then Σ matches /
-        Σ such clusterings, 0 if there are none.
+        Σ such clusterings, 0 if there are none. Of confidence, a clustering that does not label the object says
+        nothing; "ignore" leaves it out of the mean.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
