@@ -12,7 +12,7 @@ from gpuens.object_names import in_order_of
 from gpuens.rows import Rows, as_rows
 
 CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
-BYTES_PER_SHARE = 56  # seven float64 tables (N_c, k) at once
+BYTES_PER_SHARE = 32  # four float64 tables (N_c, k) at once
 BYTES_PER_PAIR = 40  # five float64 tables (k, k) at once
 
 

@@ -29,18 +29,17 @@ class Lifts:
     @classmethod
     def of(cls, shared: np.ndarray, members: np.ndarray, offsets: np.ndarray) -> "Lifts":
         """Return the lifts of k labels from members with each in base clusters (N_c, k) and in clusterings (M, k)."""
-        shares = members / np.maximum(members.sum(axis=1), 1.0)[:, None]
-        by_chance = np.repeat(shares, np.diff(offsets), axis=0)
-        expected = np.maximum(shared.sum(axis=1), 1.0)[:, None] * by_chance
-
-        def log_lift(met: np.ndarray) -> np.ndarray:
-            met += by_chance
-            np.divide(met, expected, out=met, where=expected > 0)
-            met[expected == 0] = 1.0  # the clustering labels no member of the label and says nothing of it
-            np.log(met, out=met)
-            return met
-
-        return cls(LookedUp(log_lift(shared.copy())), log_lift(np.maximum(shared - 1.0, 0.0)), offsets)
+        of_others, own = shared.copy(), shared - 1.0
+        np.maximum(own, 0.0, out=own)
+        for of_clustering, start, stop in zip(members, offsets[:-1], offsets[1:], strict=True):
+            by_chance = of_clustering / max(of_clustering.sum(), 1.0)
+            expected = np.maximum(shared[start:stop].sum(axis=1), 1.0)[:, None] * by_chance
+            for found in (of_others[start:stop], own[start:stop]):
+                found += by_chance
+                np.divide(found, expected, out=found, where=by_chance > 0)
+                found[:, by_chance == 0] = 1.0  # the clustering labels no member of the label and says nothing of it
+                np.log(found, out=found)
+        return cls(LookedUp(of_others), own, offsets)
 
     def confidence(self, rows: Rows, codes: np.ndarray, labels: np.ndarray, counted: np.ndarray) -> np.ndarray:
         """Return the share of each row's label in the sum of the pooled lifts (G,), from 0 to 1.
@@ -48,7 +47,7 @@ class Lifts:
         ``codes`` (G, M) are those of the rows on the host, ``counted`` (G,) the clusterings that count for each.
         """
         each, own = np.arange(len(labels)), np.zeros(len(labels))
-        for column, offset in zip(codes.T, self.offsets, strict=False):
+        for column, offset in zip(codes.T, self.offsets[:-1], strict=True):
             known = column != rows.ensemble.missing_code
             own[known] += self.own[offset + column[known], labels[known]]
         pooled = self.of_others(rows)
