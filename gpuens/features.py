@@ -8,7 +8,7 @@ from gpuens import checks
 from gpuens.device import kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # at once, for a value that is refused
-ROWS_SEEN = 10_000  # for the deviations of features
+VALUES_SEEN = 2**20  # for the deviations of features
 FAR_APART = 100  # ratio of deviations
 
 
@@ -235,8 +235,8 @@ def warn_of_scales(X: Any, name: str = "X") -> None:
     """
     if hasattr(X, "tocsr"):
         return
-    some = slice(None, None, -(-len(X) // ROWS_SEEN))
-    kind = kind_of(X)
+    kind, n_features = kind_of(X), len(X.columns) if hasattr(X, "columns") else len(X[0])
+    some = slice(None, None, -(-len(X) // max(100, VALUES_SEEN // n_features)))
     values = to_host(as_features(X.iloc[some] if hasattr(X, "iloc") else X[some], kind, name=name, part=True))
     deviations = values.std(axis=0, dtype=np.float64)
     ascending = np.sort(deviations[deviations > 0])

@@ -107,6 +107,7 @@ def landmark_ensemble(
     >>> ge.HBGF(3).fit(ens).n_clusters_
     3
     """
+
     def plan(n_objects: int) -> Plan:
         low, high = check_k_range(range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
 

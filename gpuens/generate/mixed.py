@@ -1,7 +1,7 @@
-"""Base clusterings of three kinds, for clusters of any shape: each set of landmarks gives a cut of its graph and a tree.
+"""Base clusterings of mixed kinds, for clusters of any shape: a set of landmarks gives a cut of its graph and a tree.
 
-    landmarks of set i ─┬─▶ transfer cut, near the k that is wanted (even i), or of many clusters (odd i)
-                        └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
+landmarks of set i ─┬─▶ transfer cut, near the k that is wanted (even i), or of many clusters (odd i)
+                    └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
 """
 
 import os
@@ -46,15 +46,31 @@ def mixed_ensemble(
 
     Parameters
     ----------
-    X, n_landmarks, n_neighbors, max_iter, names, progress, resume, device, client
-        See `landmark_ensemble`. Of few objects at most 90 % are landmarks, so that sets of them differ.
+    X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
+        The features, unscaled, as for `landmark_ensemble`.
     n_clusterings : int
-        M, the number of clusterings, two of each set of landmarks.
+        M, the number of clusterings.
     n_clusters : int, optional
         The number of clusters that a consensus of them is to have. If not given, all have 20 … 60 clusters, and fewer
         of few objects, as those of `landmark_ensemble`.
+    n_landmarks : int
+        p, the number of landmarks; of fewer objects, nine tenths of these.
+    n_neighbors : int
+        K, the landmarks that each object is tied to.
+    max_iter : int
+        Iterations of the last k-means on all objects, from centers found on 10,000 of them.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    names : sequence, optional
+        The names of the clusterings.
+    progress : {"auto", True, False}
+        Show a progress bar; "auto" does on a terminal.
+    resume : str or path, optional
+        A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where to work; "auto" follows X. See `landmark_ensemble`; trees of landmarks are the processor's.
+    client : distributed.Client, optional
+        Workers that make the clusterings, as by `landmark_ensemble`.
 
     Returns
     -------
@@ -84,7 +100,9 @@ def mixed_ensemble(
     def plan(n_objects: int) -> Plan:
         wide = near = range_for(n_objects)
         if n_clusters is not None:
-            k = checks.check_integer(n_clusters, "n_clusters", minimum=1, maximum=n_objects)
+            k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
+            if k > n_objects:
+                raise ValueError(f"n_clusters={k} is more than the {n_objects} object(s) of X; ask for fewer.")
             most = max(k, n_objects // 2)
             near = k, min(2 * k + 2, most)
             wide = max(k, wide[0]), min(max(near[1], wide[1]), most)
