@@ -14,7 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
-from gpuens.generate import kmeans, landmark_cut, landmark_ensemble, landmarks, leiden_ensemble, mixed_ensemble
+from gpuens.generate import kmeans, landmark_cut, landmarks, leiden_ensemble, mixed_ensemble
 from gpuens.generate import points as feature_points
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
