@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import checks, generate, runs
+from gpuens.defaults import KIND, METHOD
 from gpuens.device import chunked
 from gpuens.features import warn_of_scales
 
@@ -21,8 +22,8 @@ def cluster(
     X: Any,
     n_clusters: int | None = None,
     *,
-    method: str = "lwgp",
-    kind: str = "mixed",
+    method: str = METHOD,
+    kind: str = KIND,
     n_clusterings: int | None = None,
     random_state: Any = 0,
     progress: bool | str = "auto",
