@@ -44,7 +44,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--n-clusterings",
         type=int,
         metavar="M",
-        help="base clusterings (40 mixed ones, 20 others; of leiden five resolutions × four seeds)",
+        help="base clusterings (40 mixed, 20 others; of leiden 5 resolutions × 4 seeds)",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(

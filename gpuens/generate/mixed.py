@@ -1,6 +1,6 @@
 """Base clusterings of mixed kinds, for clusters of any shape: a set of landmarks gives a cut of its graph and a tree.
 
-landmarks of set i ─┬─▶ transfer cut, near the k that is wanted (even i), or of many clusters (odd i)
+landmarks of set i ─┬─▶ transfer cut, of a number of clusters near the wanted one (every fourth i), or of many
                     └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
 """
 
@@ -16,12 +16,13 @@ from gpuens.generate.landmark_cut import Task
 from gpuens.generate.landmarks import Plan, by_landmarks, range_for
 
 MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # Gini indexes of Genie's clusters; 1 is single linkage
+NEAR = 4  # one of so many transfer cuts has a number of clusters near the wanted one
 LEFT_OUT = 10  # one of so many objects, if they are few, is no landmark, so that sets of these differ
 
 
 def mixed_ensemble(
     X: Any,
-    n_clusterings: int = 20,
+    n_clusterings: int = 40,
     n_clusters: int | None = None,
     *,
     n_landmarks: int = 1000,
@@ -39,8 +40,8 @@ def mixed_ensemble(
     Of each set of landmarks, drawn as by `landmark_ensemble`, there are two clusterings: the transfer cut of the graph
     of objects and landmarks, which finds clusters by the paths within them, and Genie's clusters of the landmarks, a
     single linkage that keeps sizes from differing too much (by a Gini index of .1, .3, .5, .7 or 1). Transfer cuts have
-    n_clusters … 2 n_clusters + 2 clusters, which are near the answer, and 20 … 60 of them, which are neutral, in turn.
-    What both kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
+    20 … 60 clusters, parts of any answer, and one in four n_clusters … 2 n_clusters + 2, as have the trees. What both
+    kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
 
     Clustering m depends only on ``random_state``, ``n_clusters`` and m, not on the number of clusterings or threads.
 
@@ -108,7 +109,7 @@ def mixed_ensemble(
             wide = max(k, wide[0]), min(max(near[1], wide[1]), most)
 
         def task(i: int, rng: np.random.Generator) -> Task:
-            of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in ((near, wide)[i % 2], near))
+            of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))
             return Task(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
 
         about = {"n_clusters": n_clusters, "kind": "mixed"}
