@@ -424,7 +424,7 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
     with pytest.raises(SystemExit):
         cli.main(["generate", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "kmeans, landmark, mixed: M, the number of clusterings." in said
+    assert "kmeans, landmark: M, the number of clusterings. (int; 20 if not given); mixed: M, the" in said
     assert (
         "landmark, mixed: K, the landmarks that each object is tied to. (int; 5 if not given); leiden: Neighbours"
         in said
