@@ -24,6 +24,7 @@ from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.features import as_features
 from gpuens.generate.kmeans import share
+from gpuens.methods.lopsided import unsaid
 from gpuens.object_names import in_one_order
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
@@ -229,7 +230,8 @@ def choose_k(
     rows: list[dict[str, Any]] = []
     answers = {}
     for k in progress.bar(numbers, "numbers of clusters"):
-        part = keep(f"k_{k}", partial(find, k))
+        with unsaid():  # of one k after the other
+            part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
     if all(row["silhouette"] is None for row in rows):

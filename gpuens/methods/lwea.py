@@ -30,6 +30,11 @@ class LWEA(Consensus):
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -38,7 +43,7 @@ class LWEA(Consensus):
     ----------
     eci_ : ndarray (N_c,), float64
         The index of every cluster, numbered as in `gpuens.Ensemble`.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     Notes
@@ -61,10 +66,12 @@ class LWEA(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, theta: float = 0.4, linkage: str = "average", weights: Any = None,
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.theta, self.linkage, self.weights = n_clusters, theta, linkage, weights
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold)
+        return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold, self.min_size)

@@ -16,7 +16,7 @@ class OCH(Consensus):
 
     where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of distinct
     rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Where clusters overlap, this goodness tends
-    to one large cluster and a few small ones.
+    to one large cluster and a few small ones; a warning says so.
 
     Parameters
     ----------

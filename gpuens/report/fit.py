@@ -129,10 +129,10 @@ def _levels(estimator: Any) -> Iterator[Section]:
         Picture("The top of the tree", partial(plotting.dendrogram, estimator)),
         Picture("How long each number of clusters lasts", partial(plotting.lifetimes, estimator)),
     ]
-    most = min(LEVELS + 1, estimator.dendrogram_.n_leaves)
+    most = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
     if most > 3 and not devices.chunked(estimator.labels_):
         row_of = devices.to_host(estimator.reduction_.row_of)
-        rows = {k: estimator.dendrogram_.cut(k) for k in range(2, most)}
+        rows = {k: estimator.cut_rows(k) for k in range(2, most)}
         levels = {k: labels[row_of] for k, labels in rows.items()} if estimator.reduction_.covers_all else rows
         pictures += [
             Picture("The objects at each number of clusters", partial(plotting.tracking, levels)),
