@@ -27,6 +27,7 @@ from gpuens.partition.transfer_cut import eigenvalues
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows, as_rows
 from gpuens.similarity.coassociation import LWCA
+from gpuens.soft_ensemble import SoftEnsemble
 
 LARGEST = 20  # number of clusters, if not given
 LEAST_RATIO = 1.75  # of the best support to the next, below which more numbers than one are plausible
@@ -122,20 +123,21 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
     (3, [0.48, 0.6, 0.0])
     """
     checks.check_integer(largest, "largest", minimum=2)
-    return of_rows(core_groups(as_rows(labels, device)).rows, int(largest))
+    return spectrum_of(core_groups(as_rows(labels, device)).rows, int(largest))
 
 
-def of_rows(rows: Rows, largest: int = LARGEST) -> Spectrum:
+def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
     """Return the spectrum of rows, in memory or in pieces.
 
     There are no more clusters than rows that differ, and fewer than objects: each on its own is no answer.
     """
     largest = max(1, min(largest, rows.n_rows, rows.n_objects - 1))
+    if isinstance(rows.ensemble, SoftEnsemble):
+        rows = Rows.of(rows.ensemble.hardened(rows.device), rows.counts, rows.device)
     n = largest + 1
     of_equal = eigenvalues(rows, np.ones(rows.n_clusters), n)
     of_sure = eigenvalues(rows, LWCA()(rows).weights.astype(np.float64), n)
-    sizes = np.add.reduceat(rows.cluster_sizes() > 0, rows.offsets[:-1], dtype=np.int64)
-    found = _differences(of_equal, of_sure, sizes)
+    found = _differences(of_equal, of_sure, rows.clusters_in_use())
     return Spectrum(np.arange(2, n), *(each[1:].clip(0.0) for each in found), of_equal)
 
 
