@@ -13,7 +13,8 @@ Three numbers tell that k dimensions belong together and the next one does not. 
     drop    by how much the share of what could be shared falls from k to k + 1, which knows k_m, but less of k itself
     ratio   ln (1 - μ_{k+1} + ε) / (1 - μ_k + ε), of the eigenvalues μ where unsure clusters count less (ECI)
 
-Their geometric mean is the support of k. It takes sums over labels, and no pair of objects.
+Their geometric mean is the support of k; ε is added to the drop, so that a dimension that few clusterings have, but all
+of these, does not take everything from k. It takes sums over labels, and no pair of objects.
 """
 
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ class Spectrum:
 
     @cached_property
     def support(self) -> np.ndarray:
-        """The geometric mean of gap, drop and ratio for each number."""
-        return np.cbrt(self.gaps * self.drops * self.ratios)
+        """The geometric mean of gap, drop + ε and ratio for each number."""
+        return np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
 
     @property
     def suggested(self) -> int:
@@ -76,6 +77,10 @@ class Spectrum:
         at = np.flatnonzero(self.numbers == k)
         return float(self.support[at[0]]) if len(at) else 0.0
 
+    def close(self, k: int, most: float) -> bool:
+        """Whether a number has nearly as much support as ``most``."""
+        return LEAST_RATIO * self.of(k) > most
+
     @property
     def doubtful(self) -> bool:
         """Whether another number has nearly as much support: the best less than 1.75 times that of the next."""
@@ -89,7 +94,7 @@ class Spectrum:
         first, second = (self.of(k) for k in best[:2])
         if first < TIE:
             return "no number of clusters is supported more than another"
-        if first >= LEAST_RATIO * second:
+        if not self.close(best[1], first):
             return None
         return f"{best[1]} clusters have {second / first:.0%} of the support of {best[0]}"
 
@@ -120,7 +125,7 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
     >>> import gpuens as ge
     >>> found = ge.evidence.spectrum([[0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 2, 2]])
     >>> found.suggested, found.support.round(2).tolist()
-    (3, [0.48, 0.6, 0.0])
+    (3, [0.48, 0.6, 0.03])
     """
     checks.check_integer(largest, "largest", minimum=2)
     return spectrum_of(core_groups(as_rows(labels, device)).rows, int(largest))

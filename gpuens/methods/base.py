@@ -320,6 +320,7 @@ class Consensus(ClusterMixin, BaseEstimator):
                 f"n_clusters is not given, and the {found.suggested} chosen are in doubt: {why}; say how many, or compare "
                 "numbers by choose_k."
             )
+        partitioner.check(found.suggested)
         return found.suggested, {"spectrum": found}
 
     def _forget(self) -> None:
