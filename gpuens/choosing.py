@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BOOTSTRAPS = 1000
+SAMPLED = 10_000  # objects that are enough to see how many clusters there are
 OF_EACH_KIND = 10  # clusterings of features, by k-means and by landmarks, whose spectrum suggests a number
 LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
 LEAST_GAIN = 0.01  # of area that the elbow sees
@@ -124,7 +125,9 @@ def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
 
 
 SINGLE = {
-    **dict.fromkeys(("support", "gap", "drop", "ratio", "lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)),
+    **dict.fromkeys(
+        ("support", "gap", "drop", "ratio", "lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)
+    ),
     **dict.fromkeys(("pac", "corrected_pac", "inconsistency"), _extreme(min)),
     "delta_area": _elbow,
 }
@@ -148,10 +151,10 @@ def choose_k(
     """Compare numbers of clusters and suggest one.
 
     The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`), as where
-    `gpuens.consensus` and `gpuens.cluster` are given none: that of the labels, or of k-means and landmark clusterings of
-    the features. Where others have nearly as much support, `Choice.doubt` says so. With features, chooseR's suggestion is
-    named beside it; of clusterings for each k it is the only one: the most clusters whose median silhouette reaches the
-    best lower limit of its bootstrap intervals.
+    `gpuens.consensus` and `gpuens.cluster` are given none: that of the labels, or of k-means and landmark clusterings
+    of the features (of 10,000 objects, if there are more). Where others have nearly as much support, `Choice.doubt`
+    says so. With features, chooseR's suggestion is named beside it; of clusterings for each k it is the only one: the
+    most clusters whose median silhouette reaches the best lower limit of its bootstrap intervals.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ def choose_k(
         The base clusterings, the same for all k or those of k clusters each.
     features : array (n_objects, n_features), optional
         In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering), and
-        ten clusterings of 2 … √N clusters, with ten by landmarks, which are one ensemble.
+        ten of 2 … √N clusters, which are one ensemble with ten by landmarks.
     ks : iterable of int, optional
         The numbers of clusters, 2 … 20 by default, or those of the dict. Of fewer objects than 20, or few that differ,
         the default ends with as many as each clustering can have.
@@ -249,6 +252,7 @@ def choose_k(
     if supported is not None:
         _add_support(rows, supported)
     if "pac" not in rows[0]:
+        assert supported is not None  # as labels are no mapping
         return _beside_chance(_by_support(rows, answers, supported), labels, device)
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
@@ -479,19 +483,26 @@ def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, s
     """Return the support for numbers up to the largest, by labels, or by unlike clusterings of features."""
 
     def find() -> Arrays:
-        found = spectrum(labels if X is None else _unlike(X, seed, device), max(largest, LARGEST), device=device)
+        at_most = max(largest, LARGEST)
+        found = spectrum(labels, at_most, device=device) if X is None else by_features(X, seed, at_most, device)
         return {field.name: getattr(found, field.name) for field in fields(found)}
 
     part = keep(f"support_{max(largest, LARGEST)}", find)
     return Spectrum(*(part[field.name] for field in fields(Spectrum)))
 
 
-def _unlike(X: Any, seed: int, device: str) -> Ensemble:
-    """Return clusterings of features by k-means and by landmarks: what both see is more than what one of them makes."""
-    given = {"random_state": seed, "progress": False, "device": device}
-    by = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    found = [devices.to_host(make(X, OF_EACH_KIND, **given).to_array()) for make in by]
-    return Ensemble([labels for of_kind in found for labels in of_kind.T])
+def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Spectrum:
+    """Return the spectrum of clusterings of features by k-means and by landmarks, of at most `SAMPLED` objects.
+
+    What unlike algorithms see is more than what one of them makes.
+    """
+    if X.shape[0] > SAMPLED:
+        X = X[np.sort(np.random.default_rng([seed, 2]).choice(X.shape[0], SAMPLED, replace=False))]
+    made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
+    found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
+    return spectrum(
+        [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T], largest, device=device
+    )
 
 
 def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:

@@ -66,7 +66,7 @@ def test_small_answers(labels, expected):
 
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - OWN_RULE))
 def test_every_method_goes_by_it(method):
-    labels, truth = structured_labels(150, 12, 4, noise=0.1, split=1, seed=3)
+    labels, _ = structured_labels(150, 12, 4, noise=0.1, split=1, seed=3)
     est = METHODS[method]().fit(labels)
     assert est.spectrum_.suggested == 4 == ge.choose_k(labels, ks=range(2, 8)).suggested
     np.testing.assert_array_equal(est.labels_, METHODS[method](4).fit(labels).labels_)

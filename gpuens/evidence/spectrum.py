@@ -1,9 +1,9 @@
 """What base clusterings share, dimension by dimension, and how many clusters it supports.
 
-A clustering of k_m clusters is a projection, of all functions of the objects to those that are constant on its clusters.
-The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, those of the transfer cut with equal weights: λ = 1 for a
-dimension that all clusterings have, and 1 / M for one that no two have. What k dimensions share is at most as much as if
-the clusterings were nested,
+A clustering of k_m clusters is a projection, of functions of the objects to those that are constant on its clusters.
+The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, those of the transfer cut with equal weights: λ = 1 for
+a dimension that all clusterings have, and 1 / M for one that no two have. What k dimensions share is at most as much as
+if the clusterings were nested,
 
     λ₁ + … + λ_k ≤ Σ_m min(k, k_m) / M
 
@@ -59,7 +59,8 @@ class Spectrum:
     @cached_property
     def support(self) -> np.ndarray:
         """The geometric mean of gap, drop + ε and ratio for each number."""
-        return np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
+        found: np.ndarray = np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
+        return found
 
     @property
     def suggested(self) -> int:
@@ -117,8 +118,8 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
 
     References
     ----------
-    Fan, "On a theorem of Weyl concerning eigenvalues of linear transformations", PNAS 35 (1949), for the bound; Li, Wu &
-    Chang, "Segmentation using superpixels: a bipartite graph partitioning approach", CVPR 2012, for the transfer cut.
+    Fan, "On a theorem of Weyl concerning eigenvalues of linear transformations", PNAS 35 (1949), for the bound; Li, Wu
+    & Chang, "Segmentation using superpixels: a bipartite graph partitioning approach", CVPR 2012, for the transfer cut.
 
     Examples
     --------
@@ -142,11 +143,13 @@ def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
     n = largest + 1
     of_equal = eigenvalues(rows, np.ones(rows.n_clusters), n)
     of_sure = eigenvalues(rows, LWCA()(rows).weights.astype(np.float64), n)
-    found = _differences(of_equal, of_sure, rows.clusters_in_use())
-    return Spectrum(np.arange(2, n), *(each[1:].clip(0.0) for each in found), of_equal)
+    gaps, drops, ratios = _differences(of_equal, of_sure, rows.clusters_in_use())
+    return Spectrum(np.arange(2, n), gaps[1:].clip(0.0), drops[1:].clip(0.0), ratios[1:].clip(0.0), of_equal)
 
 
-def _differences(of_equal: np.ndarray, of_sure: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, ...]:
+def _differences(
+    of_equal: np.ndarray, of_sure: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return gap, drop and ratio of 1, 2, … clusters, of clusterings with these numbers of clusters.
 
     Those with the most clusters could have had one more, or nothing would tell that they are enough.

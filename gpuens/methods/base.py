@@ -286,6 +286,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
         self._forget()
         k, found = self._number(parts.partitioner, rows)
+        if "spectrum" in found:
+            parts = parts._replace(partitioner=parts.partitioner.at_most())
         similarity = None
         parts.refuse_too_many(rows, k or 1)
         if parts.similarity is not None:
@@ -317,8 +319,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         found = spectrum_of(rows, min(LARGEST, partitioner.most_clusters(rows.n_objects)))
         if (why := found.doubt()) is not None:
             checks.warn(
-                f"n_clusters is not given, and the {found.suggested} chosen are in doubt: {why}; say how many, or compare "
-                "numbers by choose_k."
+                f"n_clusters is not given, and the {found.suggested} chosen are in doubt: {why}; say how many, or "
+                "compare numbers by choose_k."
             )
         partitioner.check(found.suggested)
         return found.suggested, {"spectrum": found}

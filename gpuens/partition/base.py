@@ -127,6 +127,10 @@ class Partitioner:
     def chooses_n_clusters(self) -> bool:
         return False
 
+    def at_most(self) -> "Partitioner":
+        """Return it for a number of clusters that nobody asked for: where it has no such partition, fewer will do."""
+        return self
+
     def most_clusters(self, n_objects: int) -> int:
         """Return the largest number of clusters that its parameters let so many objects have."""
         return n_objects

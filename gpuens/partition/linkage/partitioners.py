@@ -3,7 +3,7 @@
 import numbers
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,15 @@ class Linkage(Partitioner):
 
     distance_threshold: float | None = None
     min_size: int | float | str | None = None
+    _fewer_will_do: bool = field(default=False, repr=False)
     any_sign = True
 
     @property
     def chooses_n_clusters(self) -> bool:
         return self.distance_threshold is not None
+
+    def at_most(self) -> "Linkage":
+        return replace(self, _fewer_will_do=True)
 
     def most_clusters(self, n_objects: int) -> int:
         return n_objects // least_objects(self.min_size, n_objects, None)
@@ -127,7 +131,10 @@ class Linkage(Partitioner):
                 )
             return n_merges
         n_clusters = checks.check_n_clusters(n_clusters, dendrogram.n_leaves)
-        if (most := int(n_large.max())) < n_clusters:
+        most = int(n_large.max())
+        if self._fewer_will_do:
+            n_clusters = min(n_clusters, most)
+        if most < n_clusters:
             raise ValueError(
                 f"min_size={self.min_size}: no cut of the tree has more than {most} cluster(s) of this size, but "
                 f"n_clusters={n_clusters}; take a smaller min_size, or fewer clusters."
