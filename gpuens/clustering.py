@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuens import checks, generate, runs
 from gpuens.device import chunked
+from gpuens.features import as_features
 
 if TYPE_CHECKING:  # which takes long to load
     from gpuens.methods.base import Consensus
@@ -17,7 +18,7 @@ N_CLUSTERINGS = 20  # if not given
 
 def cluster(
     X: Any,
-    n_clusters: int | None,
+    n_clusters: int | None = None,
     *,
     method: str = "hbgf",
     kind: str = "landmark",
@@ -37,8 +38,10 @@ def cluster(
         The features, unscaled. With kind "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of
         rows at a time, and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as
         for `generate.leiden_ensemble`.
-    n_clusters : int or None
-        The number of clusters; None for methods that choose it.
+    n_clusters : int, optional
+        The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
+        objects support best, as `gpuens.choose_k` suggests; for a Dask array and for kind "leiden" that of the base
+        clusterings. A warning says where others have nearly as much support.
     method : str
         A method, see `gpuens.methods`.
     kind : {"landmark", "kmeans", "leiden"}
@@ -110,6 +113,8 @@ def cluster(
     n_objects = _n_objects(X)
     if n_clusters is not None and n_clusters > n_objects:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden" and not chunked(X):
+        estimator.set_params(n_clusters=_supported(X, int(rng.integers(2**31))))
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind != "leiden":
         given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings, "client": client}
@@ -122,6 +127,15 @@ def cluster(
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     return estimator
+
+
+def _supported(X: Any, seed: int) -> int:
+    """Return the number of clusters that features support best, with a warning if it is in doubt."""
+    from gpuens.choosing import by_features
+
+    found = by_features(as_features(X, name="X"), seed)
+    found.warn_of_doubt()
+    return found.suggested
 
 
 def check(

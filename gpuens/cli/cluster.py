@@ -37,7 +37,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "X", help="as for `gpuens generate`: a file or the name of a data set; with --scheduler npy, zarr or parquet"
     )
     add_selection(parser)
-    parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the features support best)")
+    parser.add_argument(
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the features support best)"
+    )
     parser.add_argument("--method", default="hbgf", help="a method, see `gpuens methods` (hbgf)")
     parser.add_argument(
         "--n-clusterings", type=int, metavar="M", help="base clusterings (20; of leiden five resolutions × four seeds)"

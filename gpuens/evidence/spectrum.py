@@ -99,6 +99,14 @@ class Spectrum:
             return None
         return f"{best[1]} clusters have {second / first:.0%} of the support of {best[0]}"
 
+    def warn_of_doubt(self) -> None:
+        """Warn where the suggested number is in doubt: nobody asked for it."""
+        if (why := self.doubt()) is not None:
+            checks.warn(
+                f"n_clusters is not given, and the {self.suggested} chosen are in doubt: {why}; say how many, or "
+                "compare numbers by choose_k."
+            )
+
 
 def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Spectrum:
     """Return what base clusterings share, dimension by dimension, and how many clusters it supports.

@@ -317,11 +317,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         if partitioner.chooses_n_clusters:
             return None, {}
         found = spectrum_of(rows, min(LARGEST, partitioner.most_clusters(rows.n_objects)))
-        if (why := found.doubt()) is not None:
-            checks.warn(
-                f"n_clusters is not given, and the {found.suggested} chosen are in doubt: {why}; say how many, or "
-                "compare numbers by choose_k."
-            )
+        found.warn_of_doubt()
         partitioner.check(found.suggested)
         return found.suggested, {"spectrum": found}
 
