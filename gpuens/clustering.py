@@ -44,7 +44,8 @@ def cluster(
         `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
-        objects support best, as `gpuens.choose_k` suggests; for kind "leiden" that of the base clusterings. A warning says where others have nearly as much support.
+        objects support best, as `gpuens.choose_k` suggests; for kind "leiden" that of the base clusterings. A warning
+        says where others have nearly as much support.
     method : str
         A method, see `gpuens.methods`.
     kind : {"mixed", "landmark", "kmeans", "leiden"}
