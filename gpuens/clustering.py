@@ -9,7 +9,7 @@ import numpy as np
 from gpuens import checks, generate, runs
 from gpuens.defaults import KIND, METHOD
 from gpuens.device import chunked
-from gpuens.features import warn_of_scales
+from gpuens.features import as_features, warn_of_scales
 
 if TYPE_CHECKING:  # which takes long to load
     from gpuens.methods.base import Consensus
@@ -42,8 +42,10 @@ def cluster(
         and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a Dask
         array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
         `generate.leiden_ensemble`.
-    n_clusters : int or None
-        The number of clusters; None for methods that choose it.
+    n_clusters : int, optional
+        The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
+        objects support best, as `gpuens.choose_k` suggests; for kind "leiden" that of the base clusterings. A warning
+        says where others have nearly as much support.
     method : str
         A method, see `gpuens.methods`.
     kind : {"mixed", "landmark", "kmeans", "leiden"}
@@ -117,9 +119,11 @@ def cluster(
     n_objects = _n_objects(X)
     if n_clusters is not None and n_clusters > n_objects:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden":
+        estimator.set_params(n_clusters=_supported(X, int(rng.integers(2**31)), client))
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind == "mixed":
-        given["n_clusters"] = n_clusters
+        given["n_clusters"] = estimator.n_clusters
     if kind != "leiden":
         given["client"] = client
     if n_clusterings is not None:
@@ -135,6 +139,23 @@ def cluster(
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     return estimator
+
+
+def _supported(X: Any, seed: int, client: Any) -> int:
+    """Return the number of clusters that features support best, with a warning if it is in doubt."""
+    from gpuens import choosing
+
+    if chunked(X):
+        from gpuens.distributed import features_in_chunks
+        from gpuens.distributed.landmarks import ChunkedPoints
+
+        points = ChunkedPoints(features_in_chunks(X, None, client), "auto", client)
+        some = points.at(choosing.drawn(points.shape[0], seed))
+    else:
+        some = as_features(X, mapped=True)
+    found = choosing.by_features(some, seed)
+    found.warn_of_doubt()
+    return found.suggested
 
 
 def check(

@@ -64,8 +64,6 @@ def check(
             f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."
         )
-    if estimator.n_clusters is None and not estimator.chooses_n_clusters:
-        raise ValueError(f"n_clusters is needed: method {method!r} has no rule to choose it; say how many.")
     estimator._checked()
 
 

@@ -43,7 +43,7 @@ def consensus(
     obsm_key : str, optional
         In place of keys: the entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
-        Without it the linkage methods choose (longest lifetime).
+        Without it the number that `gpuens.evidence.spectrum` supports best.
     method : str
         A key of `gpuens.methods`.
     key_added : str

@@ -511,7 +511,6 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 
 BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
-    "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
         "--distance-threshold, --reduce, --device."

@@ -73,7 +73,6 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
         ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
         ({"X": csr_array(X), "method": "tome"}, TypeError, "X must be dense features for method 'tome', not csr_array"),
         ({"X": GRAPH, "method": "ecrmc", "kind": "leiden"}, TypeError, "X must be dense features for method 'ecrmc'"),
-        ({"n_clusters": None}, ValueError, "n_clusters is needed: method 'lwgp' has no rule to choose it"),
         ({"kind": "leiden", "n_clusterings": 20}, ValueError, "n_clusterings=20 is not for kind='leiden'"),
         ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
         (
@@ -140,7 +139,6 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
     [
         ("--kind spectral -k 3", "argument --kind: invalid choice: 'spectral'"),
         ("-k 3 --method hgbf", "hbgf"),
-        ("", "n_clusters is needed: method 'lwgp' has no rule to choose it; say how many."),
         ("-k 0", "n_clusters must be at least 1, but is 0."),
         ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
         ("-k 3 --scheduler threads", "path 'nothing' has no known ending; it must end in .npy, .zarr, .parquet."),
@@ -431,3 +429,23 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
     )
     assert "0.25,0.5,1.0,1.5,2.0 if not given" in said
     assert "VALUE Seed of all draws." in said
+
+
+# --- the number of clusters left open ---------------------------------------------------------------------------------
+
+
+def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
+    found = ge.cluster(X)
+    assert found.n_clusters_ == 4 == ge.choose_k(features=X, ks=range(2, 8), n_clusterings=3).suggested
+    np.testing.assert_array_equal(found.labels_, ge.cluster(X, random_state=0).labels_)
+    np.save(tmp_path / "X.npy", X)
+    assert ge.cluster(np.load(tmp_path / "X.npy", mmap_mode="r")).n_clusters_ == 4
+    assert ge.cluster(csr_array(X)).n_clusters_ == 4
+    assert ge.cluster(in_chunks(X, chunks=(70, 3))).n_clusters_ == 4
+    assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
+    assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
+
+
+def test_a_number_in_doubt_is_said():
+    with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
+        ge.cluster(np.random.default_rng(3).random((300, 3)))

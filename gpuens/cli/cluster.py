@@ -38,7 +38,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "X", help="as for `gpuens generate`: a file or the name of a data set; with --scheduler npy, zarr or parquet"
     )
     add_selection(parser)
-    parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the features support best)"
+    )
     parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
     parser.add_argument(
         "--n-clusterings",

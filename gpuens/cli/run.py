@@ -39,7 +39,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters; linkage methods can choose"
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the labels support best)"
     )
     parser.add_argument(
         "--method",

@@ -158,7 +158,8 @@ def consensus(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings); -1, NaN and None mean missing.
     n_clusters : int, optional
-        The number of clusters. Without it the linkage methods choose one (longest lifetime).
+        The number of clusters. Without it the number that `gpuens.evidence.spectrum` supports best; a warning
+        says where others have nearly as much support.
     method : str
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional

@@ -16,6 +16,7 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
 from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
 from gpuens.object_names import in_order_of
 from gpuens.options import named
@@ -59,7 +60,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. Without it linkages choose one.
+        Number of clusters, at most the number of distinct label rows. Without it the number that
+        `gpuens.evidence.spectrum` supports best, with a warning where others have nearly as much support.
     similarity : str or measure
         A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
         ``gpuens.similarity.LWCA(theta=0.2)``.
@@ -93,8 +95,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
         Computed on first access.
     dendrogram_, lifetimes_, work_
-        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters, the
-        longest of which decides without `n_clusters`; and the label comparisons, searches and rounds of the run.
+        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
+        the label comparisons, searches and rounds of the run.
+    spectrum_ : gpuens.evidence.Spectrum
+        Only without `n_clusters`: the support for each number of clusters.
     rest_ : array (n_objects,), bool
     n_branches_ : int
         Only of linkages: the objects in branches of the cut tree that have less than `min_size` objects, and so got
@@ -131,6 +135,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters_: int
     dendrogram_: Dendrogram
     lifetimes_: np.ndarray
+    spectrum_: Spectrum
     work_: Work
     ensemble_: Ensemble  # of `gpuens.cluster`
     _partition: Partition
@@ -236,8 +241,6 @@ class Consensus(ClusterMixin, BaseEstimator):
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
-        elif not partitioner.chooses_n_clusters:
-            checks.check_n_clusters(None, 0)
         if similarity is not None:
             _refuse_mismatch(similarity, partitioner)
         if partitioner.lacks is not None:
@@ -283,14 +286,15 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
         """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
         self._forget()
-        k = None
-        if self.n_clusters is not None or not parts.partitioner.chooses_n_clusters:
-            k = int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None))
-        similarity, found = None, {}
+        k, found = self._number(parts.partitioner, rows)
+        if "spectrum" in found:
+            parts = parts._replace(partitioner=parts.partitioner.at_most())
+        similarity = None
         parts.refuse_too_many(rows, k or 1)
         if parts.similarity is not None:
-            similarity = parts.similarity(rows, features)
-            found, self.similarity_ = dict(similarity.found), similarity
+            similarity = parts.similarity(rows, features and features._replace(n_clusters=k))
+            found |= similarity.found
+            self.similarity_ = similarity
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
             similarity.free_memory()
@@ -303,6 +307,20 @@ class Consensus(ClusterMixin, BaseEstimator):
         if k is not None:
             warn_of_lopsided(rows, self._partition, remedy_of(self, parts.partitioner, rows.n_objects, k))
         return self._partition
+
+    def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
+        """Return the number of clusters asked for, or else the one supported best, with the spectrum that says so.
+
+        It is None for a partitioner that chooses by a rule of its own.
+        """
+        if self.n_clusters is not None:
+            return int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None)), {}
+        if partitioner.chooses_n_clusters:
+            return None, {}
+        found = spectrum_of(rows, min(LARGEST, partitioner.most_clusters(rows.n_objects)))
+        found.warn_of_doubt()
+        partitioner.check(found.suggested)
+        return found.suggested, {"spectrum": found}
 
     def _forget(self) -> None:
         """Remove what an earlier fit has found."""
@@ -355,7 +373,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def chooses_n_clusters(self) -> bool:
-        """Whether the number of clusters can be left open."""
+        """Whether a number of clusters that is left open is chosen by a rule of the method's own."""
         return self._parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------

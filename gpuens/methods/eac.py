@@ -21,8 +21,7 @@ class EAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
-        that outlasts all fewer clusters together).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     linkage : {"average", "single", "complete"}
         Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
         cuts below that number are arbitrary and cause a warning.

@@ -19,7 +19,7 @@ class ECPCSHC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
         Steps of a walk.
     distance_threshold : float > 0, optional

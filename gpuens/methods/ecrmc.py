@@ -18,11 +18,11 @@ class ECRMC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_neighbors : int, optional
         T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
         class size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth and finds that
-        it matters little. k is `n_clusters`, or by default the fewest clusters of any base clustering.
+        it matters little. k is the number of clusters, or with `distance_threshold` the fewest of any base clustering.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
         Equal by default.

@@ -19,8 +19,8 @@ class LCE(Consensus):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. Without it linkages take the number with the
-        longest lifetime.
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     measure : {"cts", "asrs", "srs"}
         Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
         objects and clusters. See `gpuens.similarity.Links`.

@@ -18,8 +18,7 @@ class LWEA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
-        that outlasts all fewer clusters together).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     theta : float > 0
         Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
         uses 0.4.

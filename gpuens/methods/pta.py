@@ -21,7 +21,7 @@ class PTA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
         Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
     n_neighbors : int ≥ 1, optional

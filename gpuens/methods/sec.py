@@ -15,8 +15,9 @@ class SEC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_init, max_iter : int
         Starts of k-means, and the most iterations of each.
     tol : float

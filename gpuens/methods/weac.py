@@ -18,7 +18,7 @@ class WEAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     beta : float from 0 to 9
         Exponent of the agreement; at 0 this is EAC.
     linkage : {"average", "single", "complete"}

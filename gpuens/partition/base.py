@@ -110,7 +110,7 @@ class Partitioner:
     learns_by_sums : bool
         Whether rows may be in pieces.
     chooses_n_clusters : bool
-        Whether the number of clusters may be None.
+        Whether it has a rule of its own, so that the number of clusters may be None.
     gives_membership : bool
         Whether its partitions have memberships; chosen ones may have them all the same.
     bytes_each_pair : int
@@ -120,9 +120,20 @@ class Partitioner:
     takes: ClassVar[tuple[str, ...]] = ANY
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
-    chooses_n_clusters: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return False
+
+    def at_most(self) -> "Partitioner":
+        """Return it for a number of clusters that nobody asked for: where it has no such partition, fewer will do."""
+        return self
+
+    def most_clusters(self, n_objects: int) -> int:
+        """Return the largest number of clusters that its parameters let so many objects have."""
+        return n_objects
 
     @property
     def lacks(self) -> str | None:

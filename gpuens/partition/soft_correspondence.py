@@ -78,6 +78,8 @@ class SoftCorrespondence(Partitioner):
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
+        if n_clusters is None:  # until it is chosen
+            return
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
         if alpha >= most:  # a denominator of eq 10 could be 0 or negative
             raise ValueError(

@@ -138,7 +138,9 @@ def deform(stored: str, data: str | None, n_objects: int, seed: int) -> common.R
     side = int(np.sqrt(original.X.shape[1]))
     images, rng = np.asarray(original.X).reshape(-1, side, side), np.random.default_rng(seed)
     scale = np.iinfo(np.uint8).max / images.max()
-    ge.cluster(images[:2000].reshape(-1, side * side), 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False)
+    ge.cluster(
+        images[:2000].reshape(-1, side * side), 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False
+    )
     with tempfile.TemporaryDirectory() as folder:
         X, of = deformed(images * scale, n_objects, rng, Path(folder) / "X.npy")
         y, k = original.y[of], original.n_classes

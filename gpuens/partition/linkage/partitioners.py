@@ -1,9 +1,9 @@
-"""Linkages: a dendrogram of the rows, cut at a number of clusters, a distance, or the longest lifetime."""
+"""Linkages: a dendrogram of the rows, cut at a number of clusters or at a distance."""
 
 import numbers
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,19 +50,28 @@ class Linkage(Partitioner):
     Parameters
     ----------
     distance_threshold : float, optional
-        Merge below this distance (1 - similarity) only; in place of a number of clusters. Without either, the number of
-        clusters with the longest lifetime decides.
+        Merge below this distance (1 - similarity) only; in place of a number of clusters.
     min_size : int, float or "auto", optional
         Objects that make a cluster, or their share (0, 1) of all. The tree is cut as far down as there are `n_clusters`
         branches of this size; the rest, objects in smaller branches, goes to the clusters that it is most similar to.
-        "auto": a fifth of the mean size of `n_clusters` clusters, or less where the tree has no such cut; without
-        `n_clusters` it is 1.
+        "auto": a fifth of the mean size of `n_clusters` clusters, or less where the tree has no such cut; at a distance
+        it is 1.
     """
 
     distance_threshold: float | None = None
     min_size: int | float | str | None = None
+    _fewer_will_do: bool = field(default=False, repr=False)
     any_sign = True
-    chooses_n_clusters = True
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return self.distance_threshold is not None
+
+    def at_most(self) -> "Linkage":
+        return replace(self, _fewer_will_do=True)
+
+    def most_clusters(self, n_objects: int) -> int:
+        return n_objects // least_objects(self.min_size, n_objects, None)
 
     def __post_init__(self) -> None:
         if self.min_size is None or (isinstance(self.min_size, str) and self.min_size == AUTO):
@@ -99,7 +108,7 @@ class Linkage(Partitioner):
         least = _least(self.min_size, dendrogram, rows, n_clusters)
         n_large = dendrogram.n_large(rows.counts, least)
         lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
-        n_merges = self._n_merges(dendrogram, n_large, lifetimes, n_clusters)
+        n_merges = self._n_merges(dendrogram, n_large, n_clusters)
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
         found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
@@ -111,9 +120,7 @@ class Linkage(Partitioner):
             min_size=self.min_size,
         )  # fmt: skip
 
-    def _n_merges(
-        self, dendrogram: Dendrogram, n_large: np.ndarray, lifetimes: np.ndarray, n_clusters: int | None
-    ) -> int:
+    def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
         """Return the number of merges below the cut; refuse a tree without such a cut."""
         if self.distance_threshold is not None:
             n_merges = dendrogram.n_leaves - dendrogram.n_clusters_at(self.distance_threshold)
@@ -123,9 +130,11 @@ class Linkage(Partitioner):
                     f"{self.distance_threshold}; take a smaller min_size, or a larger distance."
                 )
             return n_merges
-        if n_clusters is None:
-            n_clusters = _of_longest_lifetime(lifetimes, dendrogram.n_leaves)
-        if (most := int(n_large.max())) < n_clusters:
+        n_clusters = checks.check_n_clusters(n_clusters, dendrogram.n_leaves)
+        most = int(n_large.max())
+        if self._fewer_will_do:
+            n_clusters = min(n_clusters, most)
+        if most < n_clusters:
             raise ValueError(
                 f"min_size={self.min_size}: no cut of the tree has more than {most} cluster(s) of this size, but "
                 f"n_clusters={n_clusters}; take a smaller min_size, or fewer clusters."
@@ -299,16 +308,3 @@ def _join(kept, absorbed, observed):
                 apart[i] = False
             observed[kept[i], m] |= observed[absorbed[i], m]
     return apart
-
-
-def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:
-    """Return the number of clusters with the longest lifetime, of equal ones the smallest.
-
-    The number of distinct rows wins only if its lifetime exceeds that of all smaller numbers together: different rows
-    differ in at least one label, so its lifetime is never short.
-    """
-    if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
-        if lifetimes[-1] > lifetimes[:-1].sum():
-            return n_rows
-        lifetimes = lifetimes[:-1]
-    return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1
