@@ -250,6 +250,6 @@ def warn_of_scales(X: Any, name: str = "X") -> None:
         which = repr(getattr(names[column], "item", lambda: names[column])())
         checks.warn(
             f"column {which} of {name} has a standard deviation of {largest / power:.3g} where that of the middle one "
-            f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features first, such as "
-            "by sklearn.preprocessing.StandardScaler, unless their units are the same."
+            f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features "
+            "first, such as by sklearn.preprocessing.StandardScaler, unless their units are the same."
         )
