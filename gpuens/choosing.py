@@ -537,7 +537,7 @@ def _by_support(
     """Return the choice of the number with the most support; others that come close follow, and that of the chooser."""
     best = found.best(list(answers)) or [min(answers)]
     most = found.of(best[0])
-    reasons = {k: f"support {found.of(k):.3f}" for k in best if found.close(k, most)} or {best[0]: "support 0.000"}
+    reasons = {k: f"support {found.of(k):.3f}" for k in best if k == best[0] or found.close(k, most)}
     reasons[best[0]] += ", the most"
     if (doubt := found.doubt(list(answers))) is not None:
         reasons[best[0]] += f"; in doubt, as {doubt}"

@@ -133,7 +133,7 @@ def _supported(X: Any, seed: int) -> int:
     """Return the number of clusters that features support best, with a warning if it is in doubt."""
     from gpuens.choosing import by_features
 
-    found = by_features(as_features(X, name="X"), seed)
+    found = by_features(as_features(X, name="X", mapped=True), seed)
     found.warn_of_doubt()
     return found.suggested
 

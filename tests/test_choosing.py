@@ -206,6 +206,13 @@ def test_a_suggestion_that_is_in_doubt_says_so():
     assert ge.choose_k(labels[:, 4:], ks=range(2, 8)).doubt is None
 
 
+def test_numbers_that_nothing_supports_are_told_apart_by_nothing():
+    """Of four clear clusters neither two nor three are better."""
+    found = ge.choose_k(features=5 * np.repeat(np.arange(4.0), 30)[:, None] + blobs(1, 120), ks=(2, 3), n_clusterings=5)
+    assert found.reasons[found.suggested].startswith("support 0.0")
+    assert found.doubt == "no number of clusters is supported more than another"
+
+
 def test_methods_by_features_get_them():
     assert ge.choose_k(features=blobs(3, n=60), ks=(2, 3, 4), method="tome", n_clusterings=5, n_init=1).suggested == 3
 

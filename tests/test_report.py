@@ -140,9 +140,13 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
     assert said.err == "foreseen: 40 s\n"
-    assert "by single criteria: lifetime 4, mean " in said.out
+    assert "by single criteria: support 4, gap 4, drop 4, ratio 4, lifetime 4, mean " in said.out
     assert said.out.endswith("written: page.html\n")
-    assert {path.name for path in Path("kept").iterdir()} == {"work.json", *(f"k_{k}.npz" for k in range(2, 7))}
+    assert {path.name for path in Path("kept").iterdir()} == {
+        "work.json",
+        "support_20.npz",
+        *(f"k_{k}.npz" for k in range(2, 7)),
+    }
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
