@@ -497,12 +497,18 @@ def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto")
     What unlike algorithms see is more than what one of them makes.
     """
     if X.shape[0] > SAMPLED:
-        X = X[np.sort(np.random.default_rng([seed, 2]).choice(X.shape[0], SAMPLED, replace=False))]
+        X = X[drawn(X.shape[0], seed)]
     made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
     found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
     return spectrum(
         [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T], largest, device=device
     )
+
+
+def drawn(n_objects: int, seed: int) -> np.ndarray:
+    """Return the objects, in ascending order, that show how many clusters there are."""
+    rng = np.random.default_rng([seed, 2])
+    return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
 
 
 def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens.defaults import METHOD
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
@@ -23,7 +24,7 @@ def consensus(
     *,
     obsm_key: str | None = None,
     n_clusters: int | None = None,
-    method: str = "lwea",
+    method: str = METHOD,
     key_added: str = "consensus",
     use_rep: str | None = None,
     drop_unlabelled: bool = False,

@@ -77,6 +77,27 @@ def pairs_together(labels, missing="ignore"):
     return together, of, together / np.maximum(of, 1)
 
 
+def confidence(labels, consensus, x, missing):
+    """Return how far clusterings speak for the label of x: its share in the geometric means of all labels' lifts.
+
+    A lift is the frequency of a label in the cluster of x over that among all objects (``missing`` "ignore": all that
+    the clustering labels), x itself being replaced by an object drawn at random.
+    """
+    values = sorted(set(consensus.tolist()))
+    products, counted = dict.fromkeys(values, 1.0), 0
+    for column in np.asarray(labels).T.tolist():
+        given = [label for label, value in zip(consensus, column, strict=True) if missing == "zero" or value != MISSING]
+        counted += missing == "zero" or column[x] != MISSING
+        if column[x] == MISSING:
+            continue
+        others = [label for y, label in enumerate(consensus) if y != x and column[y] == column[x]]
+        for t in values:
+            share = given.count(t) / len(given)
+            products[t] *= (others.count(t) + share) / (len(others) + 1) / share if share else 1.0
+    pooled = {t: product ** (1 / max(counted, 1)) for t, product in products.items()}
+    return pooled[consensus[x]] / sum(pooled.values())
+
+
 # --- core groups ------------------------------------------------------------------------------------------------------
 
 

@@ -691,7 +691,7 @@ def test_landmark_clusterings_by_workers_are_those_made_here(client, tmp_path):
     for kept in ({}, {"resume": tmp_path}, {"resume": tmp_path}):
         found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, **kept)
         np.testing.assert_array_equal(found.codes, expected.codes)
-    (tmp_path / "clustering_1.npz").unlink()
+    (tmp_path / "landmarks_1.npz").unlink()
     found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, resume=tmp_path)
     np.testing.assert_array_equal(found.codes, expected.codes)
 

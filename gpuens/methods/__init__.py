@@ -5,6 +5,7 @@ This registry is all that ``import gpuens`` loads; a method's file is loaded whe
 
 from typing import TYPE_CHECKING, Any
 
+from gpuens.defaults import METHOD
 from gpuens.registry import Registry
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
 
 def consensus(
-    labels: Any, n_clusters: int | None = None, *, method: str = "lwea", features: Any = None, **parameters: Any
+    labels: Any, n_clusters: int | None = None, *, method: str = METHOD, features: Any = None, **parameters: Any
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
 

@@ -87,8 +87,9 @@ class Consensus(ClusterMixin, BaseEstimator):
         for an object of which the fit says nothing, such as one whose labels a sample does not have. In the memory of
         `labels_`.
     confidence_ : array (n_objects,), float64
-        How sure the clusterings are of each label, from 0 to 1; ``evidence().objects.confidence`` in the memory of
-        `labels_`, see `gpuens.evidence.objects`. Computed on first access.
+        How far the clusterings speak for each label rather than for others, from 0 to 1, for every object;
+        ``evidence().objects.confidence`` in the memory of `labels_`, see `gpuens.evidence.objects`. It orders the
+        objects; it is no probability that a label is right. Computed on first access.
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
         Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
