@@ -157,10 +157,16 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()  # results of some objects have no place there
+    if kind == "features":
+        (n, k, parts), (sampled, largest, spectrum) = tried
+        assert (n, k, sampled, largest) == (30, 4, 30, 20)
+        assert [json.loads(str(part["row"]))["k"] for part in parts] == [2, 4]
+        assert spectrum.suggested > 1
+        assert found == 2.0 * 3 / 2 * 2 / 5 * 3 + 2.0
+        return
     ((n, k, choice),) = tried
-    assert (n, k) == (30 if kind == "features" else 60, 4)
-    assert [row["k"] for row in choice.rows] == ([2, 4] if kind == "features" else [2, 3, 4])
-    assert found == (2.0 * 3 / 2 * 2 / 5 * 3 if kind == "features" else 2.0)
+    assert (n, k, found) == (60, 4, 2.0)
+    assert [row["k"] for row in choice.rows] == [2, 3, 4]
 
 
 @pytest.mark.filterwarnings("ignore:.*arbitrary")

@@ -15,7 +15,7 @@ import pytest
 from conftest import structured_labels
 
 from gpuens import choose_k, cli
-from gpuens.methods import CSPA, EAC, EM, LWEA, SCEC
+from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import of_choice, of_fit
 
@@ -123,6 +123,17 @@ def test_labels_that_may_agree_by_chance_alone():
     assert said in read(est).texts["p"]
     found = Read(of_choice(choose_k(labels, ks=[2, 3]), "title"))
     assert any("independent clusterings might do as well" in text for text in found.texts["p"])
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters is not given")
+def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
+    assert "How many was not asked: it is what the clusterings support best." in read(LWEA().fit(LABELS)).texts["p"]
+    labels = np.random.default_rng(0).integers(0, 6, (200, 8))
+    est = LWGP().fit(labels)
+    said = f"How many was not asked: it is what the clusterings support best, but {est.spectrum_.doubt()}."
+    assert said in read(est).texts["p"]
+    choice = choose_k(labels, ks=range(2, 8))
+    assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).texts["p"]
 
 
 def test_many_pairs_are_drawn(monkeypatch):
