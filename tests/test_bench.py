@@ -328,7 +328,7 @@ def test_seconds_are_foreseen_by_the_power_of_the_last_two_fits(on_bench):
 
 
 def test_a_fork_that_dies_is_a_sentence(on_bench):
-    bench = on_bench("methods")
+    bench = on_bench("common")
     assert bench.forked(dict, limit=60) == {}
     assert "ended with -9" in bench.forked(lambda: os.kill(os.getpid(), 9), limit=60)["failed"]
     assert bench.forked(lambda: time.sleep(60), limit=0.1) == {"failed": "more than 0 s"}
