@@ -11,13 +11,14 @@ confidence  how well `confidence_` and other evidence tell the objects that the 
 large       ge.cluster(X, k) on PenDigits, USPS, MNIST, Covertype, and on planted clusters of up to a million objects
 
 DIR holds NAME.npz with features ``X`` and classes ``y``; shapes/NAME.npz, where y = 0 is noise that is clustered but
-not scored; and pools/lwec_NAME.npz, of whose base clusterings each seed draws ten. There are three groups: the shapes of
-at most 5,000 objects, the real sets, and the pools. Kinds of ensembles are "kmeans" and "landmark", 20 base clusterings
-as `gpuens.generate` makes them by default, "cluster", those that ``ge.cluster(X, k)`` makes, and the draws of the pools.
+not scored; and pools/lwec_NAME.npz, of whose base clusterings each seed draws ten. There are three groups: the shapes
+of at most 5,000 objects, the real sets, and the pools. Kinds of ensembles are "kmeans" and "landmark", 20 clusterings
+as `gpuens.generate` makes them by default, "cluster", those that ``ge.cluster(X, k)`` makes, and draws of the pools.
 
-Each set, kind and seed is a fork of this process, with one thread, and in it each method another, which ends at a limit
-of CPU seconds; what is foreseen to take longer is not tried. What was found is kept: a run that was stopped goes on, and
-other seeds are added. Genie is that of genieclust, and left out where it is not installed. An hour of CPU for each seed.
+Each set, kind and seed is a fork of this process, with one thread, and in it each method another, which ends at a
+limit of CPU seconds; what is foreseen to take longer is not tried. What was found is kept: a run that was stopped goes
+on, and other seeds are added. Genie is that of genieclust, and left out where it is not installed. An hour of CPU for
+each seed.
 """
 
 import argparse
@@ -76,7 +77,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help='some of the methods, "lwea:theta=0.2" included')
     parser.add_argument("--at-once", type=int, default=2, help="processes (2)")
     parser.add_argument(
-        "--limit", type=int, default=LIMITS["methods"], help="CPU seconds of a method of the first part (10)"
+        "--limit", type=int, default=LIMITS["methods"], help="CPU seconds of a method in the part methods (10)"
     )
     options = parser.parse_args()
     LIMITS["methods"] = options.limit

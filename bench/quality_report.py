@@ -7,10 +7,10 @@ import common
 import numpy as np
 import report
 
-GROUPS = {"shapes": "shapes", "real": "real sets", "pools": "published pools (LWEC)"}
+GROUPS = {"shapes": "shapes", "real": "real sets", "pools": "published pools"}
 KINDS = {
-    "kmeans": "20 k-means, k in 2 … √N", "landmark": "20 landmark clusterings", "cluster": "those of ge.cluster",
-    "pool": "10 of 100 clusterings",
+    "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
+    "pool": ": 10 of 100 clusterings", "features": "",
 }  # fmt: skip
 BASE = "ge.cluster"  # which the anchors are compared with
 MEAN_ARI = 0.76  # of ge.cluster on the shapes
@@ -41,10 +41,13 @@ EVIDENCE = (
 
 def ensembles_of(rows: common.Record) -> dict[str, str]:
     """Return {"group, kind": what the page calls it} of all that there are."""
-    there = {ensemble_of(key, row) for key, row in rows.items()}
-    of_sets = {f"{g}, features": title for g, title in GROUPS.items()}
-    titles = of_sets | {f"{g}, {k}": f"{GROUPS[g]}, {KINDS[k]}" for g in GROUPS for k in KINDS}
-    return {ensemble: title for ensemble, title in titles.items() if ensemble in there}
+    sets: dict[str, set[str]] = {}
+    for key, row in rows.items():
+        sets.setdefault(ensemble_of(key, row), set()).add(key.split(", ")[0])
+    return {
+        ensemble: f"{len(sets[ensemble])} {title}{kind}"
+        for group, title in GROUPS.items() for name, kind in KINDS.items() if (ensemble := f"{group}, {name}") in sets
+    }  # fmt: skip
 
 
 def ensemble_of(key: str, row: common.Record) -> str:
@@ -57,12 +60,9 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
         return {"setting": setting}
     seeds = sorted({int(key.split(", ")[2]) for key in rows})
     among = {which: f"Picked among {', '.join(names)}" for which, names in CHOSEN_AMONG.items()}
-    there = ensembles_of(rows)
-    sizes = {title: len(by_set(rows, ensemble)) for ensemble, title in there.items()}
-    counted = [f"{n} × {title}" for title, n in sizes.items()]
     return {
-        "seeds": seeds, "counted": counted, "limit": setting["limits"][name], "thirds": THIRDS,
-        "lists": {"ensemble": there, "among": among, "evidence": list(AUC_NAMES)},
+        "seeds": seeds, "limit": setting["limits"][name],
+        "lists": {"ensemble": ensembles_of(rows), "among": among, "evidence": list(AUC_NAMES)},
     }  # fmt: skip
 
 

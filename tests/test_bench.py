@@ -184,7 +184,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "limits", "gpu"]
+PAGES += ["methods", "choose", "limits", "gpu", "quality"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -193,7 +193,9 @@ def test_pages_say_what_the_records_say(name, on_bench):
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
-        findings = on_bench({"chunks": "chunks_report", "gpu": "gpu_tables"}.get(name, name))
+        findings = on_bench(
+            {"chunks": "chunks_report", "gpu": "gpu_tables", "quality": "quality_report"}.get(name, name)
+        )
         page = on_bench("report").Page(name, findings)
     record = json.loads((BENCH / "results" / f"{name}.json").read_text())
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
@@ -283,6 +285,61 @@ def test_numbers_of_clusters_are_chosen_in_every_part(tmp_path):
     assert parts["noise"]["ball"]["structure"] is False
     assert {"lifetime", "pac", "delta_area"} < parts["real"]["iris"]["by"].keys()
     assert (tmp_path / "found.md").read_text() == printed
+
+
+@pytest.mark.bench
+def test_the_quality_of_answers_is_measured_in_every_part(tmp_path):
+    printed = run("quality.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert set(parts) == {"methods", "anchors", "number", "candidates", "confidence", "large"}
+    assert set(parts["methods"]["flower, kmeans, 0"]["methods"]) == {"lwea", "lwgp", "hbgf"}
+    assert parts["methods"]["made up, pool, 0"]["methods"]["lwgp"]["ari"] == 1.0
+    assert parts["anchors"]["flower, features, 0"]["methods"]["k-means"]["ari"] == 1.0  # noise is not scored
+    assert parts["number"]["flower, features, 0"]["found"]["silhouette of k-means"]["k"] == 3
+    candidates = parts["candidates"]["iris, landmark, 0"]["candidates"]
+    assert {"margin", "halves", "modularity"} < candidates["lwgp"].keys()
+    assert parts["confidence"]["iris, kmeans, 0"]["auc"]["confidence_"] > 0.5
+    assert parts["large"]["planted 1,000, 0"]["ari"] > 0.9
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_bench):
+    report = on_bench("quality_report")
+
+    def row(**ari):
+        of = {name: {"ari": value, "nmi": value, "cpu": 1.0} for name, value in ari.items() if value is not None}
+        members = dict.fromkeys(("best ari", "mean ari", "best nmi", "mean nmi"), 0.25)
+        return {"group": "shapes", "default": "lwea", "members": members, "methods": of}
+
+    rows = {
+        f"{name}, kmeans, 0": row(lwea=0.5, lwgp=0.75, cspa=cspa)
+        for name, cspa in zip("abc", (0.25, 0.25, None), strict=True)
+    }
+    rows["a, kmeans, 1"] = row(lwea=0.75, lwgp=0.75, cspa=0.5)
+    lines = report.ranking(rows, "shapes, kmeans")
+    assert [line["key"] for line in lines][:3] == ["lwgp", "lwea", "cspa"]
+    lwgp, lwea, cspa = lines[:3]
+    assert (lwgp["mean"], lwea["mean"], cspa["mean"]) == (0.75, 0.5 + 0.125 / 3, 0.3125)
+    assert (lwgp["wins"], lwgp["losses"], cspa["wins"], cspa["losses"]) == (3, 0, 0, 2)
+    assert (lwgp["rank"], lwea["rank"], cspa["rank"], cspa["sets"]) == (1.0, 2.0, None, 2)
+    assert (lwgp["holm"], lwea["holm"]) == (0.5, None)
+
+
+def test_p_values_are_corrected_by_holm(on_bench):
+    assert on_bench("quality_report").holm([0.03, 1.0, 0.01]) == [0.03, 1.0, 0.02]
+
+
+def test_the_graph_of_pairs_that_are_together_is_scored_as_if_it_were_built(on_bench):
+    quality = on_bench("quality")
+    labels = np.array([[0, 0], [0, 1], [0, 1], [1, 1], [1, 0], [2, 0]])
+    found = np.array([0, 0, 0, 1, 1, 1])
+    graph = sum((column[:, None] == column) for column in labels.T).astype(float)
+    degrees, same = graph.sum(axis=1), found[:, None] == found
+    expected = (graph - np.outer(degrees, degrees) / graph.sum())[same].sum() / graph.sum()
+    assert quality.modularity(ge.Ensemble(labels), found) == pytest.approx(expected)
+    shares = sum((column[:, None] == column) / (column[:, None] == column).sum(axis=0) for column in labels.T)
+    out = [1 - shares[np.ix_(found == c, found == c)].sum() / shares[found == c].sum() for c in (0, 1)]
+    assert quality.bipartite_cut(ge.Ensemble(labels), found) == pytest.approx(np.mean(out))
 
 
 @pytest.mark.bench
