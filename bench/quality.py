@@ -7,7 +7,6 @@ methods     every method × kinds of ensembles, k given: ARI, NMI and seconds, b
 anchors     ge.cluster(X, k) beside k-means, Ward, Gaussian mixtures, spectral clustering, HDBSCAN and Genie
 number      numbers of clusters found without k, from labels and from features, beside the silhouette of k-means
 candidates  methods of linear cost with what the labels alone say of each answer: what foretells the best of them
-confidence  how well `confidence_` and other evidence tell the objects that the default method puts into a wrong cluster
 large       ge.cluster(X, k) on PenDigits, USPS, MNIST, Covertype, and on planted clusters of up to a million objects
 
 DIR holds NAME.npz with features ``X`` and classes ``y``; shapes/NAME.npz, where y = 0 is noise that is clustered but
@@ -53,7 +52,7 @@ KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landma
 DRAWN = 10  # base clusterings of a pool in an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
 LARGEST_K = 20  # of the silhouettes
-LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "confidence": 30, "large": 600}  # CPU seconds
+LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds
 LOADING = 20  # CPU seconds beyond a limit for what a fork has to load or compile
 ROW_LIMIT = 900  # of all that a row takes
 SLOWED = 20  # times as many seconds as CPU seconds, on a machine at work, before a process is taken to hang
@@ -67,7 +66,6 @@ Do: TypeAlias = Callable[..., common.Record]  # (part, task, what it is given): 
 def main() -> None:
     of_parts = {
         "methods": of_methods, "anchors": anchors_of, "number": numbers_of, "candidates": candidates_of,
-        "confidence": confidence_of,
     }  # fmt: skip
     parser = parts.parser(__doc__, [*of_parts, "large"], quick="sets of a few hundred objects, few methods")
     parser.add_argument("--data", type=Path, help="directory of npz files (GPUENS_DATA)")
@@ -142,7 +140,7 @@ def names_of(part: str, options: argparse.Namespace) -> list[str]:
 
     if part == "methods":
         return options.methods or (["lwea", "lwgp", "hbgf"] if options.quick else list(ge.methods()))
-    return list({"anchors": ANCHORS, "number": NUMBERS, "candidates": CANDIDATES, "confidence": ()}[part])
+    return list({"anchors": ANCHORS, "number": NUMBERS, "candidates": CANDIDATES}[part])
 
 
 def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
@@ -503,41 +501,6 @@ def about_ensemble(ensemble: Any) -> common.Record:
     pairs = ge.evidence.pairs(ensemble, exact=False, n_pairs=10**6)
     numbers = [len(np.unique(column)) for column in ensemble.to_array().T]
     return {"pac": pairs.pac(), "rpac": pairs.rpac(), "mean k": float(np.mean(numbers))}
-
-
-def confidence_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
-    """Return how well evidence tells the errors of the default method, by the best matching with the classes."""
-    warnings.simplefilter("ignore")
-    given = Given(group, path)
-    return given.about | do("confidence", errors_told, given, given.ensemble(kind, seed), seed)
-
-
-def errors_told(given: Given, ensemble: Any, seed: int) -> common.Record:
-    from scipy.optimize import linear_sum_assignment
-    from sklearn.metrics import roc_auc_score
-
-    found = of_name(default_method(), given.k, seed).fit(ensemble)
-    scored = given.y > 0
-    labels, classes = found.labels_[scored], np.unique(given.y[scored], return_inverse=True)[1]
-    joint = joint_sizes(labels, classes)
-    to = dict(zip(*linear_sum_assignment(joint, maximize=True), strict=True))
-    right = np.array([to.get(label) for label in range(len(joint))], dtype=object)[labels] == classes
-    evidence = found.evidence().objects
-    told = {"confidence_": found.confidence_, "margin": evidence.margin, "silhouette": evidence.silhouette}
-    told |= {"item consensus": evidence.item_consensus, "1 - entropy": 1 - evidence.entropy}
-    known = {name: np.nan_to_num(np.asarray(values)[scored]) for name, values in told.items()}
-    both = 0 < right.mean() < 1
-    auc = {name: float(roc_auc_score(right, values)) for name, values in known.items()} if both else {}
-    undefined = float(np.isnan(np.asarray(found.confidence_)[scored]).mean())
-    sure = np.clip(known["confidence_"], 0, 1)
-    return {"auc": auc, "right": float(right.mean()), "undefined": undefined, "off": calibration_error(sure, right)}
-
-
-def calibration_error(sure: np.ndarray, right: np.ndarray) -> float:
-    """Return the expected calibration error over ten bins of equal width."""
-    bins = np.minimum((10 * sure).astype(int), 9)
-    off = [abs(sure[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in np.unique(bins)]
-    return float(np.sum(off))
 
 
 # --- large sets -------------------------------------------------------------------------------------------------------

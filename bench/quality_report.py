@@ -22,8 +22,6 @@ NUMBER_GOALS = {
 }  # fmt: skip
 # the shares of the shapes on which the number is to be exact, and within one
 SILENT = 100  # clusters that nobody may be given without a warning
-AUC_GOALS = {"kmeans": 0.76, "landmark": 0.70}
-AUC_BELOW_HALF = 0.08  # share of the sets
 LARGE_GOALS = {"pd": ("ari", 0.86), "usps": ("ari", 0.726), "mnist": ("nmi", 0.75), "covtype": ("ari", 0.09)}
 CHOSEN_AMONG = {
     "lwgp and lwea": ("lwgp", "lwea"),
@@ -62,7 +60,7 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
     among = {which: f"Picked among {', '.join(names)}" for which, names in CHOSEN_AMONG.items()}
     return {
         "seeds": seeds, "limit": setting["limits"][name],
-        "lists": {"ensemble": ensembles_of(rows), "among": among, "evidence": list(AUC_NAMES)},
+        "lists": {"ensemble": ensembles_of(rows), "among": among},
     }  # fmt: skip
 
 
@@ -289,34 +287,6 @@ def picked(rows: common.Record, among: str) -> list[common.Record]:
 def as_number(value: float | None) -> float:
     """Return a value of evidence; what is not defined counts least."""
     return -np.inf if value is None or np.isnan(value) else value
-
-
-AUC_NAMES = ("confidence_", "margin", "silhouette", "item consensus", "1 - entropy")
-
-
-def confidence(rows: common.Record) -> Iterator[report.Found]:
-    for line in told(rows):
-        goal = AUC_GOALS.get(line["kind"])
-        if goal is None or not line["auc"] or line["group"] != "shapes":
-            continue
-        ok = bool(line["auc"]["confidence_"] >= goal and line["below"] <= AUC_BELOW_HALF)
-        yield "told", line | {"goal": goal, "goal_below": AUC_BELOW_HALF, "ok": ok, "own": line["auc"]["confidence_"]}
-
-
-def told(rows: common.Record) -> list[common.Record]:
-    """Return a line for each kind of ensemble: the mean AUC of each evidence, and how calibrated `confidence_` is."""
-    lines = []
-    for ensemble, title in ensembles_of(rows).items():
-        runs = [run for runs in by_set(rows, ensemble).values() for run in runs]
-        some = [run["auc"] for run in runs if run["auc"]]
-        group, kind = ensemble.split(", ")
-        lines.append({
-            "key": title, "group": group, "kind": kind, "sets": len(some),
-            "auc": {name: float(np.mean([of[name] for of in some])) for name in AUC_NAMES} if some else {},
-            "below": share(np.array([of["confidence_"] < 0.5 for of in some])),
-            **{name: float(np.mean([run[name] for run in runs])) for name in ("right", "off", "undefined")},
-        })  # fmt: skip
-    return lines
 
 
 def large(rows: common.Record) -> Iterator[report.Found]:
