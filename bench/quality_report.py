@@ -1,7 +1,6 @@
 """What the page of quality.py says: statistics over sets, tests against the default, and the goals that were set."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import common
 import numpy as np
@@ -265,23 +264,22 @@ def candidates(rows: common.Record) -> Iterator[report.Found]:
 
 def picked(rows: common.Record, among: str) -> list[common.Record]:
     """Return the mean ARI of always taking a candidate, of taking that with the most evidence, and of the best."""
-    there = list(ensembles_of(rows))
-    names = CHOSEN_AMONG[among]
-    by_ensemble = {
-        ensemble: [{name: run["candidates"][name] for name in names if name in run["candidates"]}
-                   for runs in by_set(rows, ensemble).values() for run in runs]
-        for ensemble in there
-    }  # fmt: skip
-    ways: list[tuple[str, Any]] = [
-        (name, lambda of, name=name: of.get(name, next(iter(of.values())))) for name in names
-    ]
-    ways += [(e, lambda of, e=e: max(of.values(), key=lambda one: as_number(one[e]))) for e in EVIDENCE]
-    ways += [("*the best*", lambda of: max(of.values(), key=lambda one: one["ari"]))]
-    lines = []
-    for way, take in ways:
-        means = {ensemble: float(np.mean([take(of)["ari"] for of in runs])) for ensemble, runs in by_ensemble.items()}
-        lines.append({"key": way, "picked": means, "mean": float(np.mean(list(means.values())))})
-    return lines
+    names, sets = CHOSEN_AMONG[among], {ensemble: by_set(rows, ensemble) for ensemble in ensembles_of(rows)}
+
+    def line(way: str, take: Callable[[dict[str, common.Record]], common.Record]) -> common.Record:
+        def score(run: common.Record) -> float:
+            there = {name: run["candidates"][name] for name in names if name in run["candidates"]}
+            return float(take(there)["ari"])
+
+        means = {
+            ensemble: float(np.mean([np.mean([score(run) for run in runs]) for runs in of_sets.values()]))
+            for ensemble, of_sets in sets.items()
+        }
+        return {"key": way, "picked": means, "mean": float(np.mean(list(means.values())))}
+
+    lines = [line(name, lambda there, name=name: there.get(name, next(iter(there.values())))) for name in names]
+    lines += [line(e, lambda there, e=e: max(there.values(), key=lambda one: as_number(one[e]))) for e in EVIDENCE]
+    return [*lines, line("*the best*", lambda there: max(there.values(), key=lambda one: one["ari"]))]
 
 
 def as_number(value: float | None) -> float:
