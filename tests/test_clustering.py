@@ -452,7 +452,7 @@ def test_a_number_in_doubt_is_said():
     with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
         found = ge.cluster(np.random.default_rng(3).random((300, 3)))
     assert found.n_clusters_ == found.spectrum_.suggested
-    said = f"This number, which nobody asked for, is in doubt: {found.spectrum_.doubt()}."
+    said = f"it is what the clusterings support best, but {found.spectrum_.doubt()}."
     assert said in json.dumps(list(report_of_fit._answer(found, found.evidence())))
 
 

@@ -863,7 +863,7 @@ def observed_linkage(codes, offsets, weights, sizes, **given):
 
 ESTIMATORS = {
     "eac": ge.EAC(4),
-    "eac, k left open": ge.EAC(),
+    "eac, without a number": ge.EAC(),
     "eac, single": ge.EAC(4, linkage="single"),
     "ecrmc": ECRMC(4, n_neighbors=7),
     "eac, complete": ge.EAC(40, linkage="complete"),

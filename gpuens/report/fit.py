@@ -59,16 +59,18 @@ def _evidence(estimator: Any) -> Evidence | None:
 
 def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
     name, k = type(estimator).__name__, estimator.n_clusters_
-    found = f"{name} found {k:,} cluster{'s' * (k != 1)}"
     if evidence is None:
-        yield f"{found}."
-    else:
-        sizes = evidence.clusters.sizes
-        yield (f"{found} of {sizes.sum():,} objects; the largest has {sizes.max():,}, the smallest {sizes.min():,}.")
-    if (doubt := estimator.spectrum_.doubt() if hasattr(estimator, "spectrum_") else None) is not None:
-        yield f"This number, which nobody asked for, is in doubt: {doubt}."
-    if evidence is None:
+        yield f"{name} found {k:,} cluster{'s' * (k != 1)}."
         return
+    sizes = evidence.clusters.sizes
+    yield (
+        f"{name} found {k:,} cluster{'s' * (k != 1)} of {sizes.sum():,} objects; the largest has {sizes.max():,}, "
+        f"the smallest {sizes.min():,}."
+    )
+    found = getattr(estimator, "spectrum_", None)
+    if found is not None:
+        doubt = found.doubt()
+        yield "How many was not asked: it is what the clusterings support best" + (f", but {doubt}." if doubt else ".")
     agreement, objects = evidence.agreement, evidence.objects
     yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
     if evidence.beyond_chance.doubtful:
