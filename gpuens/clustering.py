@@ -39,9 +39,9 @@ def cluster(
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled; a warning says where one of them is so large that it decides alone. With kinds "mixed"
-        and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a Dask
-        array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
+        The features, unscaled; of dense ones in memory a warning says where one is so large that it decides alone. With
+        kinds "mixed" and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time,
+        and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
         `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
