@@ -513,10 +513,10 @@ def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto")
     if X.shape[0] > SAMPLED:
         X = X[drawn(X.shape[0], seed)]
     made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
-    return spectrum(
-        [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T], largest, device=device
-    )
+    with checks.recorded():  # warnings of clusterings that nobody sees
+        found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
+        labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
+        return spectrum(labels, largest, device=device)
 
 
 def drawn(n_objects: int, seed: int) -> np.ndarray:
