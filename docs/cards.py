@@ -24,8 +24,8 @@ Words = dict[str, str]
 
 
 def chooses(kind: Any, words: Words) -> str:
-    """Return how a method chooses k; linkages, and what chooses one of them, by lifetime."""
-    return words.get("k", "longest lifetime") if kind().chooses_n_clusters else "–"
+    """Return how a method chooses k: by the spectrum, unless it has a rule of its own."""
+    return words["k"] if kind().chooses_n_clusters else "spectrum"
 
 
 def in_chunks(kind: Any) -> str:

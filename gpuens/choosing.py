@@ -1,14 +1,14 @@
 """How many clusters: criteria for each number, a suggestion and the numbers that come close, with reasons.
 
-Clusterings of k clusters each, of samples of the objects, tell how sure k clusters are; the smallest PAC alone does
-not, as it falls with k where there is nothing to find. From clusterings of any numbers of clusters one tree follows,
-whose cuts are compared by their lifetimes.
+The spectrum of base clusterings of any numbers of clusters suggests one (`gpuens.evidence.spectrum`), the same as where
+a method is given none. Clusterings of k clusters each, of samples of the objects, tell how sure k clusters are; the
+smallest PAC alone does not, as it falls with k where there is nothing to find.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,11 +19,13 @@ from gpuens import __version__, checks, forecast, generate, progress
 from gpuens import device as devices
 from gpuens.comparison import made
 from gpuens.ensemble import Ensemble
-from gpuens.evidence import Evidence, beyond_chance, pairs
+from gpuens.evidence import Evidence, Spectrum, beyond_chance, pairs, spectrum
 from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
+from gpuens.evidence.spectrum import LARGEST
 from gpuens.features import as_features
 from gpuens.generate.kmeans import share
+from gpuens.methods.lopsided import unsaid
 from gpuens.object_names import in_one_order
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BOOTSTRAPS = 1000
-LARGEST = 20  # number of clusters by default
+SAMPLED = 10_000  # objects that are enough to see how many clusters there are
+OF_EACH_KIND = 10  # clusterings of features, by k-means and by landmarks, whose spectrum suggests a number
 LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
 LEAST_GAIN = 0.01  # of area that the elbow sees
 LEAST_NULL = 19  # reference data that can show significance at LEVEL
@@ -51,7 +54,8 @@ class Choice:
         One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
         silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
         "mean_silhouette" and "confidence": means over the objects; "cluster_consensus": the mean over the clusters;
-        "anmi"; "smallest": objects of the smallest cluster. From a tree "lifetime"; from clusterings for each k "pac",
+        "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support", "gap", "drop" and "ratio"
+        (`gpuens.evidence.Spectrum`), and from a tree "lifetime"; from clusterings for each k "pac",
         "rpac", "corrected_pac", "area", "delta_area" (relative to the area of the k before, at the first k the area)
         and "inconsistency"; from reference data "rcsi" and "p" (M3C). None where a number is not defined.
     labels : dict of int to ndarray (n_objects,)
@@ -63,6 +67,8 @@ class Choice:
         Whether the PAC of the suggestion is smaller than that of reference data. Without them False where the
         clusterings agree no more than independent ones might (`gpuens.evidence.beyond_chance`), else None: that they
         agree does not say that the data have clusters.
+    doubt : str or None
+        Why the suggestion is in doubt: other numbers have nearly as much support. None if it is not, or not known.
     """
 
     rows: list[dict[str, Any]]
@@ -70,6 +76,7 @@ class Choice:
     suggested: int
     reasons: dict[int, str]
     structure: bool | None
+    doubt: str | None = None
 
     @property
     def runners_up(self) -> list[int]:
@@ -95,6 +102,7 @@ class Choice:
         """Return all but the labels, for JSON."""
         reasons = {str(k): why for k, why in self.reasons.items()}
         chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
+        chosen["doubt"] = self.doubt
         return {**chosen, "by_criterion": self.by_criterion, "ks": self.rows}
 
 
@@ -117,7 +125,9 @@ def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
 
 
 SINGLE = {
-    **dict.fromkeys(("lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)),
+    **dict.fromkeys(
+        ("support", "gap", "drop", "ratio", "lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)
+    ),
     **dict.fromkeys(("pac", "corrected_pac", "inconsistency"), _extreme(min)),
     "delta_area": _elbow,
 }
@@ -140,16 +150,19 @@ def choose_k(
 ) -> Choice:
     """Compare numbers of clusters and suggest one.
 
-    With features, or clusterings for each k, the suggestion is chooseR's: the most clusters whose median silhouette
-    reaches the best lower limit of its bootstrap intervals. In one ensemble for all k, where that rule finds too many,
-    it is the number of clusters with the longest lifetime, or for methods without a tree the largest mean silhouette.
+    The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`), as where
+    `gpuens.consensus` and `gpuens.cluster` are given none: that of the labels, or of k-means and landmark clusterings
+    of the features (of 10,000 objects, if there are more). Where others have nearly as much support, `Choice.doubt`
+    says so. With features, chooseR's suggestion is named beside it; of clusterings for each k it is the only one: the
+    most clusters whose median silhouette reaches the best lower limit of its bootstrap intervals.
 
     Parameters
     ----------
     labels : anything that `gpuens.Ensemble` takes, or a dict of int to such, optional
         The base clusterings, the same for all k or those of k clusters each.
     features : array (n_objects, n_features), optional
-        In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering).
+        In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering), and
+        ten of 2 … √N clusters, which are one ensemble with ten by landmarks.
     ks : iterable of int, optional
         The numbers of clusters, 2 … 20 by default, or those of the dict. Of fewer objects than 20, or few that differ,
         the default ends with as many as each clustering can have.
@@ -229,13 +242,18 @@ def choose_k(
     rows: list[dict[str, Any]] = []
     answers = {}
     for k in progress.bar(numbers, "numbers of clusters"):
-        part = keep(f"k_{k}", partial(find, k))
+        with unsaid():  # of one k after the other
+            part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
     if all(row["silhouette"] is None for row in rows):
         raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
+    supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], labels, X, seed, device)
+    if supported is not None:
+        _add_support(rows, supported)
     if "pac" not in rows[0]:
-        return _beside_chance(_by_largest(rows, answers), labels, device)
+        assert supported is not None  # as labels are no mapping
+        return _beside_chance(_by_support(rows, answers, supported), labels, device)
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -244,7 +262,9 @@ def choose_k(
     if X is not None and null:
         _beside_null(rows, X, null, how, resampled, keep)
     choice = _by_chooser(rows, answers)
-    return choice if X is not None else _beside_chance(choice, labels[choice.suggested], device)
+    if supported is not None:
+        return _beside_references(_by_support(rows, answers, supported, choice))
+    return _beside_chance(choice, labels[choice.suggested], device)
 
 
 def foresee(
@@ -456,6 +476,50 @@ def _beside_null(
         row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))
 
 
+# --- support ----------------------------------------------------------------------------------------------------------
+
+
+def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
+    """Return the support for numbers up to the largest, by labels, or by unlike clusterings of features."""
+
+    def find() -> Arrays:
+        at_most = max(largest, LARGEST)
+        found = spectrum(labels, at_most, device=device) if X is None else by_features(X, seed, at_most, device)
+        return {field.name: getattr(found, field.name) for field in fields(found)}
+
+    part = keep(f"support_{max(largest, LARGEST)}", find)
+    return Spectrum(*(part[field.name] for field in fields(Spectrum)))
+
+
+def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Spectrum:
+    """Return the spectrum of clusterings of features by k-means and by landmarks, of at most `SAMPLED` objects.
+
+    What unlike algorithms see is more than what one of them makes.
+    """
+    if X.shape[0] > SAMPLED:
+        X = X[drawn(X.shape[0], seed)]
+    made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
+    found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
+    return spectrum(
+        [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T], largest, device=device
+    )
+
+
+def drawn(n_objects: int, seed: int) -> np.ndarray:
+    """Return the objects, in ascending order, that show how many clusters there are."""
+    rng = np.random.default_rng([seed, 2])
+    return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
+
+
+def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:
+    """Add the support for each number to its row, and what it is made of; None where there can be no such number."""
+    of = {"support": found.support, "gap": found.gaps, "drop": found.drops, "ratio": found.ratios}
+    at = {int(k): i for i, k in enumerate(found.numbers)}
+    for row in rows:
+        i = at.get(row["k"])
+        row |= {name: None if i is None else float(values[i]) for name, values in of.items()}
+
+
 # --- suggestions ------------------------------------------------------------------------------------------------------
 
 
@@ -470,24 +534,35 @@ def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
     }
     suggested = good[-1]["k"]
     reasons[suggested] += "; of such numbers the largest"
-    structure = None
-    if "p" in good[-1]:
-        structure = good[-1]["p"] <= LEVEL
-        reasons[suggested] += f"; p = {good[-1]['p']:.3f} by reference data"
-        if not structure:
-            reasons[suggested] += ": no structure beyond chance"
-    return Choice(rows, answers, suggested, reasons, structure)
+    return Choice(rows, answers, suggested, reasons, None)
 
 
-def _by_largest(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> Choice:
-    """Return the choice by the longest lifetime, where one tree was cut, and by the largest mean silhouette."""
-    reasons: dict[int, str] = {}
-    for name, words in (("lifetime", "longest lifetime"), ("mean_silhouette", "largest mean silhouette")):
-        known = [row for row in rows if row.get(name) is not None]
-        for rank, row in enumerate(sorted(known, key=lambda row: -row[name])[:2]):
-            why = f"{'second ' * rank}{words}, {row[name]:.3f}"
-            reasons[row["k"]] = f"{reasons[row['k']]}; {why}" if row["k"] in reasons else why
-    return Choice(rows, answers, next(iter(reasons)), reasons, None)
+def _by_support(
+    rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Spectrum, chooser: Choice | None = None
+) -> Choice:
+    """Return the choice of the number with the most support; others that come close follow, and that of the chooser."""
+    best = found.best(list(answers)) or [min(answers)]
+    most = found.of(best[0])
+    reasons = {k: f"support {found.of(k):.3f}" for k in best if found.close(k, most)} or {best[0]: "support 0.000"}
+    reasons[best[0]] += ", the most"
+    if (doubt := found.doubt(list(answers))) is not None:
+        reasons[best[0]] += f"; in doubt, as {doubt}"
+    if chooser is not None:
+        why = f"chooseR's: {chooser.reasons[chooser.suggested]}"
+        k = chooser.suggested
+        reasons[k] = f"{reasons[k]}; {why}" if k in reasons else why
+    return Choice(rows, answers, best[0], reasons, None, doubt)
+
+
+def _beside_references(choice: Choice) -> Choice:
+    """Return a choice from features that says whether reference data have as small a PAC, if there are any."""
+    row = next(row for row in choice.rows if row["k"] == choice.suggested)
+    if "p" not in row:
+        return choice
+    structure = row["p"] <= LEVEL
+    why = f"{choice.reasons[choice.suggested]}; p = {row['p']:.3f} by reference data"
+    why += "" if structure else ": no structure beyond chance"
+    return replace(choice, structure=structure, reasons=choice.reasons | {choice.suggested: why})
 
 
 def _beside_chance(choice: Choice, labels: Any, device: str) -> Choice:

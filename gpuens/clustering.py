@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import checks, generate, runs
+from gpuens.defaults import KIND, METHOD
 from gpuens.device import chunked
+from gpuens.features import as_features, warn_of_scales
 
 if TYPE_CHECKING:  # which takes long to load
     from gpuens.methods.base import Consensus
 
-N_CLUSTERINGS = 20  # if not given
+BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that are made of chunks, and go on where they stopped
 
 
 def cluster(
     X: Any,
-    n_clusters: int | None,
+    n_clusters: int | None = None,
     *,
-    method: str = "hbgf",
-    kind: str = "landmark",
+    method: str = METHOD,
+    kind: str = KIND,
     n_clusterings: int | None = None,
     random_state: Any = 0,
     progress: bool | str = "auto",
@@ -29,31 +31,37 @@ def cluster(
 ) -> "Consensus":
     """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
 
-    With the default method and kind this is ultra-scalable ensemble clustering (U-SENC).
+    Base clusterings of two kinds, which follow clusters of any shape, are made by landmarks, and LWGP cuts the graph of
+    objects and clusters: of what was tried this is best over many data sets (docs/which.md). With kind "landmark" and
+    method "hbgf" this is ultra-scalable ensemble clustering (U-SENC).
 
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled. With kind "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of
-        rows at a time, and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as
-        for `generate.leiden_ensemble`.
-    n_clusters : int or None
-        The number of clusters; None for methods that choose it.
+        The features, unscaled; a warning says where one of them is so large that it decides alone. With kinds "mixed"
+        and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a Dask
+        array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
+        `generate.leiden_ensemble`.
+    n_clusters : int, optional
+        The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
+        objects support best, as `gpuens.choose_k` suggests; for kind "leiden" that of the base clusterings. A warning
+        says where others have nearly as much support.
     method : str
         A method, see `gpuens.methods`.
-    kind : {"landmark", "kmeans", "leiden"}
-        The base clusterings: those of `generate.landmark_ensemble`, `generate.kmeans_ensemble` or
-        `generate.leiden_ensemble`, with their defaults.
+    kind : {"mixed", "landmark", "kmeans", "leiden"}
+        The base clusterings: those of `generate.mixed_ensemble` for this number of clusters, or of
+        `generate.landmark_ensemble`, `generate.kmeans_ensemble` or `generate.leiden_ensemble`, with their defaults.
     n_clusterings : int, optional
-        M, the number of base clusterings: 20 if not given. Leiden's are its resolutions × seeds.
+        M, the number of base clusterings: if not given 40 mixed ones, 20 by landmarks or k-means. Leiden's are its
+        resolutions × seeds.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     progress : {"auto", True, False}
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional
-        A folder that keeps each landmark clustering once it is made, so that work that was stopped goes on.
+        A folder that keeps each clustering by landmarks once it is made, so that work that was stopped goes on.
     client : distributed.Client, optional
-        Workers that make the base clusterings, for kinds "landmark" and "kmeans". A Dask array is worked on by the
+        Workers that make the base clusterings, for all kinds but "leiden". A Dask array is worked on by the
         workers of this client or of the active one, else by threads of this process.
 
     Returns
@@ -67,14 +75,15 @@ def cluster(
     ------
     ValueError, TypeError, MemoryError
         For what the method or the generator of the base clusterings refuses, more clusters than objects, and features
-        in chunks for other kinds than "landmark" or methods that need them.
+        in chunks for kinds "kmeans" and "leiden" or methods that need them.
     ImportError
         For kind "leiden" without igraph.
 
     References
     ----------
-    Huang, Wang, Wu, Lai & Kwoh (2020), Ultra-scalable spectral clustering and ensemble clustering, IEEE Transactions on
-    Knowledge and Data Engineering 32(6).
+    Huang, Wang & Lai (2018), Locally weighted ensemble clustering, IEEE Transactions on Cybernetics 48(5): LWGP. Huang,
+    Wang, Wu, Lai & Kwoh (2020), Ultra-scalable spectral clustering and ensemble clustering, IEEE Transactions on
+    Knowledge and Data Engineering 32(6). Gagolewski, Bartoszuk & Cena (2016), Genie, Information Sciences 363.
 
     Examples
     --------
@@ -83,18 +92,18 @@ def cluster(
     >>> X, y = make_moons(2000, noise=0.07, random_state=0)
     >>> found = ge.cluster(X, 2)
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
-    (2, 20, True)
+    (2, 40, True)
     """
     from gpuens.comparison import made  # which takes long to load
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
-    if chunked(X) and kind != "landmark":
+    if chunked(X) and kind not in BY_LANDMARKS:
         raise TypeError(
-            f"X is in chunks, of which ge.cluster makes no base clusterings of kind={kind!r}: take kind='landmark', or "
+            f"X is in chunks, of which ge.cluster makes no base clusterings of kind={kind!r}: take kind='mixed', or "
             "pass X.compute()."
         )
     if client is not None and kind == "leiden":
-        raise ValueError("client is for kind='landmark' and kind='kmeans'; leave it out.")
+        raise ValueError("client is for other kinds than 'leiden'; leave it out.")
     rng = checks.make_generator(random_state)
     estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
@@ -110,10 +119,18 @@ def cluster(
     n_objects = _n_objects(X)
     if n_clusters is not None and n_clusters > n_objects:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden":
+        estimator.set_params(n_clusters=_supported(X, int(rng.integers(2**31)), client))
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
+    if kind == "mixed":
+        given["n_clusters"] = estimator.n_clusters
     if kind != "leiden":
-        given |= {"n_clusterings": N_CLUSTERINGS if n_clusterings is None else n_clusterings, "client": client}
+        given["client"] = client
+    if n_clusterings is not None:
+        given["n_clusterings"] = n_clusterings
     ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
+    if kind != "leiden" and not chunked(X):
+        warn_of_scales(X)
     if chunked(ensemble):
         from gpuens.distributed import fit
 
@@ -122,6 +139,23 @@ def cluster(
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     return estimator
+
+
+def _supported(X: Any, seed: int, client: Any) -> int:
+    """Return the number of clusters that features support best, with a warning if it is in doubt."""
+    from gpuens import choosing
+
+    if chunked(X):
+        from gpuens.distributed import features_in_chunks
+        from gpuens.distributed.landmarks import ChunkedPoints
+
+        points = ChunkedPoints(features_in_chunks(X, None, client), "auto", client)
+        some = points.at(choosing.drawn(points.shape[0], seed))
+    else:
+        some = as_features(X, mapped=True)
+    found = choosing.by_features(some, seed)
+    found.warn_of_doubt()
+    return found.suggested
 
 
 def check(
@@ -137,12 +171,12 @@ def check(
     from gpuens.comparison import made
 
     generate.of_kind(kind)
-    if resume is not None and kind != "landmark":
-        raise ValueError(f"resume={os.fspath(resume)!r} is for kind='landmark'; leave it out.")
-    if scheduler is not None and kind != "landmark":
+    if resume is not None and kind not in BY_LANDMARKS:
+        raise ValueError(f"resume={os.fspath(resume)!r} is for kind='mixed' and kind='landmark'; leave it out.")
+    if scheduler is not None and kind not in BY_LANDMARKS:
         raise ValueError(
             f"scheduler={scheduler} is for work in chunks, of which kind={kind!r} makes no clusterings here: take "
-            "kind='landmark', or a file that is read in one piece."
+            "kind='mixed', or a file that is read in one piece."
         )
     if n_clusterings is not None and kind == "leiden":
         raise ValueError(

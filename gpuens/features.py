@@ -8,6 +8,8 @@ from gpuens import checks
 from gpuens.device import kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # at once, for a value that is refused
+VALUES_SEEN = 2**20  # for the deviations of features
+FAR_APART = 100  # ratio of deviations
 
 
 def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
@@ -223,3 +225,29 @@ def power_of(X: Any, name: str = "X") -> float:
 def times(X: Any, power: float) -> Any:
     """Return features, dense or sparse, times a power of 2 that their type holds; as they are if it is 1."""
     return X if power == 1.0 else X * X.dtype.type(power)
+
+
+def warn_of_scales(X: Any, name: str = "X") -> None:
+    """Warn of a dense feature whose deviation is far larger than that of others, so that it decides alone what is near.
+
+    ``X`` are valid features in memory, some rows of which are looked at; of a sparse matrix, where many features are
+    rarely there, nothing is said.
+    """
+    if hasattr(X, "tocsr"):
+        return
+    kind, n_features = kind_of(X), len(X.columns) if hasattr(X, "columns") else len(X[0])
+    some = slice(None, None, -(-len(X) // max(100, VALUES_SEEN // n_features)))
+    values = to_host(as_features(X.iloc[some] if hasattr(X, "iloc") else X[some], kind, name=name, part=True))
+    deviations = values.std(axis=0, dtype=np.float64)
+    ascending = np.sort(deviations[deviations > 0])
+    if len(ascending) < 2:
+        return
+    middle, largest = ascending[(len(ascending) - 1) // 2], ascending[-1]
+    if largest >= FAR_APART * middle:
+        column = int(deviations.argmax())
+        which = repr(X.columns[column]) if hasattr(X, "columns") else str(column)
+        checks.warn(
+            f"column {which} of {name} has a standard deviation of {largest:.3g} where that of the middle one is "
+            f"{middle:.3g}, so that it decides nearly alone which objects are near; scale the features first, such as "
+            "by sklearn.preprocessing.StandardScaler, unless their units are the same."
+        )

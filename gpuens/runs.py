@@ -64,8 +64,6 @@ def check(
             f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."
         )
-    if estimator.n_clusters is None and not estimator.chooses_n_clusters:
-        raise ValueError(f"n_clusters is needed: method {method!r} has no rule to choose it; say how many.")
     estimator._checked()
 
 
@@ -240,7 +238,10 @@ def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: 
     means, beside = _evidence(estimator) if evidence else (None, {})
     if membership:
         beside["membership"] = to_host(estimator.membership_)
-    beside = {name: _of_all(values, labelled, float("nan")) for name, values in beside.items()}
+    beside = {
+        name: _of_all(values, labelled, False if values.dtype == bool else float("nan"))
+        for name, values in beside.items()
+    }
     return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
 
 
@@ -279,7 +280,8 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a record says of the evidence for a fit, and what is written beside the labels."""
     import numpy as np
 
-    from gpuens.io.annotated import BESIDE
+    from gpuens.device import to_host
+    from gpuens.io.annotated import BESIDE, REST
 
     found = estimator.evidence()
     means = {}
@@ -287,6 +289,8 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         values = getattr(found.objects, name)
         means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
     beside = {name: getattr(found.objects, name) for name in BESIDE}
+    if estimator.marks_rest:
+        beside[REST] = to_host(estimator.rest_)
     return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
 
 

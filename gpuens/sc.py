@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens.defaults import METHOD
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
@@ -23,7 +24,7 @@ def consensus(
     *,
     obsm_key: str | None = None,
     n_clusters: int | None = None,
-    method: str = "lwea",
+    method: str = METHOD,
     key_added: str = "consensus",
     use_rep: str | None = None,
     drop_unlabelled: bool = False,
@@ -42,7 +43,7 @@ def consensus(
     obsm_key : str, optional
         In place of keys: the entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
-        Without it the linkage methods choose (longest lifetime).
+        Without it the number that `gpuens.evidence.spectrum` supports best.
     method : str
         A key of `gpuens.methods`.
     key_added : str

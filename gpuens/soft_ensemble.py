@@ -167,6 +167,11 @@ class SoftEnsemble:
             found[:, n_columns + m] = xp.where(uniform & (last - first > 1), missing, own.argmax(axis=1))
         return found
 
+    def hardened(self, where: str) -> Ensemble:
+        """Return the ensemble of `hardened_on`, whose clusterings are in joined order."""
+        sizes = np.diff(np.append(self.starts, self.n_clusters))
+        return Ensemble.of_codes(self.hardened_on(where), [np.arange(size) for size in sizes], list(range(len(sizes))))
+
     def split(self, table: np.ndarray) -> list[np.ndarray]:
         """Return the rows (k_h, …) of a table (n_clusters, …) for each clustering, in the given order."""
         parts = np.split(table, self.starts[1:])

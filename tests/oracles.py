@@ -77,6 +77,27 @@ def pairs_together(labels, missing="ignore"):
     return together, of, together / np.maximum(of, 1)
 
 
+def confidence(labels, consensus, x, missing):
+    """Return how far clusterings speak for the label of x: its share in the geometric means of all labels' lifts.
+
+    A lift is the frequency of a label in the cluster of x over that among all objects (``missing`` "ignore": all that
+    the clustering labels), x itself being replaced by an object drawn at random.
+    """
+    values = sorted(set(consensus.tolist()))
+    products, counted = dict.fromkeys(values, 1.0), 0
+    for column in np.asarray(labels).T.tolist():
+        given = [label for label, value in zip(consensus, column, strict=True) if missing == "zero" or value != MISSING]
+        counted += missing == "zero" or column[x] != MISSING
+        if column[x] == MISSING:
+            continue
+        others = [label for y, label in enumerate(consensus) if y != x and column[y] == column[x]]
+        for t in values:
+            share = given.count(t) / len(given)
+            products[t] *= (others.count(t) + share) / (len(others) + 1) / share if share else 1.0
+    pooled = {t: product ** (1 / max(counted, 1)) for t, product in products.items()}
+    return pooled[consensus[x]] / sum(pooled.values())
+
+
 # --- core groups ------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +252,54 @@ def cut(merges, n_groups, k):
         region = [region[a] if r == region[b] else r for r in region]
     order = list(dict.fromkeys(region))
     return np.array([order.index(r) for r in region])
+
+
+def cut_of_large(merges, groups, k, least, similarity):
+    """Return the labels of all objects and which are the rest: the first cut from the top with k branches so large.
+
+    ``least`` objects make a cluster; an object of a smaller branch goes to the cluster with the largest mean of the
+    ``similarity`` (N, N), of equal ones to the largest. None: no cut has k such branches.
+    """
+    n_groups = len(merges) + 1
+    for n_branches in range(1, n_groups + 1):
+        branch = cut(merges, n_groups, n_branches)[groups.membership]
+        members = [np.flatnonzero(branch == b) for b in range(n_branches)]
+        members = [own for own in members if len(own) >= least]
+        if len(members) == k:
+            labels = np.full(len(branch), MISSING)
+            for label, own in enumerate(members):
+                labels[own] = label
+            rest = labels == MISSING
+            for x in np.flatnonzero(rest):
+                means = [sum(map(Fraction, similarity[x, own].tolist())) / len(own) for own in members]
+                labels[x] = max(range(k), key=lambda t: (means[t], len(members[t]), -t))
+            return labels, rest
+    return None
+
+
+def large_lifetimes(merges, counts, least, leaves_made_at):
+    """Return the lifetime of 2, 3, … branches of at least ``least`` objects, counted cut by cut from the top.
+
+    The range of distances begins and ends where their number changes, next to the first cut from the top that has so
+    many. It is None for the n leaves if these are single objects (``leaves_made_at`` is None).
+    """
+    n_groups = len(merges) + 1
+    heights = [1 - s for *_, s in merges]  # of the merge that makes n - 1, n - 2, … branches of n
+    n_large = {
+        n: sum(size >= least for size in np.bincount(cut(merges, n_groups, n), weights=counts).tolist())
+        for n in range(1, n_groups + 1)
+    }
+    found = []
+    for k in range(2, max(n_large.values()) + 1):
+        first = last = next(n for n in n_large if n_large[n] == k)
+        while last < n_groups and n_large[last + 1] == k:
+            last += 1
+        if last < n_groups:
+            made_at = heights[n_groups - last - 1]
+        else:
+            made_at = None if leaves_made_at is None else min(leaves_made_at, heights[0])
+        found.append(None if made_at is None else heights[n_groups - first] - made_at)
+    return found
 
 
 def full_scipy(labels, weights=None, method="average"):

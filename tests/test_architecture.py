@@ -40,6 +40,7 @@ LAYERS = [
     {"encoding", "label_tables", "object_names", "odd_columns", "odd_labels"},
     {
         "checks",
+        "defaults",
         "device",
         "failures",
         "host",

@@ -189,7 +189,6 @@ BAD = {
     "a parameter": ([job(parameters={"tau": 1})], "jobs[0]: parameters: 'tau' is no parameter of method 'lwea'"),
     "a value": ([job(parameters={"theta": -1})], "jobs[0]: theta must be above 0 and finite, but is -1"),
     "text": ([job(parameters={"theta": "mild"})], "jobs[0]: theta must be a number, not 'mild'."),
-    "no k": ([job(method="lwgp", n_clusters="auto")], "jobs[0]: n_clusters is needed: method 'lwgp' has no rule"),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
     "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has a similarity and a partitioner of its"),
     "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' compares the objects "),

@@ -185,7 +185,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "limits", "gpu", "quality"]
+PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -286,6 +286,33 @@ def test_numbers_of_clusters_are_chosen_in_every_part(tmp_path):
     assert parts["noise"]["ball"]["structure"] is False
     assert {"lifetime", "pac", "delta_area"} < parts["real"]["iris"]["by"].keys()
     assert (tmp_path / "found.md").read_text() == printed
+
+
+@pytest.mark.bench
+def test_confidence_is_measured_on_every_kind_of_ensemble(tmp_path):
+    printed = run("confidence.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert set(parts) == {"kmeans", "landmarks"}
+    assert "failed" not in json.dumps(parts)
+    iris = parts["kmeans"]["iris"]["methods"]["lwgp"]
+    assert iris["auc"].keys() == {"confidence", "margin", "item_consensus", "silhouette", "entropy"}
+    assert iris["auc"]["confidence"][0] > 0.8
+    assert sum(share for share, _, _ in iris["bins"][0]) == pytest.approx(1, abs=1e-5)
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+def test_the_score_of_confidence_compares_each_wrong_object_with_each_right_one(on_bench):
+    bench = on_bench("confidence")
+    found, y = np.array([0, 0, 0, 1, 1, 2, 2, 2]), np.array([5, 5, 6, 5, 5, 6, 6, -1]) - 5 * (np.arange(8) < 7)
+    wrong = bench.wrong_objects(found, y)
+    assert wrong.tolist() == [False, False, True, True, True, False, False, True]
+    values = np.array([0.9, 0.5, 0.5, np.nan, 0.7, 0.8, 0.6, 0.1])
+    pairs = [(a, b) for a in np.nan_to_num(values[wrong], nan=-1) for b in values[~wrong]]
+    expected = np.mean([(b > a) + (a == b) / 2 for a, b in pairs])
+    assert bench.auc(values, wrong) == pytest.approx(expected)
+    right = bench.in_bins(np.array([0.05, 0.95, 1.0, 0.9]), np.array([True, False, True, False]))
+    assert right[0] == pytest.approx([1 / 4, 0.05 / 4, 0])
+    assert right[9] == pytest.approx([3 / 4, 2.85 / 4, 2 / 4])
 
 
 @pytest.mark.bench

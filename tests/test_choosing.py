@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import gpuens as ge
 from gpuens import forecast
-from gpuens.choosing import _by_largest, foresee
+from gpuens.choosing import foresee
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -22,18 +22,19 @@ def blobs(k, n=80, seed=0):
 @pytest.mark.parametrize("k", [2, 4, 5])
 def test_planted_numbers_are_suggested(k):
     found = ge.choose_k(features=blobs(k, seed=k), **FEW)
-    assert found.suggested == k
-    assert f"median silhouette {found.table.silhouette[k]:.3f}, not below" in found.reasons[k]
+    assert found.suggested == k == found.table.support.idxmax()
+    assert found.reasons[k].startswith(f"support {found.table.support[k]:.3f}, the most")
+    assert f"chooseR's: median silhouette {found.table.silhouette[k]:.3f}, not below" in found.reasons[k]
     assert found.structure is None
     assert len(np.unique(found.labels[k])) == k
-    good = found.table.index[found.table.silhouette >= found.table.silhouette_low.max()].tolist()
-    assert [found.suggested, *found.runners_up] == good[::-1]
 
 
 def test_criteria_are_those_of_the_clusterings_of_each_k():
     labels = {k: ge.generate.kmeans_ensemble(blobs(3), 10, (k, k), objects=0.8, random_state=1) for k in (2, 3, 5)}
     found = ge.choose_k(labels)
     assert found.suggested == 3
+    good = found.table.index[found.table.silhouette >= found.table.silhouette_low.max()].tolist()
+    assert [found.suggested, *found.runners_up] == good[::-1]
     for row, before in zip(found.rows, [None, *found.rows], strict=False):
         k, ensemble = row["k"], labels[row["k"]]
         est = ge.EAC(k).fit(ensemble)
@@ -97,7 +98,10 @@ def test_single_criteria_by_name():
     found = ge.choose_k(features=blobs(4, seed=4), **FEW)
     table = found.table
     assert found.by_criterion == {
-        **{name: table[name].idxmax() for name in ("mean_silhouette", "cluster_consensus")},
+        **{
+            name: table[name].idxmax()
+            for name in ("support", "gap", "drop", "ratio", "mean_silhouette", "cluster_consensus")
+        },
         **{name: table[name].idxmin() for name in ("pac", "corrected_pac", "inconsistency")},
         "delta_area": 4,
     }
@@ -168,7 +172,8 @@ def test_one_ensemble_is_cut_from_one_tree():
         np.testing.assert_array_equal(found.labels[row["k"]], ge.EAC(row["k"]).fit(labels).labels_)
         assert row["lifetime"] == est.lifetimes_[row["k"] - 2]
     assert found.suggested == 4
-    assert found.reasons[4].startswith("longest lifetime, ")
+    assert found.reasons == {4: f"support {found.table.support[4]:.3f}, the most"}
+    assert found.by_criterion["lifetime"] == 4
     assert "pac" not in found.table
     three_rows = [[0, 1, 2, 2], [0, 1, 2, 2], [0, 1, 1, 1]]
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
@@ -185,12 +190,20 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))
 
 
-def test_numbers_without_a_silhouette_are_not_before_negative_ones():
-    rows = [{"k": 2, "mean_silhouette": None}, {"k": 3, "mean_silhouette": None}]
-    rows += [{"k": 4, "mean_silhouette": -0.25}, {"k": 5, "mean_silhouette": -0.125}]
-    choice = _by_largest(rows, {})
-    assert choice.suggested == 5
-    assert choice.reasons == {5: "largest mean silhouette, -0.125", 4: "second largest mean silhouette, -0.250"}
+def test_a_suggestion_that_is_in_doubt_says_so():
+    """Two halves of two halves each: as good reasons for two clusters as for four."""
+    halves, quarters = np.repeat([0, 1], 40), np.repeat([0, 1, 2, 3], 20)
+    noise = np.random.default_rng(0).integers(0, 9, (80, 4))
+    labels = np.column_stack([*[halves] * 4, *[quarters] * 8, noise])
+    found = ge.choose_k(labels, ks=range(2, 8))
+    assert (found.suggested, found.runners_up) == (2, [4])
+    assert found.doubt == "4 clusters have 93% of the support of 2"
+    assert found.reasons == {
+        2: f"support {found.table.support[2]:.3f}, the most; in doubt, as {found.doubt}",
+        4: f"support {found.table.support[4]:.3f}",
+    }
+    assert found.to_dict()["doubt"] == found.doubt
+    assert ge.choose_k(labels[:, 4:], ks=range(2, 8)).doubt is None
 
 
 def test_methods_by_features_get_them():
@@ -201,7 +214,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
     found = ge.choose_k(labels, ks=(3, 4, 5), method="lwgp")
     assert found.suggested == 4
-    assert found.reasons[4].startswith("largest mean silhouette, ")
+    assert found.reasons[4].startswith("support 0.")
     np.testing.assert_array_equal(found.labels[5], ge.LWGP(5).fit(labels).labels_)
 
 

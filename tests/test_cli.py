@@ -152,6 +152,9 @@ def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
         ("--method eac -k 3 --linkage single", EAC(3, linkage="single")),
         ("--method eac -k 3 --missing-labels ignore", EAC(3, missing="ignore")),
         ("--method eac --distance-threshold 0.8", EAC(distance_threshold=0.8)),
+        ("--method eac -k 3 --min-size 5", EAC(3, min_size=5)),
+        ("-k 3 --min-size 0.05", LWEA(3, min_size=0.05)),
+        ("-k 3 --min-size auto", LWEA(3, min_size="auto")),
         ("--n-clusters 9 --theta 0.2", LWEA(9, theta=0.2)),
         ("--method lwgp -k 5 --theta 1 --n-init 2 --seed 3", LWGP(5, theta=1.0, n_init=2, random_state=3)),
         ("--method hbgf -k 5 --n-init 3 --device auto", HBGF(5, n_init=3)),
@@ -407,6 +410,19 @@ def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
     )
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, call, suffix):
+    labels = pd.read_csv("labels.csv")
+    labels.iloc[-4:-1] = 90 + np.arange(3)[:, None]
+    labels.iloc[3] = -1
+    labels.to_csv("labels.csv", index=False)
+    code, _, err = call(f"run labels.csv -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
+    assert (code, err) == (0, [])
+    found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")["rest"]
+    assert found.dtype == bool
+    assert np.flatnonzero(np.asarray(found)).tolist() == [len(labels) - 4, len(labels) - 3, len(labels) - 2]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -495,7 +511,6 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 
 BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
-    "run labels.csv --method lwgp": "n_clusters is needed: method 'lwgp' has no rule to choose it; *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
         "--distance-threshold, --reduce, --device."

@@ -14,7 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
-from gpuens.generate import kmeans, landmark_cut, landmark_ensemble, landmarks, leiden_ensemble
+from gpuens.generate import kmeans, landmark_cut, landmarks, leiden_ensemble, mixed_ensemble
 from gpuens.generate import points as feature_points
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
@@ -73,10 +73,13 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
         ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
         ({"X": csr_array(X), "method": "tome"}, TypeError, "X must be dense features for method 'tome', not csr_array"),
         ({"X": GRAPH, "method": "ecrmc", "kind": "leiden"}, TypeError, "X must be dense features for method 'ecrmc'"),
-        ({"n_clusters": None}, ValueError, "n_clusters is needed: method 'hbgf' has no rule to choose it"),
         ({"kind": "leiden", "n_clusterings": 20}, ValueError, "n_clusterings=20 is not for kind='leiden'"),
-        ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='landmark'"),
-        ({"kind": "spectral"}, ValueError, "kind must be one of 'kmeans', 'landmark', 'leiden', not 'spectral'"),
+        ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
+        (
+            {"kind": "spectral"},
+            ValueError,
+            "kind must be one of 'kmeans', 'landmark', 'leiden', 'mixed', not 'spectral'",
+        ),
     ],
 )
 def test_what_is_refused_before_base_clusterings_are_made(given, kind, mentioned, monkeypatch):
@@ -116,7 +119,9 @@ def test_chunks_are_refused_before_base_clusterings_are_made(given, kind, mentio
 
 
 def test_who_works_is_refused_where_nobody_can():
-    refused(lambda: ge.cluster(X, 4, kind="leiden", client=object()), ValueError, "client is for kind='landmark'")
+    refused(
+        lambda: ge.cluster(X, 4, kind="leiden", client=object()), ValueError, "client is for other kinds than 'leiden'"
+    )
     for kind in ("landmark", "kmeans"):
         refused(lambda kind=kind: ge.cluster(X, 4, kind=kind, client=object()), TypeError, "a distributed.Client")
 
@@ -134,7 +139,6 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
     [
         ("--kind spectral -k 3", "argument --kind: invalid choice: 'spectral'"),
         ("-k 3 --method hgbf", "hbgf"),
-        ("", "n_clusters is needed: method 'hbgf' has no rule to choose it; say how many."),
         ("-k 0", "n_clusters must be at least 1, but is 0."),
         ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
         ("-k 3 --scheduler threads", "path 'nothing' has no known ending; it must end in .npy, .zarr, .parquet."),
@@ -205,7 +209,7 @@ def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, cap
     monkeypatch.setattr(feature_points, "BLOCK_BYTES", 2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
-    monkeypatch.setattr(landmark_ensemble, "__kwdefaults__", landmark_ensemble.__kwdefaults__ | {"n_landmarks": 30})
+    monkeypatch.setattr(mixed_ensemble, "__kwdefaults__", mixed_ensemble.__kwdefaults__ | {"n_landmarks": 30})
     file, out = np.load(tmp_path / "big.npy", mmap_mode="r"), tmp_path / "out.npy"
     found = []
 
@@ -240,7 +244,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     assert (record["n_objects"], record["n_features"], record["n_clusterings"]) == (200, 2, 6)
     assert record["cluster_sizes"] == np.bincount(np.load("out.npy")).tolist()
     assert record["ties"].startswith("decided by the order of the clusterings")
-    assert capsys.readouterr().out.startswith(f"X{suffix}: 200 objects, 2 features\nlandmark: 6 clusterings with ")
+    assert capsys.readouterr().out.startswith(f"X{suffix}: 200 objects, 2 features\nmixed: 6 clusterings with ")
 
 
 def test_columns_of_tables_in_chunks_are_numbers_as_in_one_piece(in_chunks, tmp_path, monkeypatch, capsys):
@@ -418,7 +422,30 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
     with pytest.raises(SystemExit):
         cli.main(["generate", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "kmeans, landmark: M, the number of clusterings." in said
-    assert "landmark: K, the landmarks that each object is tied to. (int; 5 if not given); leiden: Neighbours" in said
+    assert "kmeans, landmark: M, the number of clusterings. (int; 20 if not given); mixed: M, the" in said
+    assert (
+        "landmark, mixed: K, the landmarks that each object is tied to. (int; 5 if not given); leiden: Neighbours"
+        in said
+    )
     assert "0.25,0.5,1.0,1.5,2.0 if not given" in said
     assert "VALUE Seed of all draws." in said
+
+
+# --- the number of clusters left open ---------------------------------------------------------------------------------
+
+
+def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
+    found = ge.cluster(X)
+    assert found.n_clusters_ == 4 == ge.choose_k(features=X, ks=range(2, 8), n_clusterings=3).suggested
+    np.testing.assert_array_equal(found.labels_, ge.cluster(X, random_state=0).labels_)
+    np.save(tmp_path / "X.npy", X)
+    assert ge.cluster(np.load(tmp_path / "X.npy", mmap_mode="r")).n_clusters_ == 4
+    assert ge.cluster(csr_array(X)).n_clusters_ == 4
+    assert ge.cluster(in_chunks(X, chunks=(70, 3))).n_clusters_ == 4
+    assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
+    assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
+
+
+def test_a_number_in_doubt_is_said():
+    with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
+        ge.cluster(np.random.default_rng(3).random((300, 3)))

@@ -18,7 +18,7 @@ def chain(similarities):
 
 
 def test_every_cut_is_the_literal_one(any_labels):
-    est = ge.EAC().fit(any_labels)
+    est = ge.EAC(1).fit(any_labels)
     expected = oracles.greedy_average_linkage(any_labels)
     n_groups = len(expected.groups.counts)
     for k in range(1, n_groups + 1):
@@ -26,7 +26,7 @@ def test_every_cut_is_the_literal_one(any_labels):
 
 
 def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
-    est = ge.LWEA().fit(any_labels)
+    est = ge.LWEA(1).fit(any_labels)
     n = len(any_labels)
     assert est.children_.shape == (n - 1, 2)
     assert est.distances_.shape == (n - 1,)
@@ -41,7 +41,7 @@ def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
 def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(shape):
     """Without weights and gaps equal rows merge at distance 0, before everything else: the literal tree cuts alike."""
     labels = MANY_SHAPES[shape]()
-    est = ge.EAC().fit(labels)
+    est = ge.EAC(1).fit(labels)
     distances = np.append(est.distances_, 1.0)
     # where the heights on both sides of a cut tie, SciPy's choice is its own
     untied = [k for k in range(2, len(est.reduction_.counts)) if distances[-k] - distances[-k - 1] > 1e-9]
@@ -70,24 +70,6 @@ def test_cut_at_a_height():
 )
 def test_lifetimes_are_the_ranges_of_heights(similarities, leaves_made_at, expected):
     np.testing.assert_allclose(chain(similarities).lifetimes(leaves_made_at), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", [ge.EAC, ge.LWEA])
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ([[0, 0, 1, 1, 2]] * 4, 3),  # the clusterings agree: the distinct rows are the answer
-        ([[0, 0, 1, 1, 2, 2]] * 9 + [[0, 1, 2, 2, 3, 3]], 3),  # one more row differs by one label, as near as can be
-        ([[0, 0, 0, 0]] * 2, 1),
-        ([[0, 1, 2]] * 2, 2),  # nothing repeats: single objects are no answer, and all heights tie
-    ],
-)
-@pytest.mark.filterwarnings("ignore:constant clusterings")
-def test_the_longest_lifetime_decides(method, labels, expected):
-    est = method().fit(np.array(labels).T if len(labels) <= len(labels[0]) else [np.array(c) for c in labels])
-    assert est.n_clusters_ == expected
-    if expected > 1:
-        assert est.lifetimes_[expected - 2] == est.lifetimes_[: expected - 1].max()
 
 
 def test_cut_labels_are_numbered_by_the_smallest_leaf():

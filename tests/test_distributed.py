@@ -87,6 +87,21 @@ def test_labels_are_those_of_one_piece(method, reduction, labels):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("kind", [ge.EAC, ge.LWEA])
+def test_clusters_of_a_smallest_size_and_the_rest_are_those_of_one_piece(kind, reduction):
+    labels = structured_labels(400, 6, 4, noise=0.3, split=2, missing=0.05, seed=3)[0]
+    labels[350:, :5] = 20 + np.random.default_rng(0).integers(0, 15, (50, 5))
+    est = kind(5, min_size=12, reduction=reduction)
+    expected, rest = est.fit(labels).labels_, est.rest_
+    assert rest.any()
+    est.fit(chunks_of(labels))
+    assert est.rest_.chunks == est.labels_.chunks
+    assert est.rest_.dtype == bool
+    np.testing.assert_array_equal(est.labels_.compute(), expected)
+    np.testing.assert_array_equal(est.rest_.compute(), rest)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_workers_give_the_same(client, labels, reduction):
     for method in ("lwea", "cgc", "crc-c"):
         est = ge.methods()[method](4, reduction=reduction)
@@ -676,7 +691,7 @@ def test_landmark_clusterings_by_workers_are_those_made_here(client, tmp_path):
     for kept in ({}, {"resume": tmp_path}, {"resume": tmp_path}):
         found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, **kept)
         np.testing.assert_array_equal(found.codes, expected.codes)
-    (tmp_path / "clustering_1.npz").unlink()
+    (tmp_path / "landmarks_1.npz").unlink()
     found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, resume=tmp_path)
     np.testing.assert_array_equal(found.codes, expected.codes)
 

@@ -74,6 +74,23 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
             )
 
 
+def test_equal_rows_stay_together_where_the_tree_of_all_pairs_parts_them():
+    """Their similarity to each other can be below that to others."""
+    labels = random_labels(60, 4, (2, 5), distinct=25, seed=1)
+    x = np.random.default_rng(1).standard_normal((60, 3)) + labels[:, :1]
+    est = ge.ECRMC(20, n_neighbors=4).fit(labels, features=x)
+    revised = oracles.revised_coassociation(labels, est.cluster_similarity_)
+    equal = (labels[:, None] == labels).all(axis=2)
+    others = np.where(equal, -np.inf, revised).max(axis=1)
+    alone = np.eye(60, dtype=bool)
+    assert (np.where(equal & ~alone, revised, np.inf).min(axis=1) < others - 1e-9).any()
+    distances = np.where(alone, 0.0, revised.max() - revised)
+    literal = hierarchy.linkage(distances[np.triu_indices(60, 1)], "average")
+    of_all = hierarchy.fcluster(literal, 20, "maxclust")
+    assert (of_all[:, None] != of_all)[equal].any()
+    assert (est.labels_[:, None] == est.labels_)[equal].all()
+
+
 def test_the_merge_list_of_all_objects():
     labels, x = blobs(doubles=True)
     est = ge.ECRMC(3, n_neighbors=4).fit(labels, features=x)

@@ -310,11 +310,12 @@ def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
             means = [together[x, some].sum() / max(of[x, some].sum(), 1) for some in members]
             own, total = means[consensus[x]], sum(means)
             shares = [mean / total for mean in means if mean > 0]
-            expected = own / total if total else 0.0, -sum(s * np.log(s) for s in shares) / np.log(k) if total else 1.0
+            entropy = -sum(s * np.log(s) for s in shares) / np.log(k) if total else 1.0
             if not members[consensus[x]].any():
-                own, expected = np.nan, (np.nan, np.nan)
-            np.testing.assert_allclose(found.item_consensus[x], own, atol=1e-12)
-            np.testing.assert_allclose((found.confidence[x], found.entropy[x]), expected, atol=1e-12)
+                own = entropy = np.nan
+            np.testing.assert_allclose((found.item_consensus[x], found.entropy[x]), (own, entropy), atol=1e-12)
+            expected = oracles.confidence(labels, consensus, x, missing)
+            np.testing.assert_allclose(found.confidence[x], expected, atol=1e-12)
         found = ge.evidence.clusters(labels, consensus, missing=missing)
         assert found.sizes.tolist() == sizes.tolist()
         for s, t in itertools.product(range(k), repeat=2):
@@ -329,6 +330,31 @@ def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
                 alike = [(own & (column == c)).sum() / (own | (column == c)).sum() for c in set(column[column >= 0])]
                 best += [max(alike)] if own.any() else []
             np.testing.assert_allclose(found.stability[t], np.mean(best) if best else 0.0, atol=1e-12)
+
+
+def test_confidence_is_defined_for_only_members_and_orders_what_clusterings_say():
+    labels, _ = structured_labels(200, 10, 4, noise=0.2, seed=3)
+    consensus = ge.LWEA(4).fit(labels).labels_
+    consensus[[5, 6]] = 4, 5  # torn from clusters that keep them together with others
+    found = ge.evidence.objects(labels, consensus)
+    assert np.isnan(found.margin[[5, 6]]).all()
+    assert ((found.confidence > 0) & (found.confidence < 1)).all()
+    assert found.confidence[[5, 6]].max() < np.quantile(found.confidence, 0.1)
+    alone = np.vstack([labels, np.full((1, 10), 9)])
+    found = ge.evidence.objects(alone, np.append(consensus, 6))
+    np.testing.assert_allclose(found.confidence[-1], 1 / 7)  # nothing is said of an object that is always alone
+    np.testing.assert_array_equal(ge.evidence.objects(labels, np.zeros(200)).confidence, np.ones(200))
+
+
+def test_confidence_does_not_depend_on_the_pieces_of_work(monkeypatch):
+    labels, _ = structured_labels(1000, 8, 5, noise=0.3, missing=0.1, seed=4)
+    consensus = ge.LWGP(5).fit(labels).labels_
+    for missing in ("zero", "ignore"):
+        expected = ge.evidence.objects(labels, consensus, missing=missing).confidence
+        with monkeypatch.context() as patch:
+            patch.setattr(ge.evidence.objects.__globals__["devices"], "scratch", lambda device: 0)
+            found = ge.evidence.objects(labels, consensus, missing=missing).confidence
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")

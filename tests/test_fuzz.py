@@ -127,6 +127,7 @@ SOUND = {  # values of parameters that may well be right
     "imbalance": st.sampled_from([1e-9, 0.03, 0.5, 2, 1e9, 1e300]),
     "linkage": st.sampled_from(["average", "single", "complete"]),
     "distance_threshold": positive,
+    "min_size": st.sampled_from([None, "auto"]) | st.integers(1, 6) | st.floats(1e-3, 0.4),
     "n_neighbors": st.none() | st.integers(1, 20),
     "neighbors": st.none() | st.integers(1, 16),
     "partition": st.sampled_from(["transfer-cut", "metis"]),

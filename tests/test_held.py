@@ -112,7 +112,6 @@ def test_refusals(monkeypatch):
     refused(lambda: ge.DREC(2, strength=0).fit(labels), ValueError, "strength must be above 0")
     refused(lambda: ge.TOME(2).fit(labels), TypeError, "features are not given", "TOME compares the objects")
     refused(lambda: ge.TOME(2).fit(labels, features=np.ones((9, 1))), ValueError, "features have 9 rows")
-    refused(lambda: ge.TOME().fit(labels, features=np.ones((300, 1))), ValueError, "n_clusters is not given")
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     for est, given in ((ge.DREC(2), {}), (ge.TOME(2), {"features": np.ones((300, 1))})):
         refused(lambda est=est, given=given: est.fit(labels, **given), MemoryError, "distinct label rows", "Sample")

@@ -869,6 +869,8 @@ ESTIMATORS = {
     "eac, complete": ge.EAC(40, linkage="complete"),
     "lwea": ge.LWEA(4),
     "lwea, threshold": ge.LWEA(distance_threshold=0.5),
+    "lwea, smallest size": ge.LWEA(3, min_size=6),
+    "eac, smallest size": ge.EAC(min_size=3),
     "lwgp": ge.LWGP(4),
     "hbgf": ge.HBGF(4),
     "cgc": ge.CgC(4),
@@ -904,8 +906,8 @@ ESTIMATORS = {
     "voting, soft": ge.Voting(4, voting="soft"),
     "best-of-k": ge.BestOfK(),
 }
-FITTED = ("children_", "distances_", "cluster_similarity_", "threshold_", "mu_", "objective_", "n_iter_",
-          "meta_clusters_", "membership_", "utility_", "log_likelihood_", "scores_", "anmi_")  # fmt: skip
+FITTED = ("children_", "distances_", "lifetimes_", "rest_", "cluster_similarity_", "threshold_", "mu_", "objective_",
+          "n_iter_", "meta_clusters_", "membership_", "utility_", "log_likelihood_", "scores_", "anmi_")  # fmt: skip
 ALL_PAIRS = (
     "eac, complete",
     "cspa",

@@ -17,7 +17,7 @@ from sklearn.datasets import make_blobs, make_moons
 import gpuens as ge
 from gpuens import cli
 from gpuens.features import as_features
-from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, shares
+from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, mixed_ensemble, shares
 from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.landmark_lists import Lists
@@ -261,7 +261,7 @@ DAMAGES = {
 def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path / "kept"}
     labels = landmark_ensemble(X, 3, **given).to_array()
-    path = tmp_path / "kept" / "clustering_1.npz"
+    path = tmp_path / "kept" / "landmarks_1.npz"
     before = path.read_bytes()
     DAMAGES[damage](path)
     if damage == "a folder":
@@ -269,10 +269,10 @@ def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
             landmark_ensemble(X, 3, **given)
         return
     if damage == "a pipe":
-        with pytest.warns(UserWarning, match="clustering_1.npz' is damaged"), pytest.raises(ValueError, match="a pipe"):
+        with pytest.warns(UserWarning, match="landmarks_1.npz' is damaged"), pytest.raises(ValueError, match="a pipe"):
             landmark_ensemble(X, 3, **given)
         return
-    with pytest.warns(UserWarning, match=r"clustering_1.npz' is damaged, or of other work; .* made again") as warned:
+    with pytest.warns(UserWarning, match=r"landmarks_1.npz' is damaged, or of other work; .* made again") as warned:
         again = landmark_ensemble(X, 3, **given)
     assert len(warned) == 1
     np.testing.assert_array_equal(again.to_array(), labels)
@@ -318,7 +318,7 @@ def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypat
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
         landmark_ensemble(X, 1, **given, random_state=1)
     assert (tmp_path / "work.json").read_bytes() == held[0]
-    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "clustering_0.npz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "landmarks_0.npz"}
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
@@ -329,7 +329,7 @@ def test_what_is_kept_needs_no_links(tmp_path, number, monkeypatch):
     monkeypatch.setattr(atomic.os, "link", refuse)
     for _ in range(2):
         landmark_ensemble(features(), 1, 5, n_landmarks=40, resume=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "clustering_0.npz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"work.json", "landmarks_0.npz"}
 
 
 def test_blocks_of_features_and_of_objects_change_nothing(monkeypatch):
@@ -695,9 +695,9 @@ def test_the_command_line_refuses_options_of_the_other_kind(tmp_path, capsys):
 def test_one_call_from_features_to_a_consensus():
     X = features(600)
     found = ge.cluster(X, 6, n_clusterings=4, random_state=3)
-    ensemble = landmark_ensemble(X, 4, random_state=3)
+    ensemble = mixed_ensemble(X, 4, 6, random_state=3)
     np.testing.assert_array_equal(found.ensemble_.to_array(), ensemble.to_array())
-    assert isinstance(found, ge.HBGF)
+    assert isinstance(found, ge.LWGP)
     assert found.n_clusters_ == 6
     np.testing.assert_array_equal(ge.cluster(X, 6, n_clusterings=4, random_state=3).labels_, found.labels_)
     assert isinstance(ge.cluster(X, None, method="eac", kind="kmeans", n_clusterings=4), ge.EAC)
@@ -705,7 +705,7 @@ def test_one_call_from_features_to_a_consensus():
         ({"kind": "spectral"}, ValueError, "kind"),
         ({"method": "hgbf"}, ValueError, "hbgf"),
         ({"n_clusters": None}, ValueError, "n_clusters"),
-        ({"kind": "kmeans", "resume": "kept"}, ValueError, "resume='kept' is for kind='landmark'"),
+        ({"kind": "kmeans", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
     ):
         with pytest.raises(kind, match=said):
             ge.cluster(**{"X": X, "n_clusters": 3, **given})
@@ -719,11 +719,11 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert (
         cli.main([*words, "-o", str(out), "--evidence", "--report", str(page), "--resume", str(tmp_path / "kept")]) == 0
     )
-    assert "landmark: 4 clusterings" in capsys.readouterr().out
+    assert "mixed: 4 clusterings" in capsys.readouterr().out
     table = pd.read_csv(out)
     np.testing.assert_array_equal(table["label"], ge.cluster(X, 6, n_clusterings=4).labels_)
     assert table["name"].tolist()[:2] == ["c0", "c1"]
     assert table["confidence"].between(0, 1).all()
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 4
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # of two clusterings each

@@ -165,6 +165,18 @@ def test_the_line_is_where_the_clusters_are_cut():
     assert sum(height > line.get_ydata()[0] for height in heights(ax)) == EST.n_clusters_ - 1
 
 
+def test_the_line_of_clusters_of_a_smallest_size_is_where_the_tree_is_cut():
+    labels = LABELS.copy()
+    labels[:4] = 90 + np.arange(4)[:, None]
+    est = LWEA(3, min_size=4).fit(labels)
+    assert est.n_branches_ > 6
+    ax = plotting.dendrogram(est, p=20)
+    (line,) = ax.lines
+    assert sum(height > line.get_ydata()[0] for height in heights(ax)) == est.n_branches_ - 1
+    assert f"3 clusters\nin {est.n_branches_} branches" in [text.get_text() for text in ax.texts]
+    drawn(ax)
+
+
 def test_dendrogram_joins_what_the_method_joined():
     # three branches of 2, 3 and 1 objects, of which the last two are closer
     est = EAC(2).fit([[0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1]])

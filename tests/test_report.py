@@ -159,7 +159,7 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     assert "report: out.csv.html" in capsys.readouterr().out
     found = Read(Path("out.csv.html").read_bytes())
     assert found.texts["h1"] == ["Consensus of labels.npy"]
-    assert "lwea" in found.texts["td"]
+    assert "lwgp" in found.texts["td"]
     record = json.loads(Path("out.csv.json").read_text())
     assert record["report"] == "out.csv.html"
     assert set(record["seconds"]) == {"read", "fit", "write", "report", "total"}
@@ -170,12 +170,12 @@ def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp
     np.save("labels.npy", LABELS)
     monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 1
-    labels = ["labels.npy", "labels.npy.lwea.npy", "labels.npy.lwea.npy.json"]
+    labels = ["labels.npy", "labels.npy.lwgp.npy", "labels.npy.lwgp.npy.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*labels[:2], "labels.npy.lwea.npy.html", labels[2]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*labels[:2], "labels.npy.lwgp.npy.html", labels[2]]
     monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
     assert cli.main(["run", "labels.npy", "-k", "5", "--report"]) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
@@ -186,7 +186,7 @@ def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
     pytest.importorskip("dask.array")
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    command = "run labels.npy -k 4 --scheduler threads --chunk-rows 50 --report -o out.npy --quiet"
+    command = "run labels.npy --method lwea -k 4 --scheduler threads --chunk-rows 50 --report -o out.npy --quiet"
     assert cli.main(command.split()) == 0
     found = Read(Path("out.npy.html").read_bytes())
     assert found.texts["h2"] == [FIRST, TREE, MADE]

@@ -1,6 +1,6 @@
 """SCEC's iterations against literal dense matrices; that the objective never rises; soft, missing and weighted rows."""
 
-import sys
+from itertools import pairwise
 
 import numpy as np
 import oracles
@@ -9,6 +9,7 @@ from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structur
 
 from gpuens import device as devices
 from gpuens import kernels
+from gpuens.metrics import ari
 from gpuens.partition import soft_correspondence, soft_descent
 from gpuens.partition.soft_descent import Problem, descend
 from gpuens.partition.soft_memberships import (
@@ -22,7 +23,6 @@ from gpuens.reduction.core_groups import core_groups
 from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
-MODULE = sys.modules["gpuens.partition.soft_correspondence"]  # the package shows the function under the same name
 ALPHA, BETA = 0.5, 2.0
 
 
@@ -98,9 +98,15 @@ def first_tables(matrices, k, seed=0):
 # --- against the literal one ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(params=[0, 10**9], ids=["by rows", "by pairs of clusters"])
+def products(request, monkeypatch):
+    """How AᵀM of labels is computed."""
+    monkeypatch.setattr(soft_descent, "LOOK_UPS", request.param)
+
+
 @pytest.mark.parametrize("n_steps", [1, 3])
 @pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 0.5), (3.0, 1.5)])
-def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
+def test_fifty_iterations(clusterings, alpha, beta, n_steps, products, where):
     k, matrices = 3, literal(clusterings)
     s = first_tables(matrices, k)
     n, k_h = len(matrices[0]), [a.shape[1] for a in matrices]
@@ -120,7 +126,7 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, where):
     np.testing.assert_allclose(objective, values, atol=1e-10 * n * len(matrices), rtol=0)
 
 
-def test_every_device_has_the_same_bits(clusterings, where):
+def test_every_device_has_the_same_bits(clusterings, products, where):
     (rows, _), (same_rows, _) = of_rows(clusterings, where), of_rows(clusterings)
     found, expected = (
         soft_correspondence(some, 3, n_init=2, rng=np.random.default_rng(1)) for some in (rows, same_rows)
@@ -130,28 +136,51 @@ def test_every_device_has_the_same_bits(clusterings, where):
     np.testing.assert_array_equal(found.objective, expected.objective)
 
 
-@pytest.mark.parametrize("budget", [10**4, 10**6])
-def test_blocks_of_rows_do_not_matter(clusterings, budget, where, monkeypatch):
-    """Neither their size, nor whether memberships are held from one pass to the next."""
+def test_blocks_of_rows_do_not_matter(clusterings, products, where, monkeypatch):
     rows, _ = of_rows(clusterings, where)
     monkeypatch.setattr(soft_descent, "BLOCK_ROWS", 16)
     found = []
     for scratch in (2**30, 1):
         monkeypatch.setattr(devices, "scratch", lambda device, room=scratch: room)
-        monkeypatch.setattr(MODULE, "_tables_fit", lambda *given: None)
-        monkeypatch.setattr(devices, "memory_budget", lambda device="cpu", room=budget: room)
         found.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)))
     for one, other in zip(*((each.labels, each.table, each.objective) for each in found), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_threads_do_not_matter(clusterings, monkeypatch):
+def test_threads_do_not_matter(clusterings, products, monkeypatch):
     rows, _ = of_rows(clusterings)
+    monkeypatch.setattr(devices, "worth_a_thread", lambda steps: 1)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         results.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)).table)
     np.testing.assert_array_equal(*results)
+
+
+def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, monkeypatch):
+    """However few rows are visited at a time, and not before."""
+    rows, _ = of_rows(clusterings)
+    monkeypatch.setattr(soft_descent, "BLOCK_ROWS", 4)
+    first, tol, tables = first_tables(literal(clusterings), 3), 1e-3, []
+    problem = problem_of(rows, 3, ALPHA, BETA)
+    table, objective, converged = descend(problem, joined(rows, first), 2000, tol, 5)
+    for n_iter in (len(objective) - 2, len(objective) - 1):
+        tables.append(descend(problem, joined(rows, first), n_iter, tol, 5)[0])
+    steps = [np.abs(memberships(a, rows) - memberships(b, rows)).max() for a, b in pairwise([*tables, table])]
+    assert converged
+    assert steps[0] > tol >= steps[1]
+
+
+def test_starts_from_a_draw_of_many_rows(monkeypatch):
+    """They lead to as good an end."""
+    labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, seed=11)
+    rows, row_of = of_rows(list(labels.T))
+    of_all = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
+    monkeypatch.setattr(soft_descent, "STARTS_ON", 100)
+    of_some = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
+    assert not np.array_equal(of_some.table, of_all.table)
+    assert of_some.objective[-1] <= of_all.objective[-1] + 0.005 * abs(of_all.objective[-1])
+    assert ari(of_some.labels[row_of], truth) > 0.9
 
 
 @pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])

@@ -2,8 +2,8 @@
 Clusters of any shape
 =====================
 
-k-means cuts rings and half moons to pieces. Twenty landmark spectral clusterings, each with far more clusters than
-there are, and their consensus (U-SENC) put the pieces together, in time linear in the number of objects.
+k-means cuts rings and half moons to pieces. Spectral clusterings by landmarks, most with far more clusters than there
+are, and trees of the same landmarks have a consensus that puts the pieces together, in time linear in the objects.
 """
 
 # %%
@@ -28,7 +28,7 @@ sets = {
 }
 
 # %%
-# One call each. The ensemble knows nothing of the number asked for: k is between 20 and 60 in each clustering.
+# One call each: forty clusterings, and their consensus by LWGP.
 
 fig, axes = plt.subplots(2, len(sets), figsize=(10, 6), layout="constrained")
 scores = {}

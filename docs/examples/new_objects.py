@@ -66,7 +66,7 @@ bins = np.linspace(0, 1, 21)
 for name, some in {"known kinds": ordinary, "sixes, never seen": ~ordinary}.items():
     ax.hist(confidence[some], bins, density=True, alpha=0.6, label=name)
 ax.axvline(unsure, color="k", linestyle=":", label="a tenth of today's digits are below")
-ax.set(xlabel="confidence", ylabel="new digits (density)", ylim=(0, 5))
+ax.set(xlabel="confidence", ylabel="new digits (density)", ylim=(0, 6))
 ax.legend()
 right.plot(left, accuracies, "o-")
 right.set(xlabel="clusterings that label the new digits", ylabel="accuracy", ylim=(0, 1))

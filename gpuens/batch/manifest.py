@@ -15,6 +15,7 @@ from typing import Any
 from gpuens import checks
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
+from gpuens.defaults import METHOD
 from gpuens.device import DEVICES
 from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 
@@ -282,7 +283,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
         methods = "consensus"
     lists = {
         "input": list(map(checks.without_slash, places.matching(places.joined(entry["input"], base), base))),
-        "method": _listed(methods or "lwea"),
+        "method": _listed(methods or METHOD),
         "n_clusters": _listed(entry.get("n_clusters", "auto")),
     }
     if "features" in entry and is_file(entry["features"]):

@@ -17,6 +17,7 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
+from gpuens.defaults import KIND, METHOD
 from gpuens.record import TIES, Clock
 from gpuens.runs import Chunks, Done
 
@@ -37,10 +38,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "X", help="as for `gpuens generate`: a file or the name of a data set; with --scheduler npy, zarr or parquet"
     )
     add_selection(parser)
-    parser.add_argument("-k", "--n-clusters", type=int, metavar="K", help="number of clusters")
-    parser.add_argument("--method", default="hbgf", help="a method, see `gpuens methods` (hbgf)")
     parser.add_argument(
-        "--n-clusterings", type=int, metavar="M", help="base clusterings (20; of leiden five resolutions × four seeds)"
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the features support best)"
+    )
+    parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
+    parser.add_argument(
+        "--n-clusterings",
+        type=int,
+        metavar="M",
+        help="base clusterings (40 mixed, 20 others; of leiden 5 resolutions × 4 seeds)",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
@@ -56,7 +62,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def _add_kind(parser: argparse.ArgumentParser) -> None:
     from gpuens.generate import KINDS
 
-    parser.add_argument("--kind", choices=KINDS, default="landmark", help="the base clusterer (landmark if not given)")
+    parser.add_argument("--kind", choices=KINDS, default=KIND, help=f"the base clusterings ({KIND} if not given)")
 
 
 def cluster(args: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "generate",
         generate,
-        "Make base clusterings: k-means, or landmark spectral clustering, of features, many times, or Leiden.",
+        "Make base clusterings of features: k-means, landmark spectral clustering, mixed kinds, or Leiden, many times.",
         epilog="OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
@@ -37,7 +37,8 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=KINDS,
         default="kmeans",
-        help="the base clusterer (kmeans if not given); landmark follows clusters of any shape, leiden is for graphs",
+        help="the base clusterer (kmeans if not given); landmark and mixed follow clusters of any shape, leiden is for "
+        "graphs",
     )
     add_parameters(parser, KINDS, leave_out=NOT_OPTIONS)
 

@@ -18,6 +18,7 @@ from gpuens.cli.files import (
     write_page,
 )
 from gpuens.cli.options import flags
+from gpuens.defaults import METHOD
 from gpuens.record import Clock
 from gpuens.runs import Done, Run, check
 
@@ -38,11 +39,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters; linkage methods can choose"
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the labels support best)"
     )
     parser.add_argument(
         "--method",
-        help="a method, see `gpuens methods` (lwea); or give any --similarity and --partitioner, such as "
+        help=f"a method, see `gpuens methods` ({METHOD}); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
     )
     add_reading_of_labels(parser)
@@ -203,7 +204,7 @@ def _class_of(args: argparse.Namespace) -> Any:
         return Consensus
     from gpuens.methods import REGISTRY
 
-    args.method = args.method or "lwea"
+    args.method = args.method or METHOD
     return REGISTRY.load(args.method)
 
 
@@ -225,7 +226,7 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
 
 
 def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
-    """Return the default output: s.csv → s.csv.lwea.npy, which differs from that of s.tsv."""
+    """Return the default output: s.csv → s.csv.lwgp.npy, which differs from that of s.tsv."""
     from gpuens.checks import file_kind, without_slash
 
     file_kind(args.labels, kinds)

@@ -87,7 +87,9 @@ def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, feature
     """Learn on a worker's GPU: a process of Dask's that shares it may have taken nearly all of its memory."""
     given = chunks.somewhere(worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts))
     task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
-    (found,) = chunks.compute([task], "fit")
+    ((found, said),) = chunks.compute([task], "fit")
+    for sentence in said:
+        checks.warn(sentence)
     estimator._forget()
     estimator.__dict__.update(found)
     return estimator._partition

@@ -19,7 +19,7 @@ from gpuens import progress as progress_bars
 from gpuens.distributed import clients, graph, worker
 from gpuens.distributed.tasks import Tasks
 from gpuens.features import as_features
-from gpuens.generate.landmark_cut import Tied, clustered
+from gpuens.generate.landmark_cut import Task, Tied, clustered, labels_of_nearest, nearest_counts
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.points import Coordinates, Points
 from gpuens.generate.shares import Shares, Table
@@ -108,6 +108,15 @@ class ChunkedObjects:
         shares, sizes, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
         return (shares @ self._table.rows, sizes[:, None]) if changed else None
 
+    def sizes(self) -> np.ndarray:
+        parts = self.points.over(self._pieces, _sizes, len(self._table.reach), phase="sizes")
+        sizes: np.ndarray = self.points.compute([self.points.tree(parts, worker.add, "sizes")], "sizes")[0]
+        return sizes
+
+    def follow(self, labels: np.ndarray) -> None:
+        given = self.points.everywhere(labels)
+        self._labels = self.points.over(self._pieces, _of_nearest, given, phase="labels")
+
     def labels_as(self, dtype: Any) -> list[Any]:
         """Return the labels of each chunk, where its features are, kept on the workers."""
         tasks = [
@@ -119,43 +128,43 @@ class ChunkedObjects:
 
 def label(
     points: ChunkedPoints,
-    tasks: list[tuple[int, np.random.Generator]],
+    tasks: list[Task],
     about: dict[str, Any],
     dtype: Any,
     *,
     progress: bool | str,
     resume: str | os.PathLike[str] | None,
     **settings: int,
-) -> Any:
-    """Return the labels of all clusterings, (k, generator) each, as a Dask array in the chunks of the features."""
+) -> list[list[Any]]:
+    """Return the labels of all clusterings, each a list of those of the chunks, where the features are."""
     folder = None
     if resume is not None:
         folder = Folder(resume, {**about, "data": digest(np.array(points.each(digest)))})
     columns = []
-    with progress_bars.bar(len(tasks), "landmark clusterings", show=progress) as shown:
-        for m, (k, rng) in enumerate(tasks):
-            find = partial(_clustered, points, k, rng, dtype, settings)
-            columns.append(find() if folder is None else _kept(points, folder, f"clustering_{m}", find))
-            shown.update(1)
+    with progress_bars.bar(sum(task.n_clusterings for task in tasks), "landmark clusterings", show=progress) as shown:
+        for i, task in enumerate(tasks):
+            find = partial(clustered, points, ChunkedObjects, task, dtype, **settings)
+            columns += find() if folder is None else _kept(points, folder, f"landmarks_{i}", find)
+            shown.update(task.n_clusterings)
+    return columns
+
+
+def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
+    """Return labels of clusterings as a Dask array in the chunks of the features."""
     # not in a list, in which Dask 2025.4 leaves values sent to the workers as they are
     of_chunks = [
         points.task(_stacked, *own, phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
     ]
-    return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(tasks),))
-
-
-def _clustered(
-    points: ChunkedPoints, k: int, rng: np.random.Generator, dtype: Any, settings: dict[str, int]
-) -> list[Any]:
-    """Return the labels of one clustering, of each chunk."""
-    labels: list[Any] = clustered(points, ChunkedObjects, k, rng, **settings).labels_as(dtype)
-    return labels
+    return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(columns),))
 
 
 def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list[Any]]) -> list[Any]:
-    """Return the labels of each chunk that the folder keeps, or those that ``find`` returns."""
-    found = folder.part(name, lambda: {"labels": np.concatenate(points.compute(find(), "labels"))})
-    return points.placed(found["labels"])
+    """Return the labels of each clustering's chunks that the folder keeps, or those that ``find`` returns."""
+
+    def found() -> dict[str, np.ndarray]:
+        return {"labels": np.stack([np.concatenate(points.compute(column, "labels")) for column in find()])}
+
+    return [points.placed(column) for column in folder.part(name, found)["labels"]]
 
 
 # --- tasks of a chunk -------------------------------------------------------------------------------------------------
@@ -218,6 +227,14 @@ def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) 
 
 def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(worker.add(list(of_all)) for of_all in zip(*parts, strict=True))
+
+
+def _sizes(piece: Piece, n_landmarks: int) -> np.ndarray:
+    return devices.to_host(nearest_counts(piece.objects.ids, n_landmarks))
+
+
+def _of_nearest(piece: Piece, labels: np.ndarray) -> Any:
+    return labels_of_nearest(piece.objects.ids, labels)
 
 
 def _column(piece: Piece, labels: Any, dtype: Any) -> Any:

@@ -180,16 +180,18 @@ def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.nd
     return devices.move(values[_found(rows, groups)][row_of], devices.kind_of(block))
 
 
-def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> dict[str, Any]:
-    """Return what an estimator has found in rows on this worker's GPU, its attributes, in host memory."""
+def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
+    """Return what an estimator has found in rows on this worker's GPU, in host memory, and its warnings."""
     given = estimator.get_params(deep=False)
 
     def work() -> None:
         partition = estimator._learn(parts, _rows_of(*rows, numbering, "cuda"), None)
         partition.labels = estimator._row_labels = devices.to_host(partition.labels)
 
-    estimator._within_memory(work, *rows.codes.shape)
-    return {name: value for name, value in vars(estimator).items() if name not in given}
+    with checks.recorded() as warned:
+        estimator._within_memory(work, *rows.codes.shape)
+    found = {name: value for name, value in vars(estimator).items() if name not in given}
+    return found, checks.sentences(warned)
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

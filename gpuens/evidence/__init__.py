@@ -9,6 +9,7 @@ from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.objects import Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
+from gpuens.evidence.spectrum import Spectrum, spectrum
 from gpuens.evidence.whole import Evidence
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "Evidence",
     "Objects",
     "Pairs",
+    "Spectrum",
     "agreement",
     "beyond_chance",
     "clusters",
     "consistency",
     "objects",
     "pairs",
+    "spectrum",
 ]

@@ -1,7 +1,7 @@
 """How sure each object is of its cluster: mean similarities to the members of clusters, by look-up.
 
 With C(x, y) the share of the clusterings in which x and y are together, the matches of x with all members y of a
-cluster are a sum over the labels of x. No pair of objects is visited.
+cluster are a sum over the labels of x. So is the logarithm of what `lifts` pools. No pair of objects is visited.
 """
 
 from typing import Any, NamedTuple
@@ -10,13 +10,16 @@ import numpy as np
 
 from gpuens import checks
 from gpuens import device as devices
-from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by
+from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
+from gpuens.evidence.lifts import Lifts
 from gpuens.rows import Rows
-from gpuens.similarity import Coassociation
+from gpuens.similarity.base import LookedUp
 
 
 class Objects(NamedTuple):
-    """Evidence for each object, arrays (n_objects,), float64. All but the silhouette are NaN for an only member.
+    """Evidence for each object, arrays (n_objects,), float64.
+
+    Item consensus, margin and entropy are NaN for the only member of a cluster.
 
     Attributes
     ----------
@@ -28,11 +31,15 @@ class Objects(NamedTuple):
     silhouette
         That of the distance 1 - C, from -1 to 1; 0 for the only member; NaN without another cluster.
     confidence
-        The item consensus as a share of the sum of the means of C over the members of each cluster: 1 where the object
-        is together with members of its cluster alone, 1 / k where it is equally close to all k, 0 where it is together
-        with no member of its own.
+        How far the clusterings speak for the object's label rather than for others, from 0 to 1. A clustering speaks
+        for a label by its lift, the factor by which it is more frequent in the object's base cluster than among all
+        objects, the object itself replaced by one drawn at random. Confidence is the own label's share in the sum of
+        the labels' lifts, each the geometric mean over the clusterings. It is defined for an only member too: 1 / k if
+        all clusterings leave the object alone, and so say nothing; less if they put it with others. It orders the
+        objects by their risk; it is no probability that a label is right, which clusterings cannot know.
     entropy
-        That of these shares of all clusters, from 0 (one cluster has everything) to 1 (all have the same).
+        That of the means of C over the members of each cluster, as shares of their sum, from 0 (one cluster has
+        everything) to 1 (all have the same).
     """
 
     item_consensus: np.ndarray
@@ -54,7 +61,8 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     missing : {"zero", "ignore"}
         "zero": C is a share of all clusterings; an object without a label is together with none. "ignore": only
         clusterings that label both objects count; the mean of C over the members of a cluster is then Σ matches /
-        Σ such clusterings, 0 if there are none.
+        Σ such clusterings, 0 if there are none. Of confidence, a clustering that does not label the object says
+        nothing; "ignore" leaves it out of the mean.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Raises
@@ -71,7 +79,7 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     >>> found.silhouette.tolist()
     [0.75, 0.75, 0.5, 1.0, 1.0]
     >>> ge.evidence.objects([[0, 0, 1, 1], [0, 1, 1, 1]], [0, 0, 1, 1]).confidence.round(3).tolist()
-    [1.0, 0.5, 0.8, 0.8]
+    [0.634, 0.436, 0.634, 0.634]
     """
     checks.check_choice(missing, "missing", CONVENTIONS)
     return of_rows(*given(labels, consensus, device), missing)
@@ -80,35 +88,37 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
     """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1; an entry for each row."""
     check_tables(rows.n_clusters, int(consensus.max()) + 1)
-    members = labelled_by(rows, consensus, missing)
+    shared, members = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     sizes = np.bincount(consensus, weights=rows.counts)
-    sums = Coassociation()(rows).sums(rows, consensus)
-    step = max(256, devices.scratch(rows.device) // (64 * (len(sizes) + rows.n_clusterings)))
+    matches_of, lifts = LookedUp(shared), Lifts.of(shared, members, rows.offsets)
+    step = max(256, devices.scratch(rows.device) // (80 * (len(sizes) + rows.n_clusterings)))
     found = np.empty((len(Objects._fields), rows.n_rows))
     for start in range(0, rows.n_rows, step):
         some = slice(start, start + step)
         piece, labels = rows.take(some), consensus[some]
-        labelled = devices.to_host(piece.codes) != piece.ensemble.missing_code
+        codes = devices.to_host(piece.codes)
+        labelled = codes != piece.ensemble.missing_code
         counted = labelled if missing == "ignore" else np.ones_like(labelled)
-        matches, clusterings = sums(piece), counted.astype(np.float64) @ members
+        confidence = lifts.confidence(piece, codes, labels, counted.sum(axis=1))
+        matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
         each = np.arange(len(labels))
         matches[each, labels] -= labelled.sum(axis=1)  # those of an object with itself
         clusterings[each, labels] -= counted.sum(axis=1)
         means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
-        found[:, some] = _evidence(means, labels, sizes[labels] == 1)
+        inside, margin, silhouette, entropy = _from_means(means, labels, sizes[labels] == 1)
+        found[:, some] = Objects(inside, margin, silhouette, confidence, entropy)
     return Objects(*found)
 
 
-def _evidence(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the evidence from the mean of C over the other members of each cluster (G, k)."""
+def _from_means(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return item consensus, margin, silhouette and entropy from the mean of C over each cluster's others (G, k)."""
     each, n_labels = np.arange(len(labels)), means.shape[1]
     total = means.sum(axis=1)
     shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)
-    inside, confidence = means[each, labels], shares[each, labels]
+    inside = means[each, labels]
     entropy = -np.sum(shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0), axis=1)
     entropy = np.where(total > 0, entropy / np.log(max(n_labels, 2)), float(n_labels > 1))
-    for one in (inside, confidence, entropy):
-        one[alone] = np.nan
+    inside[alone] = entropy[alone] = np.nan
     means[each, labels] = -1.0
     best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)
     within, between = 1.0 - inside, 1.0 - best
@@ -116,4 +126,4 @@ def _evidence(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple
     silhouette = np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
     silhouette[np.isnan(best)] = np.nan
     silhouette[alone & ~np.isnan(best)] = 0.0
-    return inside, inside - best, silhouette, confidence, entropy
+    return inside, inside - best, silhouette, entropy

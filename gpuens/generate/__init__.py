@@ -1,5 +1,5 @@
-"""Base clusterings: many k-means or landmark spectral clusterings of features, Leiden clusterings of a graph,
-and those of any clusterers."""
+"""Base clusterings: of mixed kinds, many k-means or landmark spectral clusterings of features, Leiden clusterings of a
+graph, and those of any clusterers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,15 +10,19 @@ from gpuens.generate.kmeans import kmeans_ensemble
 from gpuens.generate.landmarks import landmark_ensemble
 from gpuens.generate.leiden import leiden_ensemble
 from gpuens.generate.leiden_partition import package
+from gpuens.generate.mixed import mixed_ensemble
 
 # by their names on the command line and in `gpuens.cluster`
 KINDS: dict[str, Callable[..., Any]] = {
     "kmeans": kmeans_ensemble,
     "landmark": landmark_ensemble,
     "leiden": leiden_ensemble,
+    "mixed": mixed_ensemble,
 }
 
-__all__ = ["KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "of_kind"]
+__all__ = [
+    "KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "mixed_ensemble", "of_kind",
+]  # fmt: skip
 
 
 def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
@@ -26,14 +30,14 @@ def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
 
     Parameters
     ----------
-    kind : {"kmeans", "landmark", "leiden"}
+    kind : {"kmeans", "landmark", "leiden", "mixed"}
     device : str
         Where it is to work: the package of Leiden on a GPU is another one.
 
     Returns
     -------
     callable
-        `kmeans_ensemble`, `landmark_ensemble` or `leiden_ensemble`.
+        `kmeans_ensemble`, `landmark_ensemble`, `leiden_ensemble` or `mixed_ensemble`.
 
     Examples
     --------

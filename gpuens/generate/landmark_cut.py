@@ -1,23 +1,37 @@
-"""The transfer cut of the graph of objects and landmarks: labels of objects by eigenvectors of p landmarks.
+"""Clusterings of objects by their landmarks: the transfer cut of their graph, and Genie's clusters of the landmarks.
 
 With the weights B (N, p) of the edges, D_X and D the sums of its rows and columns, the eigenvectors V of
 D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1. No
-points are held: k-means goes by the shares that landmarks have in them (`shares`).
+points are held: k-means goes by the shares that landmarks have in them (`shares`). Genie's cluster of an object is
+that of its nearest landmark.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gpuens import device as devices
 from gpuens import kernels
 from gpuens.compiled import njit
+from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
 from gpuens.generate.points import Points
 from gpuens.generate.shares import Shares, Table
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
 from gpuens.partition.lloyd import RESTARTS_ON, begin, descend, mean_variance
+
+
+class Task(NamedTuple):
+    """The clusterings by one set of landmarks."""
+
+    rng: np.random.Generator
+    n_clusters: int  # of the transfer cut
+    genie: tuple[int, float] | None = None  # its number of clusters and largest Gini index
+
+    @property
+    def n_clusterings(self) -> int:
+        return 1 if self.genie is None else 2
 
 
 class Objects(Protocol):
@@ -38,28 +52,41 @@ class Objects(Protocol):
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
         """Label objects by the nearest of the centers (k, d): the sums that `descend` asks for."""
 
+    def sizes(self) -> np.ndarray:
+        """Return the number of objects that are nearest to each landmark (p,), host."""
+
+    def follow(self, labels: np.ndarray) -> None:
+        """Give every object the label of its nearest landmark; ``labels`` (p,)."""
+
+    def labels_as(self, dtype: Any) -> Any:
+        """Return the labels of all objects, or of each chunk."""
+
 
 def clustered(
     points: Any,
-    tie: Callable[[Any, Landmarks, int], Any],
-    k: int,
-    rng: np.random.Generator,
+    tie: Callable[[Any, Landmarks, int], Objects],
+    task: Task,
+    dtype: Any,
     *,
     n_drawn: int,
     n_landmarks: int,
     n_neighbors: int,
     max_iter: int,
-) -> Any:
-    """Return the objects of ``tie(points, landmarks, n_neighbors)`` with the labels of one clustering.
+) -> list[Any]:
+    """Return the labels of the objects of ``tie(points, landmarks, n_neighbors)`` in each clustering of a task.
 
     ``points`` are `Points`, or others with their ``shape``, ``device`` and ``at``.
     """
-    drawn = np.sort(rng.choice(points.shape[0], n_drawn, replace=False))
+    drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
     with devices.library_threads(1):
-        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, rng, points.device)
+        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
-        cut(objects, k, max_iter, rng)
-    return objects
+        cut(objects, task.n_clusters, max_iter, task.rng)
+        found = [objects.labels_as(dtype)]
+        if task.genie is not None:
+            objects.follow(genie(landmarks.points, objects.sizes(), *task.genie))
+            found.append(objects.labels_as(dtype))
+    return found
 
 
 def cut(objects: Objects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
@@ -116,6 +143,25 @@ class Tied:
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
         shares, sizes, changed = self.shares.nearest(*self.table.towards(centers), self.labels)
         return (shares @ self.table.rows, sizes[:, None]) if changed else None
+
+    def sizes(self) -> np.ndarray:
+        return devices.to_host(nearest_counts(self.graph.ids, self.graph.n_landmarks))
+
+    def follow(self, labels: np.ndarray) -> None:
+        self.labels = labels_of_nearest(self.graph.ids, labels)
+
+    def labels_as(self, dtype: Any) -> Any:
+        return self.labels.astype(dtype)
+
+
+def nearest_counts(ids: Any, n_landmarks: int) -> Any:
+    """Return the number of objects that are nearest to each landmark (p,), where the ids (N, K) are."""
+    return devices.namespace(devices.kind_of(ids)).bincount(ids[:, 0], minlength=n_landmarks)
+
+
+def labels_of_nearest(ids: Any, labels: np.ndarray) -> Any:
+    """Return the label of each object's nearest landmark (N,), where the ids (N, K) are."""
+    return devices.namespace(devices.kind_of(ids)).asarray(labels)[ids[:, 0]]
 
 
 @kernels.primitive

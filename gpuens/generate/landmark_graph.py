@@ -285,7 +285,7 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
                 turned[j, c] = landmarks[listed[low + c], j] if c < many else np.float32(np.inf)
         for at in range(begins[b], begins[b + 1]):
             i = order[at]
-            _squares(points[i], turned, lanes, apart)
+            squared_distances(points[i], turned, lanes, apart)
             for s in range(ids.shape[1]):
                 least, c = bits[0], 0
                 for place in range(lanes):
@@ -297,7 +297,7 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
 
 
 @njit(cache=True, nogil=True)
-def _squares(point, turned, lanes, apart):
+def squared_distances(point, turned, lanes, apart):
     """Write the squared distances of a point (d,) to landmarks, the columns of ``turned`` (d, ≥ lanes)."""
     for c in range(lanes):
         apart[c] = 0

@@ -1,9 +1,9 @@
 """Base clusterings by landmark spectral clustering that differ in k, landmarks and start."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace,
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
+from gpuens.generate.landmark_cut import Task, clustered, tied
 from gpuens.resumed import Arrays, Folder, digest, found_anew
 
 OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
@@ -106,6 +107,47 @@ def landmark_ensemble(
     >>> ge.HBGF(3).fit(ens).n_clusters_
     3
     """
+
+    def plan(n_objects: int) -> Plan:
+        low, high = check_k_range(range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
+
+        def task(_: int, rng: np.random.Generator) -> Task:
+            return Task(rng, int(rng.integers(low, high, endpoint=True)))
+
+        return Plan(task, high, n_objects, {"n_clusters": [low, high]})
+
+    return by_landmarks(
+        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
+        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
+    )  # fmt: skip
+
+
+class Plan(NamedTuple):
+    """The clusterings that sets of landmarks are to give."""
+
+    task: Callable[[int, np.random.Generator], Task]  # of the i-th set
+    high: int  # the most clusters of a clustering
+    most_landmarks: int
+    about: dict[str, Any]  # what decides the tasks, beside the seed
+    of_a_set: int = 1  # clusterings
+
+
+def by_landmarks(
+    X: Any,
+    n_clusterings: int,
+    plan: Callable[[int], Plan],
+    *,
+    n_landmarks: int,
+    n_neighbors: int,
+    max_iter: int,
+    random_state: Any,
+    names: Sequence[Any] | None,
+    progress: bool | str,
+    resume: str | os.PathLike[str] | None,
+    device: str,
+    client: Any,
+) -> Ensemble | Any:
+    """Return the clusterings of a plan, which is made for the number of objects; see `landmark_ensemble`."""
     where = "cpu"
     if chunked(X):
         from gpuens.distributed import features_in_chunks, landmarks
@@ -117,13 +159,13 @@ def landmark_ensemble(
         X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    low, high = check_k_range(_range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
-    n_landmarks = min(checks.check_integer(n_landmarks, "n_landmarks", minimum=1), n_objects)
+    planned = plan(n_objects)
+    n_landmarks = min(checks.check_integer(n_landmarks, "n_landmarks", minimum=1), planned.most_landmarks)
     n_neighbors = min(checks.check_integer(n_neighbors, "n_neighbors", minimum=1), n_landmarks)
     max_iter = checks.check_integer(max_iter, "max_iter", minimum=1)
     if names is not None:
         names = checks.check_names(names, n_clusterings)
-    dtype = np.min_scalar_type(high)
+    dtype = np.min_scalar_type(planned.high)
     settings = {
         "n_drawn": min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks),
         "n_landmarks": n_landmarks,
@@ -132,19 +174,20 @@ def landmark_ensemble(
     }
     if resume is not None and random_state is None:
         raise ValueError("resume goes on with the same draws, but random_state=None draws anew; give a number.")
-    children = checks.make_generator(random_state).spawn(n_clusterings)
-    tasks = [(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
-    about = {"gpuens": __version__, "n_clusters": [low, high], "seed": _seed_of(children[0]), **settings}
+    children = checks.make_generator(random_state).spawn(-(-n_clusterings // planned.of_a_set))
+    tasks = [planned.task(i, rng) for i, rng in enumerate(children)]
+    about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
     if chunked(X):
         checks.check_memory(
-            _needed(max(X.chunks[0]), n_features, n_clusterings, high, dtype, **settings),
+            _needed(max(X.chunks[0]), n_features, n_clusterings, planned.high, dtype, **settings),
             memory_budget(),
             f"{n_landmarks} landmarks of chunks with up to {max(X.chunks[0])} objects and {n_features} features",
             "make smaller chunks, or ask for fewer landmarks",
         )
         chunks = landmarks.ChunkedPoints(X, device, client)
-        return landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
-    needed = _needed(n_objects, n_features, n_clusterings, high, dtype, **settings)
+        columns = landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
+        return landmarks.joined(chunks, columns[:n_clusterings], dtype)
+    needed = _needed(n_objects, n_features, n_clusterings, planned.high, dtype, **settings)
     checks.check_memory(
         needed,
         memory_budget(device),
@@ -155,20 +198,22 @@ def landmark_ensemble(
 
     folder = None if resume is None else Folder(resume, {**about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
-    names_of_parts = [f"clustering_{m}" for m in range(n_clusterings)]
-    missing = [task for task, part in zip(tasks, names_of_parts, strict=True) if folder is None or part not in folder]
-    found = _columns(Points.of(X, device), missing, client, dtype, settings)
+    parts = [f"landmarks_{i}" for i in range(len(tasks))]
+    missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
+    found = _labels(Points.of(X, device), missing, client, dtype, settings)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
-        for m, part in enumerate(names_of_parts):
-            labels[:, m] = namespace(device).asarray(keep(part, partial(next, found))["labels"])
-            shown.update(1)
+        for i, part in enumerate(parts):
+            some = slice(i * planned.of_a_set, min(n_clusterings, (i + 1) * planned.of_a_set))
+            rows = keep(part, partial(next, found))["labels"][: some.stop - some.start]
+            labels[:, some] = namespace(device).asarray(rows).T
+            shown.update(some.stop - some.start)
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
 
 
-def _range_for(n_objects: int) -> tuple[int, int]:
+def range_for(n_objects: int) -> tuple[int, int]:
     """Return the bounds of k for so many objects, if none are given."""
     least = min(2, n_objects)
     return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
@@ -211,11 +256,9 @@ def _seed_of(rng: np.random.Generator) -> list[str]:
     return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
 
 
-def _columns(
-    points: Any, tasks: list[tuple[int, np.random.Generator]], client: Any, dtype: Any, settings: dict[str, int]
-) -> Iterator[Arrays]:
-    """Yield the labels (n_objects,) of each task, (k, generator), made here or by workers."""
-    one = partial(_column, dtype=dtype, settings=settings)
+def _labels(points: Any, tasks: list[Task], client: Any, dtype: Any, settings: dict[str, int]) -> Iterator[Arrays]:
+    """Yield the labels (n_clusterings, n_objects) of each task, made here or by workers."""
+    one = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
         yield from (one(points, task) for task in tasks)
     else:
@@ -224,8 +267,6 @@ def _columns(
         yield from on_workers(one, points, tasks, client)
 
 
-def _column(points: Any, task: tuple[int, np.random.Generator], dtype: Any, settings: dict[str, int]) -> Arrays:
-    from gpuens.generate.landmark_cut import clustered, tied
-
-    k, rng = task
-    return {"labels": clustered(points, tied, k, rng, **settings).labels.astype(dtype)}
+def _labels_of(points: Any, task: Task, dtype: Any, settings: dict[str, int]) -> Arrays:
+    found = clustered(points, tied, task, dtype, **settings)
+    return {"labels": namespace(points.device).stack(found)}

@@ -140,6 +140,7 @@ Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensu
 
 
 BESIDE = ("confidence", "margin")  # of each cell, in obs
+REST = "rest"  # of each cell, in obs, where clusters have a smallest size
 
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
@@ -158,7 +159,7 @@ def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
     """
     if not isinstance(key, str) or not key or "/" in key:
         raise ValueError(f"key_added must be a name without '/', such as 'consensus', not {checks.shown(key)}.")
-    added = [key, *(f"{key}_{name}" for name in BESIDE)]
+    added = [key, *(f"{key}_{name}" for name in (*BESIDE, REST))]
     if names := {"_index", index}.intersection(added):
         raise ValueError(f"key_added={key!r} would replace the names of the cells, {names.pop()!r}; take another.")
     if replaced := [name for name in added if name in clusterings]:

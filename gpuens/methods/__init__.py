@@ -5,6 +5,7 @@ This registry is all that ``import gpuens`` loads; a method's file is loaded whe
 
 from typing import TYPE_CHECKING, Any
 
+from gpuens.defaults import METHOD
 from gpuens.registry import Registry
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
 
 def consensus(
-    labels: Any, n_clusters: int | None = None, *, method: str = "lwea", features: Any = None, **parameters: Any
+    labels: Any, n_clusters: int | None = None, *, method: str = METHOD, features: Any = None, **parameters: Any
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
 
@@ -157,7 +158,8 @@ def consensus(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings); -1, NaN and None mean missing.
     n_clusters : int, optional
-        The number of clusters. Without it the linkage methods choose one (longest lifetime).
+        The number of clusters. Without it the number that `gpuens.evidence.spectrum` supports best; a warning
+        says where others have nearly as much support.
     method : str
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional

@@ -25,8 +25,9 @@ class Auto(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     methods : str or list of str, optional
         Candidates, such as "lwgp,eac"; of equally good ones the first is taken. By default six whose cost grows in
         proportion to the objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Their other parameters are their

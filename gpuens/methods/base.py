@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,17 +16,19 @@ from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
 from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
+from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
 from gpuens.object_names import in_order_of
 from gpuens.options import named
 from gpuens.partition import PARTITIONERS
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction import CoreGroups, Reducer, Reduction, check_reduced, core_groups, reducer
 from gpuens.rows import Rows, Rule
 from gpuens.similarity import SIMILARITIES
-from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similarity, Sums
+from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similarity
 
 
 class Parts(NamedTuple):
@@ -59,14 +60,16 @@ class Consensus(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. Without it linkages choose one.
+        Number of clusters, at most the number of distinct label rows. Without it the number that
+        `gpuens.evidence.spectrum` supports best, with a warning where others have nearly as much support.
     similarity : str or measure
         A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
         ``gpuens.similarity.LWCA(theta=0.2)``.
     partitioner : str or partitioner
         A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups, which is exact.
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
+        stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
     device : {"auto", "cpu", "cuda", "emulated"}
         Where to work; "auto" is where the labels are.
 
@@ -84,15 +87,23 @@ class Consensus(ClusterMixin, BaseEstimator):
         for an object of which the fit says nothing, such as one whose labels a sample does not have. In the memory of
         `labels_`.
     confidence_ : array (n_objects,), float64
-        How sure the clusterings are of each label, from 0 to 1; ``evidence().objects.confidence`` in the memory of
-        `labels_`, see `gpuens.evidence.objects`. Computed on first access.
+        How far the clusterings speak for each label rather than for others, from 0 to 1, for every object;
+        ``evidence().objects.confidence`` in the memory of `labels_`, see `gpuens.evidence.objects`. It orders the
+        objects; it is no probability that a label is right. Computed on first access.
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
         Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
         Computed on first access.
     dendrogram_, lifetimes_, work_
-        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters, the
-        longest of which decides without `n_clusters`; and the label comparisons, searches and rounds of the run.
+        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
+        the label comparisons, searches and rounds of the run.
+    spectrum_ : gpuens.evidence.Spectrum
+        Only without `n_clusters`: the support for each number of clusters.
+    rest_ : array (n_objects,), bool
+    n_branches_ : int
+        Only of linkages: the objects in branches of the cut tree that have less than `min_size` objects, and so got
+        the label of the cluster that they are most similar to; and the number of all branches. `predict` compares new
+        objects with the others alone. In the memory of `labels_`; False for objects that a sample does not have.
 
     Raises
     ------
@@ -124,6 +135,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters_: int
     dendrogram_: Dendrogram
     lifetimes_: np.ndarray
+    spectrum_: Spectrum
     work_: Work
     ensemble_: Ensemble  # of `gpuens.cluster`
     _partition: Partition
@@ -229,8 +241,6 @@ class Consensus(ClusterMixin, BaseEstimator):
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
-        elif not partitioner.chooses_n_clusters:
-            checks.check_n_clusters(None, 0)
         if similarity is not None:
             _refuse_mismatch(similarity, partitioner)
         if partitioner.lacks is not None:
@@ -276,14 +286,15 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
         """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
         self._forget()
-        k = None
-        if self.n_clusters is not None or not parts.partitioner.chooses_n_clusters:
-            k = int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None))
-        similarity, found = None, {}
+        k, found = self._number(parts.partitioner, rows)
+        if "spectrum" in found:
+            parts = parts._replace(partitioner=parts.partitioner.at_most())
+        similarity = None
         parts.refuse_too_many(rows, k or 1)
         if parts.similarity is not None:
-            similarity = parts.similarity(rows, features)
-            found, self.similarity_ = dict(similarity.found), similarity
+            similarity = parts.similarity(rows, features and features._replace(n_clusters=k))
+            found |= similarity.found
+            self.similarity_ = similarity
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
             similarity.free_memory()
@@ -293,7 +304,23 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._row_labels = self._partition.labels
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
+        if k is not None:
+            warn_of_lopsided(rows, self._partition, remedy_of(self, parts.partitioner, rows.n_objects, k))
         return self._partition
+
+    def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
+        """Return the number of clusters asked for, or else the one supported best, with the spectrum that says so.
+
+        It is None for a partitioner that chooses by a rule of its own.
+        """
+        if self.n_clusters is not None:
+            return int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None)), {}
+        if partitioner.chooses_n_clusters:
+            return None, {}
+        found = spectrum_of(rows, min(LARGEST, partitioner.most_clusters(rows.n_objects)))
+        found.warn_of_doubt()
+        partitioner.check(found.suggested)
+        return found.suggested, {"spectrum": found}
 
     def _forget(self) -> None:
         """Remove what an earlier fit has found."""
@@ -306,8 +333,9 @@ class Consensus(ClusterMixin, BaseEstimator):
             return self._partition.rule
         if self._most_similar is None:
             reduction, labels = self.reduction_, devices.to_host(self._row_labels)
-            members = np.bincount(labels, weights=reduction.counts)
-            self._most_similar = MostSimilar(self.similarity_.sums(reduction.rows, labels), members, reduction.label_by)
+            self._most_similar = MostSimilar.of(
+                self.similarity_, reduction.rows, labels, self._partition.rest, reduction.label_by
+            )
         return self._most_similar
 
     def _note_names(self, ensemble: Ensemble) -> None:
@@ -345,7 +373,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def chooses_n_clusters(self) -> bool:
-        """Whether the number of clusters can be left open."""
+        """Whether a number of clusters that is left open is chosen by a rule of the method's own."""
         return self._parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------
@@ -400,10 +428,34 @@ class Consensus(ClusterMixin, BaseEstimator):
         of_objects = self.reduction_.of_rows(membership)
         return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
 
-    def _object_dendrogram(self, name: str) -> Dendrogram:
+    def _cut_tree(self, name: str) -> CutTree:
         partition = getattr(self, "_partition", None)
         if not isinstance(partition, CutTree):
             raise AttributeError(f"this {type(self).__name__} has no {name}, as no linkage was fitted.")
+        return partition
+
+    @property
+    def rest_(self) -> Array:
+        rest = self._cut_tree("rest_").rest
+        if rest is None:
+            rest = _none_of(self.reduction_.rows)
+        of_objects = self.reduction_.expand(rest, _none_of)
+        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+
+    @property
+    def marks_rest(self) -> bool:
+        """Whether objects may be in `rest_`: a linkage was asked for clusters of a smallest size."""
+        return getattr(self._parts()[1], "min_size", None) is not None
+
+    def cut_rows(self, n_clusters: int) -> np.ndarray:
+        """Return the labels of the reduction's rows at another number of clusters of the same tree, (G,), int64.
+
+        They are those that a fit with this number would find.
+        """
+        return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
+
+    def _object_dendrogram(self, name: str) -> Dendrogram:
+        partition = self._cut_tree(name)
         if not self.reduction_.covers_all:
             raise AttributeError(
                 f"{name} is the merge list of all objects, and this dendrogram is that of a sample; use dendrogram_, "
@@ -456,25 +508,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class MostSimilar:
-    """A rule: each row goes to the cluster that it is most similar to, of equally similar ones to the largest."""
-
-    sums: Sums
-    members: np.ndarray  # objects in each cluster (k,)
-    by: str  # "mean" or "sum" of the similarities to the members
-
-    def __call__(self, rows: Rows) -> np.ndarray:
-        largest_first = np.argsort(-self.members, kind="stable")
-        step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            sums = self.sums(rows.take(some))[:, largest_first]
-            if self.by == "mean":
-                sums /= self.members[largest_first]
-            labels[some] = largest_first[sums.argmax(axis=1)]
-        return labels
+def _none_of(rows: Rows) -> np.ndarray:
+    return np.zeros(len(rows), dtype=bool)
 
 
 def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:

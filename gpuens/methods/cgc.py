@@ -15,8 +15,9 @@ class CgC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int

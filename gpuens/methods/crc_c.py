@@ -17,8 +17,9 @@ class CrCC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     threshold : float in [0, 1], optional
         Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional

@@ -16,8 +16,9 @@ class DREC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     strength : float > 0
         λ: the larger, the more rows share in the representation of each.
     n_init : int

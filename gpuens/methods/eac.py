@@ -21,8 +21,7 @@ class EAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
-        that outlasts all fewer clusters together).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     linkage : {"average", "single", "complete"}
         Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
         cuts below that number are arbitrary and cause a warning.
@@ -33,13 +32,18 @@ class EAC(Consensus):
         al., the share of the clusterings that label both objects, for clusterings of samples of the objects; see Notes.
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
     n_unobserved_merges_ : int
         Of missing="ignore", see Notes.
@@ -90,11 +94,13 @@ class EAC(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, linkage: str = "average", weights: Any = None, missing: str = "zero",
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.linkage, self.weights, self.missing = n_clusters, linkage, weights, missing
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         measure = checks.check_choice(self.missing, "missing", MEASURES)
-        return MEASURES[measure](self.weights), linkage(self.linkage, self.distance_threshold)
+        return MEASURES[measure](self.weights), linkage(self.linkage, self.distance_threshold, self.min_size)

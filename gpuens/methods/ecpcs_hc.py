@@ -19,18 +19,23 @@ class ECPCSHC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
         Steps of a walk.
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
     ----------
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     References
@@ -48,10 +53,10 @@ class ECPCSHC(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, n_steps: int = 20, distance_threshold: float | None = None,
-        reduction: Any = None, device: str = "auto",
+        min_size: int | float | str | None = None, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.n_steps, self.distance_threshold = n_clusters, n_steps, distance_threshold
-        self.reduction, self.device = reduction, device
+        self.min_size, self.reduction, self.device = min_size, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Trajectories(self.n_steps, "mean"), AverageLinkage(self.distance_threshold)
+        return Trajectories(self.n_steps, "mean"), AverageLinkage(self.distance_threshold, self.min_size)

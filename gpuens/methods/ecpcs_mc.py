@@ -16,8 +16,9 @@ class ECPCSMC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
         Steps of a walk.
     n_init : int

@@ -18,20 +18,25 @@ class ECRMC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_neighbors : int, optional
         T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
         class size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth and finds that
-        it matters little. k is `n_clusters`, or by default the fewest clusters of any base clustering.
+        it matters little. k is the number of clusters, or with `distance_threshold` the fewest of any base clustering.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
         Equal by default.
     distance_threshold : float, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact. Linkage of G distinct rows takes
-        8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass ``CATree(…)`` or
-        ``Sample(…)``. Coefficients and S are always computed from all objects.
+        An object with ``reduce(rows)``; None is core groups, which here decide merges, see the notes. Linkage of G
+        distinct rows takes 8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass
+        ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
     device : {"auto", "cpu", "cuda", "emulated"}
 
     Attributes
@@ -42,7 +47,7 @@ class ECRMC(Consensus):
         S, the rank correlation of the columns of P^r.
     n_neighbors_ : int
         T as used.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     Raises
@@ -55,7 +60,12 @@ class ECRMC(Consensus):
     Notes
     -----
     As in the paper, similarities range up to M, and many are negative; so distances, 1 - similarity, can be negative
-    too. Objects with equal label rows stay together.
+    too.
+
+    Objects with equal label rows stay together, although S can make them less similar to each other than to others. The
+    tree of all pairs of objects then parts them, by their order alone, as each is equally similar to any other object:
+    lower merges differ from its. Of 30 random ensembles (60 objects, 25 distinct rows) the two agree in 29 for k = 2
+    and 3, in 28 for 5, in 23 for 8; of 30 with planted classes in all.
 
     Measured on the paper's eleven sets: T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
     paper leaves open whether an object is in its own reference set; here it is not, and it makes no difference. On
@@ -80,10 +90,12 @@ class ECRMC(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, n_neighbors: int | None = None, weights: Any = None,
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold)
+        return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold, self.min_size)

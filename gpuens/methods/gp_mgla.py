@@ -16,8 +16,9 @@ class GPMGLA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     beta : float from 0 to 9
         Exponent of the agreement.
     alpha : float from 1e-6 to 1e6

@@ -15,8 +15,9 @@ class HGPA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     objective : {"km1", "cut"}
         What a cluster costs: its weight for each further part that it reaches, or once if it reaches several.
     hyperedge_weight : {"one", "size"}

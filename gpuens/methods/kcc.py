@@ -14,8 +14,9 @@ class KCC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     utility : {"uh", "uc", "ucos", "ulp"}
         Entropy (ECC), category utility (QMI), cosine, or L_p norm.
     p : float > 1

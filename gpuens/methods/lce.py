@@ -19,8 +19,8 @@ class LCE(Consensus):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. Without it linkages take the number with the
-        longest lifetime.
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     measure : {"cts", "asrs", "srs"}
         Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
         objects and clusters. See `gpuens.similarity.Links`.
@@ -28,6 +28,11 @@ class LCE(Consensus):
         The largest similarity of two different clusters.
     post : {"average", "single", "complete", "pam", "spectral"}
         A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
+    min_size : int, float or "auto", optional
+        Of linkages: objects that make a cluster, or their share (0, 1) of all. The tree is cut where there are
+        `n_clusters` branches of this size for the first time from its top; the rest, objects in smaller branches, gets
+        the labels of the clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of
+        `n_clusters` clusters, or less where the tree has no such cut; 1 without `n_clusters`.
     n_init : int
         Starts of the k-means of "spectral".
     random_state : int or numpy.random.Generator
@@ -40,7 +45,7 @@ class LCE(Consensus):
     ----------
     medoids_, objective_
         Of "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to them.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_
         See `gpuens.Consensus`.
 
     References
@@ -57,12 +62,17 @@ class LCE(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, measure: str = "cts", decay: float = 0.8, post: str = "average",
-        n_init: int = 10, random_state: Any = 0, reduction: Any = None, device: str = "auto",
+        min_size: int | float | str | None = None, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post
-        self.n_init, self.random_state, self.reduction, self.device = n_init, random_state, reduction, device
+        self.min_size, self.n_init, self.random_state = min_size, n_init, random_state
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        posts: dict[str, Partitioner] = {name: kind() for name, kind in LINKAGES.items()}
+        posts: dict[str, Partitioner] = {name: kind(min_size=self.min_size) for name, kind in LINKAGES.items()}
         posts |= {"pam": Medoids(), "spectral": Spectral(self.n_init, self.random_state)}
-        return Links(self.measure, self.decay), posts[checks.check_choice(self.post, "post", posts)]
+        post = posts[checks.check_choice(self.post, "post", posts)]
+        if self.min_size is not None and self.post not in LINKAGES:
+            raise ValueError(f"min_size={self.min_size} is of linkages, but post={self.post!r}; leave it None.")
+        return Links(self.measure, self.decay), post

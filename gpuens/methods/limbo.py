@@ -15,8 +15,9 @@ class LIMBO(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}

@@ -18,8 +18,7 @@ class LWEA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime (`lifetimes_`; every distinct row on its own only if
-        that outlasts all fewer clusters together).
+        one at the number that `gpuens.evidence.spectrum` supports best.
     theta : float > 0
         Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
         uses 0.4.
@@ -30,6 +29,11 @@ class LWEA(Consensus):
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -38,7 +42,7 @@ class LWEA(Consensus):
     ----------
     eci_ : ndarray (N_c,), float64
         The index of every cluster, numbered as in `gpuens.Ensemble`.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     Notes
@@ -61,10 +65,12 @@ class LWEA(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, theta: float = 0.4, linkage: str = "average", weights: Any = None,
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.theta, self.linkage, self.weights = n_clusters, theta, linkage, weights
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold)
+        return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold, self.min_size)

@@ -14,8 +14,9 @@ class LWGP(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     theta : float > 0
         Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
         uses 0.4.

@@ -18,8 +18,9 @@ class MCLA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     imbalance : float > 0
         How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
         unequal.

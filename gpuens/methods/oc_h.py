@@ -16,12 +16,13 @@ class OCH(Consensus):
 
     where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of distinct
     rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Where clusters overlap, this goodness tends
-    to one large cluster and a few small ones.
+    to one large cluster and a few small ones; a warning says so.
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     threshold : float from 0 to .999999, optional
         Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
     weights : array (n_clusterings,), optional

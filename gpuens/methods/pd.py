@@ -15,8 +15,9 @@ class PD(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_init : int
         Starts of k-means.
     max_iter : int

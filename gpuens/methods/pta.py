@@ -21,7 +21,7 @@ class PTA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
         Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
     n_neighbors : int ≥ 1, optional
@@ -29,6 +29,11 @@ class PTA(Consensus):
     linkage : {"average", "single", "complete"}
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -36,7 +41,7 @@ class PTA(Consensus):
 
     Attributes
     ----------
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
 
     References
@@ -53,11 +58,13 @@ class PTA(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
-        linkage: str = "average", distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        linkage: str = "average", distance_threshold: float | None = None, min_size: int | float | str | None = None,
+        reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.n_steps, self.n_neighbors, self.linkage = n_clusters, n_steps, n_neighbors, linkage
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         link = LINKAGES[checks.check_choice(self.linkage, "linkage", LINKAGES)]
-        return Propagated(self.n_steps, self.n_neighbors), link(self.distance_threshold)
+        return Propagated(self.n_steps, self.n_neighbors), link(self.distance_threshold, self.min_size)

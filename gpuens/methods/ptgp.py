@@ -16,8 +16,9 @@ class PTGP(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
         Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
     n_neighbors : int ≥ 1, optional

@@ -18,8 +18,9 @@ class ROCK(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     threshold : float from 0 to .999999, optional
         θ; at .5 neighbours share two thirds of their labels. None is that of the mean number of common labels, over all
         pairs of objects.

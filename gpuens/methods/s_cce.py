@@ -24,8 +24,9 @@ class SCCE(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     mu : float in [0, 1], optional
         None is the consistency of the base clusterings: their mean pairwise adjusted Rand index, 0 if negative.
     threshold : float in [0, 1], optional

@@ -22,7 +22,8 @@ class SCEC(Consensus):
 
     never rises. A_h (N, k_h) are the memberships of clustering h: one-hot for labels, 1 / k_h in all entries for a
     missing object. α and β are multiplied by N / k_h, the mean size of a cluster, so that they have the same effect for
-    any number of objects. An iteration costs O(G M k) on G distinct label rows, and O(N k Σ k_h) on soft clusterings.
+    any number of objects. An iteration costs O(N_c² k), or O(G M k) on G distinct label rows if that is less, and
+    O(N k Σ k_h) on soft clusterings.
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ class SCEC(Consensus):
         The start: k-means in label space, a base clustering drawn at random (as in the paper), or random
         correspondences. Given arrays must be positive and are the only start.
     n_init : int
-        Number of starts; the one with the smallest objective is kept.
+        Number of starts; the one with the smallest objective is kept. Above 20,000 rows the k-means of a start uses as
+        many objects, drawn with replacement.
     max_iter : int
         The most iterations of each start.
     tol : float

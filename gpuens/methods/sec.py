@@ -15,8 +15,9 @@ class SEC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_init, max_iter : int
         Starts of k-means, and the most iterations of each.
     tol : float
@@ -35,6 +36,12 @@ class SEC(Consensus):
     objective_ : float
         Sum of w_x |b_x / w_x - centre|² over all objects.
 
+    Notes
+    -----
+    There are many local minima. On 36 ensembles (50 to 2,600 distinct rows, k from 2 to 31) one start ends on average
+    4.5 % above the best objective known, the best of 5 1.7 %, of 10, as in the authors' experiments, 1.2 %, of 20 .9 %.
+    The best of 10 starts from random rows ends 6.8 % above it; more iterations lower it by a tenth of a per cent.
+
     References
     ----------
     Liu, Wu, Liu, Tao & Fu, "Spectral ensemble clustering via weighted k-means", IEEE TKDE 29 (2017) 1129-1143.
@@ -48,7 +55,7 @@ class SEC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 5, max_iter: int = 20, tol: float = 1e-5,
+        self, n_clusters: int | None = None, *, n_init: int = 10, max_iter: int = 20, tol: float = 1e-5,
         random_state: Any = 0, reduction: Any = None, device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.n_init, self.max_iter, self.tol = n_clusters, n_init, max_iter, tol

@@ -16,8 +16,9 @@ class TOME(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     n_init : int
         Starts of the final k-means.
     random_state : int, None or numpy.random.Generator

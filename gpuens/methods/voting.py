@@ -11,8 +11,9 @@ class Voting(Consensus):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most the number of distinct label rows.
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
     voting : {"plurality", "soft"}
         Clusters matched one to one by the Hungarian method (surplus ones to the cluster with the largest overlap), or
         votes divided in proportion to the overlaps (cumulative voting), for clusterings of unequal k.

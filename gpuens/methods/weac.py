@@ -18,13 +18,18 @@ class WEAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one where the number of clusters has the longest lifetime.
+        one at the number that `gpuens.evidence.spectrum` supports best.
     beta : float from 0 to 9
         Exponent of the agreement; at 0 this is EAC.
     linkage : {"average", "single", "complete"}
         Complete linkage holds all pairs of distinct rows.
     distance_threshold : float > 0, optional
         Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
+        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
+        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
+        where the tree has no such cut; 1 without `n_clusters`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
     device : {"auto", "cpu", "cuda", "emulated"}
@@ -33,7 +38,7 @@ class WEAC(Consensus):
     ----------
     weights_ : ndarray (n_clusterings,), float64
         The weight of each clustering, the largest 1.
-    labels_, n_clusters_, children_, distances_, lifetimes_, dendrogram_, reduction_, work_
+    labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
     References
@@ -51,10 +56,12 @@ class WEAC(Consensus):
 
     def __init__(
         self, n_clusters: int | None = None, *, beta: float = 2.0, linkage: str = "average",
-        distance_threshold: float | None = None, reduction: Any = None, device: str = "auto",
+        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         self.n_clusters, self.beta, self.linkage = n_clusters, beta, linkage
-        self.distance_threshold, self.reduction, self.device = distance_threshold, reduction, device
+        self.distance_threshold, self.min_size = distance_threshold, min_size
+        self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:
-        return Agreement(self.beta), linkage(self.linkage, self.distance_threshold)
+        return Agreement(self.beta), linkage(self.linkage, self.distance_threshold, self.min_size)

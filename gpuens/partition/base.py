@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpuens import device as devices
 from gpuens.rows import Numbered, Rows, Rule
 
 DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diagonal", "blocks", "full", "pairs")
@@ -32,6 +33,8 @@ class Partition:
         Results for the estimator, by the name of its attribute without the final underscore.
     membership : callable or None
         Maps any rows to their shares in the clusters, (G, k), which sum to 1; see `shares_of`.
+    rest : ndarray (G,), bool, host, or None
+        The rows that are in no cluster of their own accord, but got that which they are most similar to.
     """
 
     labels: Any
@@ -39,6 +42,7 @@ class Partition:
     rule: Rule | None = None
     found: dict[str, Any] = field(default_factory=dict)
     membership: Callable[[Rows], np.ndarray] | None = None
+    rest: np.ndarray | None = None
 
     @classmethod
     def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":
@@ -48,6 +52,38 @@ class Partition:
     @classmethod
     def of_labels(cls, labels: Any, **found: Any) -> "Partition":
         return cls(labels, int(labels.max()) + 1, found=found)
+
+
+@dataclass(frozen=True)
+class MostSimilar:
+    """A rule: each row goes to the cluster that it is most similar to, of equally similar ones to the largest."""
+
+    sums: Callable[[Rows], np.ndarray]  # summed similarities of rows to each cluster (G, k) and, not used, to the rest
+    members: np.ndarray  # objects in each cluster (k,)
+    by: str  # "mean" or "sum" of the similarities to the members
+
+    @classmethod
+    def of(
+        cls, similarity: Any, rows: Rows, labels: np.ndarray, rest: np.ndarray | None = None, by: str = "mean"
+    ) -> "MostSimilar":
+        """Return the rule of the clusters of ``rows`` by their ``labels`` (G,), without the rows of the ``rest``."""
+        if rest is None:
+            return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts), by)
+        k = int(labels[~rest].max()) + 1
+        labels = np.where(rest, k, labels)  # a cluster of its own, the last
+        return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts)[:k], by)
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        largest_first = np.argsort(-self.members, kind="stable")
+        step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
+        labels = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            sums = self.sums(rows.take(some))[:, largest_first]
+            if self.by == "mean":
+                sums /= self.members[largest_first]
+            labels[some] = largest_first[sums.argmax(axis=1)]
+        return labels
 
 
 def shares_of(sums: np.ndarray) -> np.ndarray:
@@ -74,7 +110,7 @@ class Partitioner:
     learns_by_sums : bool
         Whether rows may be in pieces.
     chooses_n_clusters : bool
-        Whether the number of clusters may be None.
+        Whether it has a rule of its own, so that the number of clusters may be None.
     gives_membership : bool
         Whether its partitions have memberships; chosen ones may have them all the same.
     bytes_each_pair : int
@@ -84,9 +120,20 @@ class Partitioner:
     takes: ClassVar[tuple[str, ...]] = ANY
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
-    chooses_n_clusters: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return False
+
+    def at_most(self) -> "Partitioner":
+        """Return it for a number of clusters that nobody asked for: where it has no such partition, fewer will do."""
+        return self
+
+    def most_clusters(self, n_objects: int) -> int:
+        """Return the largest number of clusters that its parameters let so many objects have."""
+        return n_objects
 
     @property
     def lacks(self) -> str | None:

@@ -47,7 +47,10 @@ class Mixture(Partitioner):
     takes = ("labels",)
     gives_membership = True
     learns_by_sums = True
-    chooses_n_clusters = True
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         checks.check_choice(self.criterion, "criterion", ("bic", "icl"))

@@ -15,7 +15,9 @@ which α < β k guarantees.
 
 Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h is the diagonal of cluster sizes plus the
 constant (missing labels) / k_h². M is A S / r from the first S on, so equal rows have equal memberships: core groups
-with counts replace the objects, and S is the only state.
+with counts replace the objects, and S is the only state. So A_hᵀ M is (1 / r) Σ_h' A_hᵀ A_h' S_h', in which the
+intersections of all clusters stay the same: where they are fewer than the labels, the rows are visited only to see
+whether a membership still changes.
 
 A cluster without objects (in a sample) does not count in k_h, and gets the mean correspondence of its clustering: its
 label carries as much information as a missing one.
@@ -76,6 +78,8 @@ class SoftCorrespondence(Partitioner):
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
+        if n_clusters is None:  # until it is chosen
+            return
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
         if alpha >= most:  # a denominator of eq 10 could be 0 or negative
             raise ValueError(

@@ -4,6 +4,7 @@ The equations are in `gpuens.partition.soft_correspondence`.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -13,7 +14,7 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
+from gpuens.contingency import intersections
 from gpuens.incidence import cluster_sums
 from gpuens.partition.label_kmeans import centred_indicators, label_kmeans
 from gpuens.partition.soft_memberships import (
@@ -27,7 +28,10 @@ from gpuens.rows import Rows
 from gpuens.soft_ensemble import SoftEnsemble
 
 STEPS = 50  # the most steps of eq 10 in an iteration; they cost O(N_c k) and visit no object
+LOOK_UPS = 2  # of each label in a visit of all rows: one to find M, one to add it up
+WATCHED = 256  # pieces of the rows that are visited one by one until one still moves
 FINER = 0.1  # tolerance of the steps relative to that of the iterations
+STARTS_ON = 20_000  # objects drawn for the k-means of a start, of more rows: the descent moves on from it anyway
 BLURRED = 0.1  # random share of the correspondences at the start, because an entry of 0 stays 0
 VANISHED = 1e-100  # smaller correspondences become 0, because arithmetic with subnormal numbers is slow
 
@@ -63,15 +67,17 @@ class Problem:
         self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
         self.blocks = self._blocks()
-        n_rows, held_at_once = len(weights), 4  # memberships of two iterations, times the counts, and as integers
-        self.has_room = 8 * held_at_once * n_rows * n_clusters <= devices.memory_budget(device)
+        self.watched = deque(_slices(len(weights), max(BLOCK_ROWS, len(weights) // WATCHED)))
+        self.pairs = self._pairs() if self._pairs_pay() else None
 
     def _blocks(self) -> list[slice]:
         """Return slices of rows to process at once; with soft clusterings multiples of `BLOCK_ROWS`."""
         n_rows, k, n_soft = self.ensemble.n_objects, self.n_clusters, int(self.ensemble.soft_offsets[-1])
         step = devices.scratch(self.device) // (32 * k + 8 * k * n_soft // BLOCK_ROWS)
+        if self.device == "cpu":  # what stays in a cache is faster, unless sums (N_c, k) are larger than the rows
+            step = min(step, max(devices.n_threads() * BLOCK_ROWS, self.ensemble.n_clusters))
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
-        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        return _slices(n_rows, step)
 
     def _gram(self) -> None:
         """Compute A_hᵀ A_h (k_h, k_h) of the soft clusterings, joined in one array, and their clusters' masses."""
@@ -93,6 +99,49 @@ class Problem:
 
     def memberships(self, table: np.ndarray, some: slice) -> Any:
         return memberships_of(self.ensemble, table, some, self.device)
+
+    def _pairs_pay(self) -> bool:
+        """Return whether products with the table of all pairs of clusters cost less than visits of all rows."""
+        n_rows, n_labels = len(self.weights), len(self.ensemble.offsets) - 1
+        if n_labels < self.ensemble.n_clusterings:
+            return False  # soft clusterings
+        return (self.ensemble.n_clusters + n_labels) ** 2 <= LOOK_UPS * n_rows * n_labels
+
+    def _pairs(self) -> np.ndarray:
+        """Return AᵀA with missing labels as one more cluster of each clustering, which come last: objects, float64."""
+        rows = Rows.of(self.ensemble.labels, self.weights, self.device)
+        first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
+        labelled = np.add.reduceat(shared, first, axis=1)  # of each cluster in each clustering
+        if (labelled == shared.diagonal()[:, None]).all():
+            return shared.astype(np.float64)
+        gone = shared.diagonal()[:, None] - labelled
+        in_both = np.add.reduceat(labelled, first, axis=0)
+        in_one = in_both.diagonal()
+        neither = self.n_objects - in_one[:, None] - in_one + in_both
+        return np.block([[shared, gone], [gone.T, neither]]).astype(np.float64)
+
+    def products_of(self, table: np.ndarray) -> np.ndarray:
+        """Return A_hᵀ M of all clusterings (N_c, k), host, for M = A S / r."""
+        if self.pairs is None:
+            return self.products(lambda some: self.memberships(table, some), float(table.max()))
+        sizes = np.diff(self.bounds)
+        means = np.add.reduceat(table, self.bounds[:-1], axis=0) / sizes[:, None]
+        found = _times(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
+        found /= self.ensemble.n_clusterings
+        known, unknown = np.split(found, [len(table)])
+        return known + np.repeat(unknown / self.k_h[:, None], sizes, axis=0) if len(unknown) else known
+
+    def settled(self, change: np.ndarray, tol: float) -> bool:
+        """Return whether no membership changes by more than ``tol`` with such a change of the table.
+
+        Rows are visited until one moves farther, first the piece in which one was found the last time.
+        """
+        for _ in range(len(self.watched)):
+            moved = self.memberships(change, self.watched[0])
+            if float(np.abs(moved, out=moved).max()) > tol:
+                return False
+            self.watched.rotate(-1)
+        return True
 
     def products(self, membership_of: Callable[[slice], Any], largest: float) -> np.ndarray:
         """Return A_hᵀ M of all clusterings (N_c, k), host; ``membership_of`` returns M of a slice of rows.
@@ -155,48 +204,23 @@ class Problem:
         return math.fsum(parts)
 
 
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
 def descend(
     problem: Problem, table: np.ndarray, max_iter: int, tol: float, n_steps: int
 ) -> tuple[np.ndarray, list[float], bool]:
     """Return the correspondences after iterations from given ones, f after each, and whether they converged."""
     objective: list[float] = []
-    before = _Pass(problem, table)
-    products, _ = before.products()
+    products = problem.products_of(table)
     for _ in range(max_iter):
-        table = problem.stepped(table, products, FINER * tol, n_steps)
-        now = _Pass(problem, table)
-        products, moved = now.products(before)
+        before, table = table, problem.stepped(table, products, FINER * tol, n_steps)
+        products = problem.products_of(table)
         objective.append(problem.objective(table, products))
-        if moved <= tol:
+        if problem.settled(table - before, tol):
             return table, objective, True
-        before = now
     return table, objective, False
-
-
-class _Pass:
-    """Memberships from one table, in pieces of rows, kept for the next pass if they fit in memory."""
-
-    def __init__(self, problem: Problem, table: np.ndarray) -> None:
-        self.problem, self.table = problem, table
-        self.held: dict[int, Any] = {}
-
-    def products(self, before: "_Pass | None" = None) -> tuple[np.ndarray, float]:
-        """Return A_hᵀ M, and the largest change of a membership since the pass ``before``, whose memory is freed."""
-        moved = 0.0
-
-        def membership_of(some: slice) -> Any:
-            nonlocal moved
-            found = self.problem.memberships(self.table, some)
-            if before is not None:
-                change = before.held.pop(some.start, None)
-                change = before.problem.memberships(before.table, some) if change is None else change
-                change -= found
-                moved = max(moved, float(np.abs(change, out=change).max()))
-            if self.problem.has_room:
-                self.held[some.start] = found
-            return found
-
-        return self.problem.products(membership_of, float(self.table.max())), moved
 
 
 # --- starts -----------------------------------------------------------------------------------------------------------
@@ -228,15 +252,44 @@ def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
 def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
     """Return the cluster of each row at the start, on the device; -1 if it is unknown."""
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
-    codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     if init == "kmeans":
-        names = range(len(sizes))
-        hardened = Ensemble.of_codes(codes, [np.arange(size) for size in sizes], list(names))
-        rows = Rows.of(hardened, problem.weights, problem.device)
-        return xp.asarray(label_kmeans(rows, centred_indicators(problem.bounds), k, n_init=1, rng=rng).labels)
+        rows = Rows.of(ensemble.hardened(problem.device), problem.weights, problem.device)
+        some = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
+        found = label_kmeans(some, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
+        assert found.rule is not None
+        return xp.asarray(found.labels if some is rows else found.rule(rows))
+    codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
     return xp.asarray(lots)[np.minimum(codes[:, m].astype(np.int64), sizes[m])]
+
+
+# --- products with the table of all pairs of clusters -----------------------------------------------------------------
+
+
+def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return the product of the pairs (n, n) and a table (n, k), whose sums follow the order of the clusters."""
+    found = np.zeros(table.shape)
+    grain = devices.worth_a_thread(table.size / 4)
+    devices.over_ranges(lambda a, b: _add_products(pairs[a:b], table, found[a:b]), len(pairs), grain=grain)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _add_products(pairs, table, found):
+    """Add four rows of the table at a time, so that a sum is read and written once for them."""
+    n, k = table.shape
+    whole = n // 4 * 4
+    for c in range(len(pairs)):
+        for j in range(0, whole, 4):
+            w, x, y, z = pairs[c, j], pairs[c, j + 1], pairs[c, j + 2], pairs[c, j + 3]
+            for d in range(k):
+                found[c, d] = (
+                    ((found[c, d] + w * table[j, d]) + x * table[j + 1, d]) + y * table[j + 2, d]
+                ) + z * table[j + 3, d]
+        for j in range(whole, n):
+            for d in range(k):
+                found[c, d] += pairs[c, j] * table[j, d]
 
 
 # --- steps of eq 10, and eq 3, one clustering after the other ---------------------------------------------------------

@@ -176,6 +176,14 @@ def embedding(
     return unit_points(rows, table)[0], values
 
 
+def eigenvalues(rows: Rows, cluster_weights: np.ndarray, n: int) -> np.ndarray:
+    """Return the n largest eigenvalues (n,), largest first, of rows in memory or in pieces; 0 beyond the clusters."""
+    found = np.zeros(n)
+    values = _table(rows, cluster_weights, min(n, rows.n_clusters))[1]
+    found[: len(values)] = values.clip(0.0, 1.0)
+    return found
+
+
 def _table(
     rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:

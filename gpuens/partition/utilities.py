@@ -68,7 +68,7 @@ class UtilityKMeans(Partitioner):
 class SpectralKMeans(Partitioner):
     """SEC's weighted k-means; the parameters are those of `gpuens.SEC`."""
 
-    n_init: int = 5
+    n_init: int = 10
     max_iter: int = 20
     tol: float = 1e-5
     random_state: Any = 0

@@ -90,7 +90,10 @@ class BestBase(Partitioner):
 
     takes = ("labels",)
     learns_by_sums = True
-    chooses_n_clusters = True
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return True
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         sizes, k_of = rows.cluster_sizes(), rows.clusters_in_use()

@@ -21,7 +21,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     estimator : a fitted linkage method, such as EAC or LWEA
     p : int
         Branches shown, each with its number of objects. The line is the cut of ``estimator.labels_``: each branch
-        below it is a cluster.
+        below it is a cluster, or with `min_size` smaller than one.
     ax : matplotlib Axes, optional
 
     Returns
@@ -54,8 +54,9 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
     Z = top.linkage_matrix()
     lifted = top.most - 1.0
-    cut = _cut_height(Z[:, 2], p, estimator.n_clusters_)
-    colors = _branch_colors(Z, top.cut(estimator.n_clusters_) if estimator.n_clusters_ <= p else np.arange(p))
+    n_branches = estimator.n_branches_
+    cut = _cut_height(Z[:, 2], p, n_branches)
+    colors = _branch_colors(Z, top.cut(n_branches) if n_branches <= p else np.arange(p))
     figure: Any = ax.figure  # may be a part of one
     room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
@@ -77,10 +78,10 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
         shown = MaxNLocator(8).tick_values(low - lifted, high - lifted)
         ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
     ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
-    if 1 < estimator.n_clusters_ <= p:
+    if 1 < n_branches <= p:
         ax.axhline(cut, color=MARK, linewidth=1, linestyle="--")
         ax.annotate(
-            f"{estimator.n_clusters_} clusters",
+            f"{estimator.n_clusters_} clusters" + f"\nin {n_branches} branches" * (n_branches > estimator.n_clusters_),
             (1, cut),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),

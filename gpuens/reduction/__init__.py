@@ -1,6 +1,8 @@
 """Reductions replace N objects by fewer rows with counts.
 
-A reduction is any object with ``reduce(rows) -> Reduction``. The default, core groups, is exact.
+A reduction is any object with ``reduce(rows) -> Reduction``. The default, core groups, is exact, for linkages wherever
+objects are at least as similar to those with their labels as to others: not by "mapping" (ECRMC) and "jaccard", nor, in
+rare cases of tiny clusters, by "coupled". There it keeps together what the tree of all pairs would part by order alone.
 """
 
 from typing import Any

@@ -71,10 +71,10 @@ def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
     yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
     if evidence.beyond_chance.doubtful:
         yield f"But {evidence.beyond_chance}: there may be nothing to find in them."
-    if k > 1 and not np.isnan(objects.confidence).all():
+    if k > 1 and not np.isnan(objects.margin).all():
         doubtful = np.count_nonzero(objects.margin <= 0) / len(objects.margin)
         yield (
-            f"The mean confidence is {np.nanmean(objects.confidence):.2f}; {100 * doubtful:.1f} % of the objects are "
+            f"The mean confidence is {objects.confidence.mean():.2f}; {100 * doubtful:.1f} % of the objects are "
             "together with another cluster as often as with their own, or more often."
         )
 
@@ -87,15 +87,15 @@ def _sizes(facts: dict[str, Any]) -> Iterator[Section]:
 
 def _clusters(evidence: Evidence) -> Iterator[Section]:
     found = evidence.clusters
-    means = np.bincount(evidence.labels, weights=np.nan_to_num(evidence.objects.confidence)) / found.sizes
+    means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / found.sizes
     order = np.argsort(-found.sizes, kind="stable")
     columns = np.column_stack([found.consensus, found.stability, means])[order].tolist()
     rows = [[int(c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]
     names = ("cluster", "objects", "consensus", "stability", "mean confidence")
     note = (
         "Consensus: the mean share of the clusterings that put two members together. Stability: the Jaccard index with "
-        "the most similar cluster of a clustering, on average. Confidence: the part of an object's consensus with all "
-        "clusters that its own has."
+        "the most similar cluster of a clustering, on average. Confidence: how far the clusterings speak for an "
+        "object's label rather than for others, from 0 to 1."
     )
     yield Section(
         "The clusters", [Table("clusters", names, rows)],
@@ -129,10 +129,10 @@ def _levels(estimator: Any) -> Iterator[Section]:
         Picture("The top of the tree", partial(plotting.dendrogram, estimator)),
         Picture("How long each number of clusters lasts", partial(plotting.lifetimes, estimator)),
     ]
-    most = min(LEVELS + 1, estimator.dendrogram_.n_leaves)
+    most = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
     if most > 3 and not devices.chunked(estimator.labels_):
         row_of = devices.to_host(estimator.reduction_.row_of)
-        rows = {k: estimator.dendrogram_.cut(k) for k in range(2, most)}
+        rows = {k: estimator.cut_rows(k) for k in range(2, most)}
         levels = {k: labels[row_of] for k, labels in rows.items()} if estimator.reduction_.covers_all else rows
         pictures += [
             Picture("The objects at each number of clusters", partial(plotting.tracking, levels)),

@@ -92,7 +92,7 @@ def score(stored: str, data: str | None, seed: int, runs: int) -> common.Record:
     found = ge.datasets.load(stored, data=data)
     X, y = np.asarray(found.X), found.y
     k = len(np.unique(y))
-    ge.cluster(X[:2000], 2, n_clusterings=1, progress=False)  # loads what is compiled
+    ge.cluster(X[:2000], 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False)  # loads what is compiled
     methods: dict[str, dict[str, list]] = {}
     spent: dict[str, list] = {}
     for run in range(runs):
@@ -114,7 +114,7 @@ def grow(name: str, n_objects: int, seed: int) -> common.Record:
     """Return the scores and seconds of one run, beside scikit-learn's mini-batch k-means with the true k."""
     X, y = MAKERS[name](n_objects, np.random.default_rng(seed))
     k = int(y.max()) + 1
-    ge.cluster(X[:2000], 2, n_clusterings=1, progress=False)
+    ge.cluster(X[:2000], 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False)
     found, spent = consensus(X, y, k, seed)
     peak, began = common.peak_memory(), time.perf_counter()
     found["k-means"] = scores(y, rival(X, k, seed))
@@ -138,7 +138,9 @@ def deform(stored: str, data: str | None, n_objects: int, seed: int) -> common.R
     side = int(np.sqrt(original.X.shape[1]))
     images, rng = np.asarray(original.X).reshape(-1, side, side), np.random.default_rng(seed)
     scale = np.iinfo(np.uint8).max / images.max()
-    ge.cluster(images[:2000].reshape(-1, side * side), 2, n_clusterings=1, progress=False)
+    ge.cluster(
+        images[:2000].reshape(-1, side * side), 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False
+    )
     with tempfile.TemporaryDirectory() as folder:
         X, of = deformed(images * scale, n_objects, rng, Path(folder) / "X.npy")
         y, k = original.y[of], original.n_classes

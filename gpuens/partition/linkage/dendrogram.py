@@ -70,17 +70,34 @@ class Dendrogram:
         distance = checks.check_real(distance, "distance")
         return self.n_leaves - int(np.count_nonzero(1.0 - self.similarities < distance))
 
-    def lifetimes(self, leaves_made_at: float | None = None) -> np.ndarray:
+    def n_large(self, counts: np.ndarray, least: int) -> np.ndarray:
+        """Return the number of regions of at least ``least`` objects after 0, 1, … n - 1 merges, (n,) int64.
+
+        ``counts`` (n,) are the objects of the leaves. The number changes by one at most from merge to merge.
+        """
+        found: np.ndarray = _n_large(self.kept, self.absorbed, counts, least)
+        return found
+
+    def lifetimes(self, leaves_made_at: float | None = None, n_large: np.ndarray | None = None) -> np.ndarray:
         """Return the lifetime of 2, 3, … clusters: the range of distances with so many, float64 (Fred & Jain 2005).
 
         It is the distance of the merge that ends them minus that of the merge that made them. ``leaves_made_at`` is the
         distance at which the n leaves are complete; None means that leaves are single objects, whose lifetime does not
-        count.
+        count. By the result of `n_large` only large regions are clusters: as their number can rise and fall, the range
+        is that of `coarsest`, up to the merges on both sides that change it.
         """
-        distances = 1.0 - self.similarities
-        if leaves_made_at is not None and len(distances):
-            distances = np.concatenate([[min(leaves_made_at, distances[0])], distances])
-        return np.diff(distances)[::-1]
+        if n_large is None:
+            n_large = np.arange(self.n_leaves, 0, -1)
+        ended = coarsest(n_large)[2:]
+        changes = np.where(np.diff(n_large, prepend=-1), np.arange(self.n_leaves), 0)
+        made = np.maximum.accumulate(changes)[ended]
+        distances: np.ndarray = 1.0 - self.similarities
+        if leaves_made_at is None:
+            made, ended = made[made > 0], ended[made > 0]
+        else:
+            leaves_made_at = distances[:1].min(initial=leaves_made_at)
+        found: np.ndarray = distances[ended] - np.append(leaves_made_at or 0.0, distances)[made]
+        return found
 
     # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
@@ -124,6 +141,28 @@ class Dendrogram:
     def most(self) -> float:
         """The similarity at distance 0: 1, or the largest one if that is above, as with ECRMC."""
         return float(self.similarities.max(initial=1.0))
+
+
+def coarsest(n_large: np.ndarray) -> np.ndarray:
+    """Return after how many merges there are 0, 1, 2, … large regions for the first time from the top, int64.
+
+    ``n_large`` is the result of `Dendrogram.n_large`; the last number is its largest. 0 is not always reached.
+    """
+    merges = np.zeros(int(n_large.max()) + 1, dtype=np.int64)
+    merges[n_large] = np.arange(len(n_large))  # the last of equal ones stays
+    return merges
+
+
+@njit(cache=True, nogil=True)
+def _n_large(kept, absorbed, counts, least):
+    sizes = counts.copy()
+    n_large = np.empty(len(counts), dtype=np.int64)
+    n_large[0] = (counts >= least).sum()
+    for i in range(len(kept)):
+        a, b = sizes[kept[i]], sizes[absorbed[i]]
+        n_large[i + 1] = n_large[i] + int(a + b >= least) - int(a >= least) - int(b >= least)
+        sizes[kept[i]] = a + b
+    return n_large
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,9 @@
-"""Linkages: a dendrogram of the rows, cut at a number of clusters, a distance, or the longest lifetime."""
+"""Linkages: a dendrogram of the rows, cut at a number of clusters or at a distance."""
 
+import numbers
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,13 +11,16 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.compiled import njit
-from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, Partition, Partitioner
+from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import LEAST_WEIGHT, average_linkage, linkage_fits
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
 from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
 from gpuens.partition.linkage.work import Work
 from gpuens.rows import Rows
+
+AUTO = "auto"  # a smallest size
+PARTS_OF_A_CLUSTER = 5  # of the mean size; one is enough for a cluster by "auto"
 
 
 @dataclass
@@ -24,6 +29,13 @@ class CutTree(Partition):
 
     dendrogram: Any = None
     self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
+    min_size: int | float | str | None = None
+
+    def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
+        """Return the labels of the rows at another number of clusters, (G,), int64."""
+        least = _least(self.min_size, self.dendrogram, rows, n_clusters)
+        n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
+        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)[0]
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
         """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each."""
@@ -38,13 +50,38 @@ class Linkage(Partitioner):
     Parameters
     ----------
     distance_threshold : float, optional
-        Merge below this distance (1 - similarity) only; in place of a number of clusters. Without either, the number of
-        clusters with the longest lifetime decides.
+        Merge below this distance (1 - similarity) only; in place of a number of clusters.
+    min_size : int, float or "auto", optional
+        Objects that make a cluster, or their share (0, 1) of all. The tree is cut as far down as there are `n_clusters`
+        branches of this size; the rest, objects in smaller branches, goes to the clusters that it is most similar to.
+        "auto": a fifth of the mean size of `n_clusters` clusters, or less where the tree has no such cut; at a distance
+        it is 1.
     """
 
     distance_threshold: float | None = None
+    min_size: int | float | str | None = None
+    _fewer_will_do: bool = field(default=False, repr=False)
     any_sign = True
-    chooses_n_clusters = True
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return self.distance_threshold is not None
+
+    def at_most(self) -> "Linkage":
+        return replace(self, _fewer_will_do=True)
+
+    def most_clusters(self, n_objects: int) -> int:
+        return n_objects // least_objects(self.min_size, n_objects, None)
+
+    def __post_init__(self) -> None:
+        if self.min_size is None or (isinstance(self.min_size, str) and self.min_size == AUTO):
+            return
+        if isinstance(self.min_size, numbers.Integral):
+            checks.check_integer(self.min_size, "min_size", minimum=1)
+            return
+        size = checks.check_number(self.min_size, "min_size", "a whole number of objects, a share below 1, or 'auto'")
+        if not 0.0 < size < 1.0:
+            raise ValueError(f"min_size must be a whole number of objects or a share between 0 and 1, but is {size}.")
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         if self.distance_threshold is None:
@@ -55,24 +92,60 @@ class Linkage(Partitioner):
             )
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        if n_clusters * (least := least_objects(self.min_size, rows.n_objects, n_clusters)) > rows.n_objects:
+            raise ValueError(
+                f"min_size={self.min_size}: {n_clusters} cluster(s) of {least} objects are more than the "
+                f"{rows.n_objects} objects; take a smaller min_size, or fewer clusters."
+            )
+
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> CutTree:
         work = Work()
-        dendrogram = self._link(similarity, rows, n_clusters, work)
+        dendrogram = self._link(similarity, rows, work)
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
         made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # the last merge of equal rows
-        lifetimes = dendrogram.lifetimes(made_at)
-        if self.distance_threshold is not None:
-            k = dendrogram.n_clusters_at(self.distance_threshold)
-        else:
-            k = _of_longest_lifetime(lifetimes, dendrogram.n_leaves) if n_clusters is None else n_clusters
-        found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work}
+        least = _least(self.min_size, dendrogram, rows, n_clusters)
+        n_large = dendrogram.n_large(rows.counts, least)
+        lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
+        n_merges = self._n_merges(dendrogram, n_large, n_clusters)
+        n_branches = dendrogram.n_leaves - n_merges
+        self._warn(similarity, dendrogram, n_clusters, n_branches)
+        found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
         if similarity.kind == "observed":
-            found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, k)
-        return CutTree(dendrogram.cut(k), k, found=found, dendrogram=dendrogram, self_similarities=own)
+            found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
+        labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
+        return CutTree(
+            labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
+            min_size=self.min_size,
+        )  # fmt: skip
 
-    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+    def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
+        """Return the number of merges below the cut; refuse a tree without such a cut."""
+        if self.distance_threshold is not None:
+            n_merges = dendrogram.n_leaves - dendrogram.n_clusters_at(self.distance_threshold)
+            if not n_large[n_merges]:
+                raise ValueError(
+                    f"min_size={self.min_size}: no cluster is as large at distance_threshold="
+                    f"{self.distance_threshold}; take a smaller min_size, or a larger distance."
+                )
+            return n_merges
+        n_clusters = checks.check_n_clusters(n_clusters, dendrogram.n_leaves)
+        most = int(n_large.max())
+        if self._fewer_will_do:
+            n_clusters = min(n_clusters, most)
+        if most < n_clusters:
+            raise ValueError(
+                f"min_size={self.min_size}: no cut of the tree has more than {most} cluster(s) of this size, but "
+                f"n_clusters={n_clusters}; take a smaller min_size, or fewer clusters."
+            )
+        return int(coarsest(n_large)[n_clusters])
+
+    def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         raise NotImplementedError
+
+    def _warn(self, similarity: Any, dendrogram: Dendrogram, n_clusters: int | None, n_branches: int) -> None:
+        """Warn of a cut that is arbitrary."""
 
 
 class AverageLinkage(Linkage):
@@ -89,10 +162,11 @@ class AverageLinkage(Linkage):
     takes = CLUSTERS + OBSERVED
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
         if kind in ("blocks", "full"):  # others check later, without long work before, once clusters are dropped
             linkage_fits(rows.codes, rows.n_clusters, rows.n_objects, general=True, device=rows.device)
 
-    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+    def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         observed = similarity.kind == "observed"
         weights = similarity.weights if observed or similarity.kind == "diagonal" else similarity.full()
         if weights.ndim == 1 and weights.min() < LEAST_WEIGHT:
@@ -114,7 +188,7 @@ class SingleLinkage(Linkage):
 
     takes = ANY + OBSERVED
 
-    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+    def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         if similarity.kind != "diagonal":
             return single_linkage_of_tiles(len(rows), _tiles(similarity, rows), work)
         return single_linkage(rows.codes, rows.offsets, similarity.weights, rows.counts, device=rows.device, work=work)
@@ -130,16 +204,17 @@ class CompleteLinkage(Linkage):
     takes = ANY + OBSERVED
     bytes_each_pair = 8
 
-    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+    def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         tiles = _tiles(similarity, rows)
-        dendrogram = complete_linkage(len(rows), lambda start, stop: tiles(start, stop, start))
+        return complete_linkage(len(rows), lambda start, stop: tiles(start, stop, start))
+
+    def _warn(self, similarity: Any, dendrogram: Dendrogram, n_clusters: int | None, n_branches: int) -> None:
         n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
-        if n_clusters is not None and n_clusters < n_separate and similarity.kind != "full":
+        if n_clusters is not None and n_branches < n_separate and similarity.kind != "full":
             checks.warn(
                 f"n_clusters={n_clusters} merges {n_separate} clusters that have similarity 0 in complete linkage, in "
                 "arbitrary order; average linkage does not have this problem."
             )
-        return dendrogram
 
 
 class EvenLinkage(Linkage):
@@ -151,7 +226,7 @@ class EvenLinkage(Linkage):
     takes = ANY
     bytes_each_pair = 8
 
-    def _link(self, similarity: Any, rows: Rows, n_clusters: int | None, work: Work) -> Dendrogram:
+    def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         tiles = _tiles(similarity, rows)
         return linkage_of_pairs(len(rows), lambda start, stop: tiles(start, stop, start), "average")
 
@@ -159,16 +234,53 @@ class EvenLinkage(Linkage):
 LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
 
 
-def linkage(name: str, distance_threshold: float | None = None) -> Linkage:
+def linkage(name: str, distance_threshold: float | None = None, min_size: int | float | str | None = None) -> Linkage:
     """Return the linkage with this name."""
-    return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold)
+    return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
 
 
 def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
     return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
 
 
-def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_clusters: int) -> int:
+def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:
+    """Return the number of objects that make a cluster by ``min_size``."""
+    if min_size is None:
+        return 1
+    if isinstance(min_size, str):
+        return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
+    if isinstance(min_size, numbers.Integral):
+        return int(min_size)
+    least, share = round(float(min_size) * n_objects), float(min_size)  # within 1 of the fewest with this share
+    return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
+
+
+def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None) -> int:
+    """Return `least_objects`; by "auto" the largest number up to it for which the tree has ``n_clusters`` branches."""
+    least = least_objects(min_size, rows.n_objects, n_clusters)
+    if n_clusters is None or not isinstance(min_size, str):
+        return least
+    sizes = range(2, least + 1)
+    return 1 + bisect_left(sizes, True, key=lambda size: dendrogram.n_large(rows.counts, size).max() < n_clusters)
+
+
+def _cut(
+    dendrogram: Dendrogram, n_branches: int, least: int, similarity: Any, rows: Rows
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the labels of the rows (G,) at a cut, and which are the rest: in branches of less than ``least`` objects.
+
+    The rest gets the labels of the clusters that it is most similar to; None if there is none.
+    """
+    branch = dendrogram.cut(n_branches)
+    large = np.bincount(branch, weights=rows.counts) >= least
+    if large.all():
+        return branch, None
+    labels, rest = (np.cumsum(large) - 1)[branch], ~large[branch]
+    labels[rest] = MostSimilar.of(similarity, rows, labels, rest)(rows.take(np.flatnonzero(rest)))
+    return labels, rest
+
+
+def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_clusters: int) -> int:
     """Return how many merges join regions that no clustering labels objects of both of; warn if the cut makes some."""
     first = int(np.count_nonzero(dendrogram.similarities > 0))  # these come last
     region = dendrogram.cut(dendrogram.n_leaves - first)
@@ -177,10 +289,11 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_clusters: int) -> i
     apart = first + np.flatnonzero(
         _join(region[dendrogram.kept[first:]], region[dendrogram.absorbed[first:]], observed)
     )
-    if made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_clusters)):
+    if made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_branches)):
+        without = dendrogram.n_leaves - apart[0] if n_clusters == n_branches else "more"
         checks.warn(
             f"{n_clusters} cluster(s) take {made} merge(s) of objects that no clustering labels together, in arbitrary "
-            f"order; ask for {dendrogram.n_leaves - apart[0]} clusters, or add clusterings that label objects of both."
+            f"order; ask for {without} clusters, or add clusterings that label objects of both."
         )
     return len(apart)
 
@@ -195,16 +308,3 @@ def _join(kept, absorbed, observed):
                 apart[i] = False
             observed[kept[i], m] |= observed[absorbed[i], m]
     return apart
-
-
-def _of_longest_lifetime(lifetimes: np.ndarray, n_rows: int) -> int:
-    """Return the number of clusters with the longest lifetime, of equal ones the smallest.
-
-    The number of distinct rows wins only if its lifetime exceeds that of all smaller numbers together: different rows
-    differ in at least one label, so its lifetime is never short.
-    """
-    if len(lifetimes) == n_rows - 1 > 0:  # the rows are groups of objects
-        if lifetimes[-1] > lifetimes[:-1].sum():
-            return n_rows
-        lifetimes = lifetimes[:-1]
-    return 2 + int(np.argmax(lifetimes)) if len(lifetimes) else 1

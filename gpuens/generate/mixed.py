@@ -1,0 +1,121 @@
+"""Base clusterings of mixed kinds, for clusters of any shape: a set of landmarks gives a cut of its graph and a tree.
+
+landmarks of set i ─┬─▶ transfer cut, of a number of clusters near the wanted one (every fourth i), or of many
+                    └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.ensemble import Ensemble
+from gpuens.generate.landmark_cut import Task
+from gpuens.generate.landmarks import Plan, by_landmarks, range_for
+
+MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # Gini indexes of Genie's clusters; 1 is single linkage
+NEAR = 4  # one of so many transfer cuts has a number of clusters near the wanted one
+LEFT_OUT = 10  # one of so many objects, if they are few, is no landmark, so that sets of these differ
+
+
+def mixed_ensemble(
+    X: Any,
+    n_clusterings: int = 40,
+    n_clusters: int | None = None,
+    *,
+    n_landmarks: int = 1000,
+    n_neighbors: int = 5,
+    max_iter: int = 5,
+    random_state: Any = 0,
+    names: Sequence[Any] | None = None,
+    progress: bool | str = "auto",
+    resume: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    client: Any = None,
+) -> Ensemble | Any:  # Any: a Dask array if X is one
+    """Cluster the objects many times in unlike ways; return the ensemble of base clusterings.
+
+    Of each set of landmarks, drawn as by `landmark_ensemble`, there are two clusterings: the transfer cut of the graph
+    of objects and landmarks, which finds clusters by the paths within them, and Genie's clusters of the landmarks, a
+    single linkage that keeps sizes from differing too much (by a Gini index of .1, .3, .5, .7 or 1). Transfer cuts have
+    20 … 60 clusters, parts of any answer, and one in four n_clusters … 2 n_clusters + 2, as have the trees. What both
+    kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
+
+    Clustering m depends only on ``random_state``, ``n_clusters`` and m, not on the number of clusterings or threads.
+
+    Parameters
+    ----------
+    X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
+        The features, unscaled, as for `landmark_ensemble`.
+    n_clusterings : int
+        M, the number of clusterings.
+    n_clusters : int, optional
+        The number of clusters that a consensus of them is to have. If not given, all have 20 … 60 clusters, and fewer
+        of few objects, as those of `landmark_ensemble`.
+    n_landmarks : int
+        p, the number of landmarks; of fewer objects, nine tenths of these.
+    n_neighbors : int
+        K, the landmarks that each object is tied to.
+    max_iter : int
+        Iterations of the last k-means on all objects, from centers found on 10,000 of them.
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    names : sequence, optional
+        The names of the clusterings.
+    progress : {"auto", True, False}
+        Show a progress bar; "auto" does on a terminal.
+    resume : str or path, optional
+        A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where to work; "auto" follows X. See `landmark_ensemble`; trees of landmarks are the processor's.
+    client : distributed.Client, optional
+        Workers that make the clusterings, as by `landmark_ensemble`.
+
+    Returns
+    -------
+    Ensemble (n_objects, n_clusterings)
+        For a Dask array, a Dask array of labels in the same chunks, as by `landmark_ensemble`.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As `landmark_ensemble`, and for more clusters than objects.
+
+    References
+    ----------
+    Huang, Wang, Wu, Lai & Kwoh (2020), Ultra-scalable spectral clustering and ensemble clustering, IEEE Transactions on
+    Knowledge and Data Engineering 32(6). Gagolewski, Bartoszuk & Cena (2016), Genie: a new, fast, and outlier-resistant
+    hierarchical clustering algorithm, Information Sciences 363.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> X = ge.datasets.load("iris").X
+    >>> ens = ge.generate.mixed_ensemble(X, n_clusterings=10, n_clusters=3)
+    >>> ge.LWGP(3).fit(ens).n_clusters_
+    3
+    """
+
+    def plan(n_objects: int) -> Plan:
+        wide = near = range_for(n_objects)
+        if n_clusters is not None:
+            k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
+            if k > n_objects:
+                raise ValueError(f"n_clusters={k} is more than the {n_objects} object(s) of X; ask for fewer.")
+            most = max(k, n_objects // 2)
+            near = k, min(2 * k + 2, most)
+            wide = max(k, wide[0]), min(max(near[1], wide[1]), most)
+
+        def task(i: int, rng: np.random.Generator) -> Task:
+            of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))
+            return Task(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
+
+        about = {"n_clusters": n_clusters, "kind": "mixed"}
+        return Plan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
+
+    return by_landmarks(
+        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
+        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""The warning of results that are far less even than the base clusterings, and where there is none."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from conftest import one_sentence, structured_labels
+
+import gpuens as ge
+from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
+from gpuens.partition import AverageLinkage, Partition, label_kmeans
+from gpuens.partition.label_kmeans import centred_indicators
+from gpuens.rows import Rows
+from gpuens.soft_ensemble import SoftEnsemble
+
+pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores these warnings, of noise
+
+LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)  # OC-H finds one large cluster
+
+
+def warned(call):
+    """Return the only warning of a call, a sentence."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    (warning,) = found
+    one_sentence(str(warning.message))
+    return str(warning.message)
+
+
+def of_sizes(*sizes):
+    return Partition.of_labels(np.repeat(np.arange(len(sizes)), sizes))
+
+
+def even(n_objects, k=8, n_clusterings=5):
+    """Return rows whose clusterings have k clusters of equal sizes."""
+    return Rows(np.random.default_rng(0).permuted(np.arange(n_objects)[:, None] % np.full(n_clusterings, k), axis=0))
+
+
+# --- what is warned of ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_chunks", [False, True])
+def test_one_cluster_of_nearly_everything(in_chunks):
+    labels = LABELS
+    if in_chunks:
+        labels = pytest.importorskip("dask.array").from_array(LABELS, chunks=(200, 10))
+    est = ge.OCH(5)
+    said = warned(lambda: est.fit(labels))
+    largest = np.bincount(np.asarray(est.labels_)).max()
+    assert largest > 540
+    assert f"one of 5 clusters has {largest} of 600 objects" in said
+    assert "take another method, such as lwgp" in said
+    ge.EAC(5).fit(LABELS)  # no warning
+
+
+def test_clusters_of_single_objects():
+    said = warned(lambda: warn_of_lopsided(even(800), of_sizes(300, 250, 247, 1, 1, 1), "take another method"))
+    assert "clusters of at most 1 of 800 objects are 3 of 6, which is rare in the base clusterings" in said
+    said = warned(lambda: warn_of_lopsided(even(6000), of_sizes(2990, 2990, 20), "take another method"))
+    assert "clusters of at most 20 of 6000 objects are 1 of 3" in said
+
+
+def test_objects_are_counted_not_rows():
+    counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
+    rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
+    assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, "take another method"))
+    warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, "")  # so have the base clusterings
+
+
+def test_rows_in_pieces_are_counted_by_their_rule():
+    """Which has no labels of its own."""
+    rows = Rows(LABELS)
+    found = label_kmeans(rows, centred_indicators(rows.offsets), 5, rng=np.random.default_rng(0))
+    lopsided = of_sizes(590, 10)
+    found.rule = lambda rows, labels=lopsided.labels: labels
+    found.labels, found.n_clusters = None, 2
+    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, found, "take another method"))
+
+
+def test_soft_clusterings():
+    soft = np.eye(5)[TRUTH] * 0.8 + 0.04
+    rows = Rows.of(SoftEnsemble([soft, LABELS[:, 0]]), np.ones(600, dtype=np.int64), "cpu")
+    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, of_sizes(590, 10), "take another method"))
+
+
+def test_a_worker_s_warnings_are_the_caller_s(fake_cupy, monkeypatch):
+    da = pytest.importorskip("dask.array")
+    from gpuens import distributed
+    from gpuens.distributed import graph
+
+    fitting = sys.modules["gpuens.distributed.fitting"]
+    chunks = distributed.Chunks(distributed.on_gpus(da.from_array(LABELS, chunks=(200, 10))))
+    monkeypatch.setattr(chunks, "somewhere", graph.embed)
+    est = ge.OCH(5)
+    said = warned(lambda: fitting._learn_there(est, chunks, est._checked(), chunks.groups.rows, None))
+    assert "one of 5 clusters has" in said
+
+
+# --- what to do -------------------------------------------------------------------------------------------------------
+
+
+class Sized(AverageLinkage):
+    """A linkage with a smallest size of its clusters."""
+
+    min_size = None
+
+
+class SizedEAC(ge.EAC):
+    """EAC with that parameter."""
+
+    def __init__(self, n_clusters=None, *, min_size=None):
+        self.n_clusters, self.min_size = n_clusters, min_size
+
+
+def test_methods_with_a_smallest_size_are_told_so():
+    assert remedy_of(SizedEAC(3), Sized(), 3000, 3) == (
+        "pass min_size=100 for larger ones, or take another method, such as lwgp"
+    )
+    assert "min_size=2 " in remedy_of(ge.Consensus(3, partitioner=Sized()), Sized(), 30, 3)
+    for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # which have none
+        assert remedy_of(estimator, estimator._parts()[1], 3000, 3) == "take another method, such as lwgp"
+    assert remedy_of(ge.LWGP(3), ge.LWGP(3)._parts()[1], 3000, 3) == "take another method"
+    given = Sized()
+    object.__setattr__(given, "min_size", 5)
+    assert "min_size" not in remedy_of(SizedEAC(3, min_size=5), given, 3000, 3)
+
+
+# --- what is not warned of --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes"),
+    [
+        (even(800), (800,)),
+        (even(800), (700, 100)),
+        (even(140), (139, 1)),  # few objects
+        (even(800, 40), (20,) * 38 + (39, 1)),
+        (even(800, 40), (25,) * 30 + (1,) * 50),  # few for each cluster
+    ],
+)
+def test_ordinary_sizes(rows, sizes):
+    warn_of_lopsided(rows, of_sizes(*sizes), "")
+
+
+def test_classes_that_are_unequal_in_the_base_clusterings_too():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], [960, 30, 10])
+    labels = np.where(rng.random((1000, 6)) < 0.002, rng.integers(0, 3, (1000, 6)), truth[:, None])
+    assert ge.metrics.ari(ge.EAC(3).fit_predict(labels), truth) > 0.9
+    outliers = np.repeat([0, 1, 2, 3], [499, 499, 1, 1])
+    warn_of_lopsided(Rows(np.repeat(outliers[:, None], 5, axis=1)), of_sizes(499, 499, 1, 1), "")
+
+
+def test_answers_that_are_thrown_away():
+    found = ge.Auto(5, methods=["oc-h", "eac"]).fit(LABELS)
+    assert found.choice_ == "eac"
+    assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # its own is
+    choice = ge.choose_k(LABELS, ks=[5, 6], method="oc-h")
+    assert len(choice.table) == 2
+    with unsaid():
+        ge.OCH(5).fit(LABELS)
+
+
+def test_without_a_number_of_clusters_nothing_is_said():
+    """A linkage that is cut at a distance was not asked for so many."""
+    single = ge.EAC(linkage="single", distance_threshold=0.9).fit(LABELS)
+    assert single.n_clusters_ >= 1

@@ -1,0 +1,164 @@
+"""Base clusterings of mixed kinds: Genie beside its definition, and what the clusterings may and may not depend on."""
+
+import numpy as np
+import pytest
+from conftest import refused
+from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs, make_moons
+
+import gpuens as ge
+from gpuens.generate import landmark_cut, mixed_ensemble
+from gpuens.generate.genie import genie
+
+X, y = make_blobs(300, 3, centers=4, cluster_std=0.7, random_state=0)
+FEW = {"n_clusters": 4, "n_landmarks": 60}
+
+
+def literal_genie(points, sizes, k, most_unequal):
+    """Clusters as sets, joined one pair at a time by the shortest distance between them: O(n³) and no tree."""
+    clusters = [{int(i)} for i in np.flatnonzero(sizes)]
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    while len(clusters) > k:
+        weights = np.array([sum(sizes[i] for i in one) for one in clusters])
+        n = len(clusters)
+        unequal = np.abs(weights[:, None] - weights).sum() / 2 / ((n - 1) * weights.sum())
+        pairs = [
+            (min(apart[i, j] for i in clusters[a] for j in clusters[b]), a, b)
+            for a in range(n)
+            for b in range(a)
+            if unequal <= most_unequal or min(weights[a], weights[b]) == weights.min()
+        ]
+        _, a, b = min(pairs)
+        clusters[b] |= clusters.pop(a)
+    return clusters
+
+
+@pytest.mark.parametrize("most_unequal", [0.0, 0.1, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_genie_is_its_definition(seed, most_unequal):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(30, 2 + seed)).astype(np.float32)
+    sizes = rng.integers(0, 6, 30) if seed % 2 else np.ones(30, dtype=np.int64)
+    for k in (1, 2, 5, 12):
+        labels = genie(points, sizes, k, most_unequal)
+        found = {frozenset(np.flatnonzero((labels == label) & (sizes > 0))) for label in np.unique(labels)}
+        assert found - {frozenset()} == {frozenset(one) for one in literal_genie(points, sizes, k, most_unequal)}
+
+
+def test_genie_of_few_points():
+    assert genie(np.zeros((1, 2), np.float32), np.ones(1, np.int64), 3, 0.3).tolist() == [0]
+    assert sorted(genie(np.arange(3, dtype=np.float32)[:, None], np.ones(3, np.int64), 5, 0.3)) == [0, 1, 2]
+    alike = genie(np.zeros((6, 2), np.float32), np.ones(6, np.int64), 2, 0.3)
+    assert np.unique(alike).size == 2
+    nobody = genie(np.arange(4, dtype=np.float32)[:, None], np.array([2, 0, 3, 4]), 3, 0.3)
+    assert sorted(nobody[[0, 2, 3]]) == [0, 1, 2]
+
+
+def test_objects_follow_their_nearest_landmark():
+    labels = mixed_ensemble(X, 2, **FEW).to_array()[:, 1]
+    made = []
+
+    def kept(points, sizes, *given):
+        made.append((points, sizes, genie(points, sizes, *given)))
+        return made[-1][2]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landmark_cut, "genie", kept)
+        mixed_ensemble(X, 2, **FEW)
+    points, sizes, of_landmarks = made[0]
+    assert len(points) == 60
+    assert sizes.sum() == 300
+    centered = X - X.mean(axis=0)
+    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # features are multiplied by a power of 2
+    near = min(
+        (np.linalg.norm(centered[:, None] * 2.0**power - points, axis=2) for power in range(-8, 3)),
+        key=lambda distances: distances.min(axis=1).sum() if scale else 0,
+    ).argmin(axis=1)
+    assert np.mean(of_landmarks[near] == labels) > 0.95  # the nearest is sought in the nearest group
+
+
+def test_numbers_of_clusters_are_near_the_wanted_one_or_many():
+    ks = np.diff(mixed_ensemble(X, 20, 4, n_landmarks=100).offsets)
+    of_cuts, of_trees = ks[::2], ks[1::2]
+    assert ((of_cuts[::4] >= 4) & (of_cuts[::4] <= 10)).all()
+    assert ((of_trees >= 4) & (of_trees <= 10)).all()
+    many = np.delete(of_cuts, np.arange(0, 10, 4))
+    assert many.min() >= 20
+    assert many.max() <= 60
+    unknown = np.diff(mixed_ensemble(X, 10, n_landmarks=100).offsets)
+    assert unknown.min() >= 20
+    large = np.diff(mixed_ensemble(X, 6, 100).offsets)
+    assert large.min() >= 90  # some clusters of k-means may stay without objects
+    assert large.max() <= 150
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 21])
+def test_few_objects(n):
+    points = np.random.default_rng(n).normal(size=(n, 2))
+    for k in (None, 2, n):
+        assert mixed_ensemble(points, 5, k).n_clusterings == 5
+    assert ge.cluster(points, 2).n_clusters_ == 2
+
+
+def test_a_clustering_depends_on_its_number_alone(monkeypatch, tmp_path):
+    labels = mixed_ensemble(X, 7, **FEW).to_array()
+    np.testing.assert_array_equal(mixed_ensemble(X, 4, **FEW).to_array(), labels[:, :4])
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    np.testing.assert_array_equal(mixed_ensemble(X, 3, **FEW, resume=tmp_path).to_array(), labels[:, :3])
+    np.testing.assert_array_equal(mixed_ensemble(X, 7, **FEW, resume=tmp_path).to_array(), labels)
+    assert (mixed_ensemble(X, 7, **FEW, random_state=1).to_array() != labels).any()
+    refused(lambda: mixed_ensemble(X, 7, **FEW | {"n_clusters": 5}, resume=tmp_path), ValueError, "other work")
+
+
+def test_sparse_features_are_those_of_the_array():
+    points = np.where(X > 2, X, 0.0).astype(np.float32)
+    found = mixed_ensemble(csr_array(points), 4, **FEW).to_array()
+    np.testing.assert_array_equal(found, mixed_ensemble(points, 4, **FEW).to_array())
+
+
+def test_emulated_clusterings_are_those_of_the_processor():
+    expected = mixed_ensemble(X.astype(np.float32), 4, **FEW).to_array()
+    np.testing.assert_array_equal(
+        mixed_ensemble(X.astype(np.float32), 4, **FEW, device="emulated").to_array(), expected
+    )
+
+
+def test_chunks_are_clustered_where_they_are(tmp_path):
+    da = pytest.importorskip("dask.array")
+    chunks = da.from_array(X, chunks=(110, 3))
+    found = mixed_ensemble(chunks, 5, **FEW, resume=tmp_path)
+    expected = mixed_ensemble(X, 5, **FEW).to_array()
+    assert found.chunks == ((110, 110, 80), (5,))
+    np.testing.assert_array_equal(found.compute(), expected)
+    np.testing.assert_array_equal(mixed_ensemble(chunks, 5, **FEW, resume=tmp_path).compute(), expected)
+
+
+def test_clusters_of_any_shape_are_found():
+    for shape, k in (
+        (make_moons(1500, noise=0.07, random_state=0), 2),
+        (make_blobs(1500, centers=5, random_state=1), 5),
+    ):
+        assert ge.metrics.ari(shape[1], ge.cluster(shape[0], k).labels_) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "mentioned"),
+    [
+        ({"n_clusters": 301}, ValueError, "n_clusters=301 is more than the 300 object(s) of X"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, but is 0"),
+        ({"n_clusters": (2, 5)}, TypeError, "n_clusters must be a whole number"),
+        ({"n_clusterings": 0}, ValueError, "n_clusterings must be at least 1"),
+        ({"n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
+        ({"names": ["a"]}, ValueError, "names"),
+        ({"random_state": None, "resume": "kept"}, ValueError, "resume goes on with the same draws"),
+    ],
+)
+def test_what_is_refused(given, kind, mentioned):
+    refused(lambda: mixed_ensemble(**{"X": X, "n_clusterings": 4, **FEW, **given}), kind, mentioned)
+
+
+def test_a_feature_that_decides_alone_causes_a_warning():
+    apart = X * [1.0, 500.0, 1.0]
+    for given in (apart, apart.tolist()):
+        with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of .*; scale the features first"):
+            ge.cluster(given, 4, n_clusterings=2)
