@@ -251,6 +251,10 @@ def share(which: np.ndarray) -> float | None:
 
 
 def candidates(rows: common.Record) -> Iterator[report.Found]:
+    first, *lines = beside(rows)
+    for line in lines:
+        if line["holm"] < report.LEVEL:
+            yield "beside", {"first": first["key"]} | line
     for among in CHOSEN_AMONG:
         lines = {line["key"]: line for line in picked(rows, among)}
         single = {name: line for name, line in lines.items() if name in CHOSEN_AMONG[among]}
@@ -280,6 +284,26 @@ def picked(rows: common.Record, among: str) -> list[common.Record]:
     lines = [line(name, lambda there, name=name: there.get(name, next(iter(there.values())))) for name in names]
     lines += [line(e, lambda there, e=e: max(there.values(), key=lambda one: as_number(one[e]))) for e in EVIDENCE]
     return [*lines, line("*the best*", lambda there: max(there.values(), key=lambda one: one["ari"]))]
+
+
+def beside(rows: common.Record) -> list[common.Record]:
+    """Return how each candidate does beside the first over all sets and kinds, and how far two seeds of it differ."""
+    ari: dict[str, dict[str, float]] = {}
+    spread = []
+    for ensemble in ensembles_of(rows):
+        for name, runs in by_set(rows, ensemble).items():
+            for method in CHOSEN_AMONG["all candidates"]:
+                values = [run["candidates"].get(method, {}).get("ari") for run in runs]
+                if None not in values:
+                    ari.setdefault(method, {})[f"{name}, {ensemble}"] = float(np.mean(values))
+                    spread += [(method, abs(values[0] - values[1]))] if len(values) > 1 else []
+    first, *others = ari
+    lines = [compared(ari, name, first) for name in (first, *others)]
+    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
+        own = [off for name, off in spread if name == line["key"]]
+        line |= {"holm": None if line["key"] == first else p, "seeds": float(np.mean(own)) if own else None}
+        line["sets"] = len(ari[line["key"]])
+    return lines
 
 
 def as_number(value: float | None) -> float:
