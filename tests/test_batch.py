@@ -25,7 +25,7 @@ from gpuens.batch import claims, execution, places, runner, shards, stores
 from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
-from gpuens.methods import LWEA
+from gpuens.methods import LWGP
 
 pytest.importorskip("jsonschema")
 yaml = pytest.importorskip("yaml")
@@ -304,7 +304,7 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert "a: fit (seconds " in err
     names = ["a.html", "a.json", "a.labels.parquet", "b.json", "b.labels.npy", "events.jsonl", "summary.csv"]
     assert sorted(os.listdir("jobs.results")) == names
-    expected = LWEA(3).fit(LABELS["a"])
+    expected = LWGP(3).fit(LABELS["a"])
     found = pd.read_parquet("jobs.results/a.labels.parquet")["label"].to_numpy()
     np.testing.assert_array_equal(found, expected.labels_)
     marker = json.loads(Path("jobs.results/a.json").read_text())
@@ -329,7 +329,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder):
     wide = job("a", input="wide.npy", n_clusters=2, wide=True)
     found = batch.run([wide, job("b", input="wide.npy", n_clusters=2)], "out")
     assert [row["status"] for row in found.jobs] == ["done", "failed"]
-    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWGP(2).fit(list(labels.T)).labels_)
     refused(lambda: load([{**wide, "scheduler": "threads"}]), ValueError, "wide is for files that are read in one")
 
 
@@ -404,7 +404,7 @@ def test_jobs_of_many_kinds(folder):
     outcome = batch.run(manifest, "out")
     assert (outcome.done, outcome.exit_code) == (4, 0), outcome
     assert pd.read_csv("out/named.labels.csv").columns.tolist() == ["name", "label"]
-    np.testing.assert_array_equal(np.load("out/b.labels.npy"), LWEA(3).fit(LABELS["b"]).labels_)
+    np.testing.assert_array_equal(np.load("out/b.labels.npy"), LWGP(3).fit(LABELS["b"]).labels_)
     expected = ge.Consensus(3, similarity="lwca:theta=0.2", partitioner="single").fit(LABELS["a"])
     np.testing.assert_array_equal(np.load("out/pair.labels.npy"), expected.labels_)
 
@@ -917,7 +917,7 @@ def through(uri, fs):
     assert ("a.html" in store.names()) == uri.startswith("memory")
     (folder := Path("copy")).mkdir()
     (folder / "a.labels.npy").write_bytes(store.read("a.labels.npy"))
-    np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWEA(3).fit(LABELS["a"]).labels_)
+    np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWGP(3).fit(LABELS["a"]).labels_)
     assert [json.loads(line)["event"] for line in store.read("events.jsonl").splitlines()].count("end") == 2
     fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # another input
     assert batch.run(manifest, f"{uri}/out").done == 2
