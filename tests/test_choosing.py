@@ -216,7 +216,7 @@ def test_numbers_that_nothing_supports_are_told_apart_by_nothing():
     """Of four clear clusters neither two nor three are better."""
     found = ge.choose_k(features=5 * np.repeat(np.arange(4.0), 30)[:, None] + blobs(1, 120), ks=(2, 3), n_clusterings=5)
     assert found.reasons[found.suggested].startswith("support 0.0")
-    assert found.doubt == "no number of clusters is supported more than another"
+    assert found.doubt == "none of 2 … 3 clusters has clear support"
 
 
 def test_methods_by_features_get_them():

@@ -921,6 +921,7 @@ ALL_PAIRS = (
 ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # coefficients are ranked on the host, and rows move one after the other
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters is not given")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators(name, device):
     labels = LABELS["noise"]()
