@@ -363,8 +363,8 @@ def test_quiet_says_nothing_and_leaves_the_environment_alone(folder, call, monke
         seen.append(os.environ.get("GPUENS_PROGRESS"))
         return original(self, labels)
 
-    original = LWEA.fit
-    monkeypatch.setattr(LWEA, "fit", fit)
+    original = LWGP.fit
+    monkeypatch.setattr(LWGP, "fit", fit)
     for before in ("1", None):
         monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
         if before:
@@ -415,7 +415,7 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
     labels.iloc[-4:-1] = 90 + np.arange(3)[:, None]
     labels.iloc[3] = -1
     labels.to_csv("labels.csv", index=False)
-    code, _, err = call(f"run labels.csv -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
+    code, _, err = call(f"run labels.csv --method eac -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
     assert (code, err) == (0, [])
     found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")["rest"]
     assert found.dtype == bool
@@ -512,7 +512,7 @@ BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
-        "--distance-threshold, --reduce, --device."
+        "--distance-threshold, --min-size, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --method LWEA": "method must be one of *, not 'LWEA' (did you mean 'lwea'?).",
@@ -537,9 +537,9 @@ BEFORE_READING = {
     "run labels.csv --method oc-ia -k 3 --imbalance nan": "imbalance must be above 0 and finite, but is nan.",
     f"run labels.csv --seed {10**400}": "random_state must be from 0 to *, but is a whole number of about 401 digits.",
     "run labels.csv --reduce sample:1e400": "size must be above 0 and at most 1, but is inf.",
-    "run labels.csv -k 3 --distance-threshold inf": "n_clusters and distance_threshold are both given; *",
-    "run labels.csv --distance-threshold inf": "distance_threshold must be above 0 and finite, but is inf.",
-    "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold are both given; *",
+    "run labels.csv --method eac -k 3 --distance-threshold inf": "n_clusters and distance_threshold are both given; *",
+    "run labels.csv --method eac --distance-threshold inf": "distance_threshold must be above 0 and finite, but is *",
+    "run labels.csv --method eac -k 3 --distance-threshold 1": "n_clusters and distance_threshold are both given; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
     "run labels.csv --method oc-h -k 3 --threshold 2": "threshold must be from 0 to 1, or None for the mean *",
     "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of *",
@@ -563,11 +563,11 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "--fast is no option of method 'lwgp', which has -k, --theta, --linkage, *",
+    "run labels.csv --fast": "--fast is no option of method 'lwgp', which has -k, --theta, --weights, *",
     "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
     "run labels.csv --theta": "--theta must be a number, not ''.",
     "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",
-    "run labels.csv --distance-threshold far": "--distance-threshold must be a number or none, not 'far'.",
+    "run labels.csv --method eac --distance-threshold far": "--distance-threshold must be a number or none, not 'far'.",
     "run labels.csv --method hbgf -k 3 --n-init 2.5": "--n-init must be a whole number, not '2.5'.",
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
     "": "the following arguments are required: COMMAND; see gpuens --help.",
@@ -693,7 +693,7 @@ def raising(error):
     ],
 )
 def test_failures_are_one_sentence_and_an_exit_code(folder, call, monkeypatch, error, code, sentence):
-    monkeypatch.setattr(LWEA, "fit", raising(error))
+    monkeypatch.setattr(LWGP, "fit", raising(error))
     assert call("run labels.csv -k 3 -o out.npy") == (code, [], [f"gpuens: {sentence}"])
     assert files(folder) == GIVEN
 
@@ -702,7 +702,7 @@ def test_failures_are_one_sentence_and_an_exit_code(folder, call, monkeypatch, e
     ("error", "code"), [(ValueError("no."), 3), (RuntimeError("no."), 1), (KeyboardInterrupt(), 130)]
 )
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, call, monkeypatch, error, code):
-    monkeypatch.setattr(LWEA, "fit", raising(error))
+    monkeypatch.setattr(LWGP, "fit", raising(error))
     for line in ("run --debug labels.csv -k 3", "run labels.csv -k 3 --debug"):
         found, out, err = call(line)
         assert (found, out) == (code, [])
