@@ -8,10 +8,11 @@ noise    5 kinds of data without clusters, with 19 reference data sets (M3C) eac
 real     iris, wine and digits of scikit-learn; pendigits (pendig_test.npz) and segmentation (is.npz) of --data
 scaling  seconds and memory of a choice from features and from one ensemble, a thousand to a million objects
 
-A choice from features is Monti's: 20 clusterings by k-means of 80 % of the objects for each number, features scaled to
-unit variance. Of it are the rule of chooseR, which choose_k suggests by, the smallest PAC, the elbow of the relative
-change in area, the largest mean silhouette and others (`by_criterion`). The longest lifetime is that of one tree, of
-50 clusterings with 2 … √N clusters. What is measured for scaling has a process of its own. Five minutes of CPU.
+A choice from features compares 20 clusterings by k-means of 80 % of the objects for each number (Monti's), features
+scaled to unit variance: the smallest PAC, the elbow of relative change in area, the largest mean silhouette and others
+(`by_criterion`). It suggests by the spectrum of ten clusterings by k-means and ten by landmarks. "of labels" is what is
+suggested for 50 clusterings by k-means with 2 … √N clusters, and the longest lifetime that of their tree. What is
+measured for scaling has a process of its own. Five minutes of CPU.
 """
 
 import argparse
@@ -39,7 +40,8 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SMALL, FEW_KS = 5, (2, 4, 6)  # of scaling: clusterings of each number, and the numbers, from features
 FEW = 300  # objects of the first choice
 CRITERIA = {
-    "suggested": "choose_k", "pac": "argmin PAC", "corrected_pac": "PAC / chance", "delta_area": "Δ-area elbow",
+    "suggested": "choose_k", "of_labels": "of labels",
+    "pac": "argmin PAC", "corrected_pac": "PAC / chance", "delta_area": "Δ-area elbow",
     "inconsistency": "IC", "mean_silhouette": "silhouette", "lifetime": "lifetime",
 }  # fmt: skip
 PACKAGES = ("gpuens", "numpy", "numba", "scikit-learn")
@@ -110,8 +112,9 @@ def both(X: np.ndarray, k: int, options: argparse.Namespace) -> common.Record:
     def choose() -> dict[str, int]:
         own = ge.choose_k(features=X, ks=ks, n_clusterings=n, random_state=options.seed)
         labels = ge.generate.kmeans_ensemble(X, 10 if options.quick else OF_A_TREE, random_state=options.seed)
-        of_tree = ge.choose_k(labels, ks=ks).by_criterion["lifetime"]
-        return {"suggested": own.suggested, **own.by_criterion, "lifetime": of_tree, "close": own.runners_up}
+        of_labels = ge.choose_k(labels, ks=ks)
+        more = {"of_labels": of_labels.suggested, "lifetime": of_labels.by_criterion["lifetime"]}
+        return {"suggested": own.suggested, **own.by_criterion, **more, "close": own.runners_up}
 
     by, _, cpu = common.timed(choose)
     return {"n": len(X), "k": k, "close": by.pop("close"), "by": by, "cpu": cpu}
@@ -126,7 +129,7 @@ def beyond_chance(X: np.ndarray, options: argparse.Namespace) -> common.Record:
     )
     by = {"suggested": found.suggested, **found.by_criterion}
     p = next(row["p"] for row in found.rows if row["k"] == found.suggested)
-    return {"by": by, "p": p, "structure": found.structure, "cpu": cpu}
+    return {"by": by, "p": p, "structure": found.structure, "doubt": found.doubt is not None, "cpu": cpu}
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------

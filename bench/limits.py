@@ -31,7 +31,6 @@ import numpy as np
 import parts
 import report
 from limits_primitives import CASES, Call, Case, Labels
-from methods import forked
 from parts import Job, Part
 
 SHRUNK = (4, 2, 1)  # sizes are the largest over these
@@ -73,7 +72,7 @@ def warn_of_load() -> None:
 
 def of_machine(rates: dict[str, float], options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     def measure(name: str) -> common.Record:
-        row = forked(watched, ceilings.rate, name, options.quick, limit=60)
+        row = common.forked(watched, ceilings.rate, name, options.quick, limit=60)
         if "failed" not in row:
             rates[name] = row["rate"]
         return row
@@ -122,7 +121,7 @@ def watched(task: Callable[..., common.Record], *given: Any) -> common.Record:
 
 
 def measure(name: str, rates: dict[str, float], quick: bool, seed: int) -> common.Record:
-    row = forked(watched, grown, name, quick, seed, limit=120)
+    row = common.forked(watched, grown, name, quick, seed, limit=120)
     if "failed" in row:
         return row
     needed = {what: amount / rates[what] for what, amount in row["needed"].items()}

@@ -18,7 +18,6 @@ run that was stopped goes on: a quarter of an hour on an idle machine.
 
 import argparse
 import math
-import multiprocessing
 import os
 import resource
 import sys
@@ -26,7 +25,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import common
 import numpy as np
@@ -91,7 +89,7 @@ def growing(
         if (foreseen := forecast(fits, n)) > limit:
             ended = f"{foreseen:,.0f} s foreseen for {n:,} objects"
             return {"fits": fits, "ended": ended, "load": common.load()}
-        row = forked(fit, labels(n), method, seed, limit=20 * limit)
+        row = common.forked(fit, labels(n), method, seed, limit=20 * limit)
         if "failed" in row:
             return {"fits": fits, "ended": f"{n:,} objects: {row['failed']}", "load": common.load()}
         fits.append({"n": n, **row})
@@ -113,23 +111,6 @@ def exponent(fits: list[common.Record], what: str) -> float | None:
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
-
-
-def forked(task: Callable[..., common.Record], *given: Any, limit: float) -> common.Record:
-    """Return what a task returns in a fork of this process, or why it did not."""
-    fork = multiprocessing.get_context("fork")
-    ours, theirs = fork.Pipe(duplex=False)
-    child = fork.Process(target=lambda: theirs.send(task(*given)))
-    child.start()
-    theirs.close()
-    try:
-        return ours.recv() if ours.poll(limit) else {"failed": f"more than {limit:.0f} s"}
-    except EOFError:
-        child.join()
-        return {"failed": f"its process ended with {child.exitcode}"}
-    finally:
-        child.kill()
-        child.join()
 
 
 def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:

@@ -284,31 +284,45 @@ def foresee(
     With features only the least and the largest number and a fifth of the clusterings are tried. The folder ``resume``
     is neither read nor written: results of some objects have no place among those of all.
     """
-    times, few = 1.0, dict[str, Any]()
-    if features is not None:
-        X = as_features(features, name="features")
-        n, numbers = X.shape[0], _numbers_of(ks, X, others.get("objects", SHARE))
-        ends, tried = sorted({numbers[0], numbers[-1]}), max(5, n_clusterings // 5)
-        times = len(numbers) / len(ends) * n_clusterings / tried * (1 + null)
-        few = {"n_clusterings": tried}
-    elif isinstance(labels, Mapping):
-        labels = {k: Ensemble(labels[k]) for k in labels}
-        n, ends = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
-    else:
-        labels = Ensemble(labels)
-        n, ends = len(labels), _numbers(ks, len(labels))
-
-    def choose(some: np.ndarray) -> Callable[[], Choice]:
-        if features is not None:
-            given: Any = {"features": X[some]}
-        elif isinstance(labels, Mapping):
-            given = {"labels": {k: of_k.take(some) for k, of_k in labels.items()}}
-        else:
-            given = {"labels": labels.take(some)}
-        return partial(choose_k, ks=ends, **given, **few, **others)
-
     with progress.silent():
-        return times * forecast.of_trials(choose, n, ends[-1])
+        if features is not None:
+            defaults: dict[str, Any] = choose_k.__kwdefaults__ or {}
+            given = defaults | others | {"ks": ks, "n_clusterings": n_clusterings, "null": null}
+            return _foreseen_of_features(as_features(features, name="features"), given)
+        if isinstance(labels, Mapping):
+            labels = {k: Ensemble(labels[k]) for k in labels}
+            n, numbers = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
+        else:
+            labels = Ensemble(labels)
+            n, numbers = len(labels), _numbers(ks, len(labels))
+
+        def choose(some: np.ndarray) -> Callable[[], Choice]:
+            if isinstance(labels, Mapping):
+                given: Any = {k: of_k.take(some) for k, of_k in labels.items()}
+            else:
+                given = labels.take(some)
+            return partial(choose_k, given, ks=numbers, **others)
+
+        return forecast.of_trials(choose, n, numbers[-1])
+
+
+def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
+    """Return the seconds of a choice from features: those for each number, and those of the spectrum, once."""
+    n, numbers = X.shape[0], _numbers_of(given["ks"], X, given["objects"])
+    ends, tried = sorted({numbers[0], numbers[-1]}), max(5, given["n_clusterings"] // 5)
+    times = len(numbers) / len(ends) * given["n_clusterings"] / tried * (1 + given["null"])
+    how = _How(given["method"], 0, given["missing"], given["device"])
+    drawing = {name: given[name] for name in ("objects", "n_init", "device")}
+
+    def parts(some: np.ndarray) -> Callable[[], list[Arrays]]:
+        clusterings = partial(_resampled, X[some], 0, n_clusterings=tried, **drawing)
+        return lambda: [_of_own(clusterings, how, X[some], k) for k in ends]
+
+    def whole(some: np.ndarray) -> Callable[[], Spectrum]:
+        return partial(by_features, X[some], 0, device=given["device"])
+
+    seconds: float = times * forecast.of_trials(parts, n, ends[-1])
+    return seconds + forecast.of_trials(whole, min(n, SAMPLED), LARGEST)
 
 
 # --- for each number of clusters --------------------------------------------------------------------------------------
@@ -499,10 +513,10 @@ def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto")
     if X.shape[0] > SAMPLED:
         X = X[drawn(X.shape[0], seed)]
     made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
-    return spectrum(
-        [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T], largest, device=device
-    )
+    with checks.recorded():  # warnings of clusterings that nobody sees
+        found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
+        labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
+        return spectrum(labels, largest, device=device)
 
 
 def drawn(n_objects: int, seed: int) -> np.ndarray:
@@ -543,7 +557,7 @@ def _by_support(
     """Return the choice of the number with the most support; others that come close follow, and that of the chooser."""
     best = found.best(list(answers)) or [min(answers)]
     most = found.of(best[0])
-    reasons = {k: f"support {found.of(k):.3f}" for k in best if found.close(k, most)} or {best[0]: "support 0.000"}
+    reasons = {k: f"support {found.of(k):.3f}" for k in best if k == best[0] or found.close(k, most)}
     reasons[best[0]] += ", the most"
     if (doubt := found.doubt(list(answers))) is not None:
         reasons[best[0]] += f"; in doubt, as {doubt}"

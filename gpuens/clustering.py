@@ -8,10 +8,11 @@ import numpy as np
 
 from gpuens import checks, generate, runs
 from gpuens.defaults import KIND, METHOD
-from gpuens.device import chunked
+from gpuens.device import chunked, kind_of
 from gpuens.features import as_features, warn_of_scales
 
 if TYPE_CHECKING:  # which takes long to load
+    from gpuens.evidence import Spectrum
     from gpuens.methods.base import Consensus
 
 BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that are made of chunks, and go on where they stopped
@@ -38,14 +39,15 @@ def cluster(
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled; a warning says where one of them is so large that it decides alone. With kinds "mixed"
-        and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a Dask
-        array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
+        The features, unscaled; of dense ones in memory a warning says where one is so large that it decides alone. With
+        kinds "mixed" and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time,
+        and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
         `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
-        objects support best, as `gpuens.choose_k` suggests; for kind "leiden" that of the base clusterings. A warning
-        says where others have nearly as much support.
+        objects support best, as `gpuens.choose_k` suggests (``spectrum_``); for kind "leiden" that of the base
+        clusterings, and for methods with a rule of their own, such as "em", theirs. A warning says where others have
+        nearly as much support.
     method : str
         A method, see `gpuens.methods`.
     kind : {"mixed", "landmark", "kmeans", "leiden"}
@@ -119,8 +121,11 @@ def cluster(
     n_objects = _n_objects(X)
     if n_clusters is not None and n_clusters > n_objects:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    supported = None
     if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden":
-        estimator.set_params(n_clusters=_supported(X, int(rng.integers(2**31)), client))
+        supported = _supported(X, int(rng.integers(2**31)), client)
+        supported.warn_of_doubt()
+        estimator.set_params(n_clusters=supported.suggested)
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind == "mixed":
         given["n_clusters"] = estimator.n_clusters
@@ -138,11 +143,13 @@ def cluster(
     else:
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
+    if supported is not None:
+        estimator.spectrum_ = supported
     return estimator
 
 
-def _supported(X: Any, seed: int, client: Any) -> int:
-    """Return the number of clusters that features support best, with a warning if it is in doubt."""
+def _supported(X: Any, seed: int, client: Any) -> "Spectrum":
+    """Return how much features support each number of clusters."""
     from gpuens import choosing
 
     if chunked(X):
@@ -152,10 +159,8 @@ def _supported(X: Any, seed: int, client: Any) -> int:
         points = ChunkedPoints(features_in_chunks(X, None, client), "auto", client)
         some = points.at(choosing.drawn(points.shape[0], seed))
     else:
-        some = as_features(X, mapped=True)
-    found = choosing.by_features(some, seed)
-    found.warn_of_doubt()
-    return found.suggested
+        some = as_features(X, kind_of(X), mapped=True)
+    return choosing.by_features(some, seed)
 
 
 def check(
@@ -190,7 +195,7 @@ def check(
 def _n_objects(X: Any) -> float:
     """Return the number of objects, infinite for what is no features, as the generator says, and for unknown chunks."""
     try:
-        shape = np.shape(X)
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
     except ValueError:  # lists of different lengths
         shape = ()
     return int(shape[0]) if shape and isinstance(shape[0], numbers.Integral) else np.inf

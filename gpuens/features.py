@@ -238,16 +238,18 @@ def warn_of_scales(X: Any, name: str = "X") -> None:
     kind, n_features = kind_of(X), len(X.columns) if hasattr(X, "columns") else len(X[0])
     some = slice(None, None, -(-len(X) // max(100, VALUES_SEEN // n_features)))
     values = to_host(as_features(X.iloc[some] if hasattr(X, "iloc") else X[some], kind, name=name, part=True))
-    deviations = values.std(axis=0, dtype=np.float64)
+    power = power_of(values, name)
+    deviations = times(values, power).std(axis=0, dtype=np.float64)
     ascending = np.sort(deviations[deviations > 0])
     if len(ascending) < 2:
         return
     middle, largest = ascending[(len(ascending) - 1) // 2], ascending[-1]
     if largest >= FAR_APART * middle:
         column = int(deviations.argmax())
-        which = repr(X.columns[column]) if hasattr(X, "columns") else str(column)
+        names: Any = getattr(X, "column_names", getattr(X, "columns", range(n_features)))  # Arrow's columns are arrays
+        which = repr(getattr(names[column], "item", lambda: names[column])())
         checks.warn(
-            f"column {which} of {name} has a standard deviation of {largest:.3g} where that of the middle one is "
-            f"{middle:.3g}, so that it decides nearly alone which objects are near; scale the features first, such as "
-            "by sklearn.preprocessing.StandardScaler, unless their units are the same."
+            f"column {which} of {name} has a standard deviation of {largest / power:.3g} where that of the middle one "
+            f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features "
+            "first, such as by sklearn.preprocessing.StandardScaler, unless their units are the same."
         )

@@ -25,7 +25,7 @@ from gpuens.batch import claims, execution, places, runner, shards, stores
 from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
-from gpuens.methods import LWEA
+from gpuens.methods import LWGP
 
 pytest.importorskip("jsonschema")
 yaml = pytest.importorskip("yaml")
@@ -121,7 +121,7 @@ def test_every_kind_of_manifest_says_the_same(folder, monkeypatch):
 
 
 def test_defaults_fill_in_single_parameters(folder):
-    defaults = {"n_clusters": 3, "parameters": {"theta": 0.1}}
+    defaults = {"method": "lwea", "n_clusters": 3, "parameters": {"theta": 0.1}}
     matrix = {"input": ["data/a.npy"], "parameters.linkage": ["complete", "single"]}
     jobs, _ = load({"defaults": defaults, "jobs": [job(parameters={"theta": 0.3})], "matrix": matrix})
     assert [job.parameters for job in jobs] == [
@@ -167,8 +167,7 @@ def test_defaults_matrix_patterns_and_ids(folder):
         }
     )
     assert [job.input for job in jobs] == ["data/a.npy", "data/b.npy", "data/a.npy", "data/b.npy", "data/b.npy"]
-    assert [job.method for job in jobs] == ["lwea", "lwea", "consensus", "lwgp", "lwgp"]
-    assert "random_state" not in jobs[0].parameters  # LWEA has none
+    assert [job.method for job in jobs] == ["lwgp", "lwgp", "consensus", "lwgp", "lwgp"]
     assert [job.parameters.get("n_init") for job in jobs[3:]] == [2, 3]
     assert jobs[3].parameters["random_state"] == 7
     assert len({job.id for job in jobs}) == 5
@@ -186,7 +185,7 @@ BAD = {
     "twice": ([job(), job()], "job 'a' is there twice; leave one out."),
     "one id": ([job(), {**job("b"), "id": "A"}], "two jobs have the id 'A', of inputs 'data/a.npy' and 'data/b.npy'"),
     "a method": ([job(method="best")], "jobs[0]: method must be one of "),
-    "a parameter": ([job(parameters={"tau": 1})], "jobs[0]: parameters: 'tau' is no parameter of method 'lwea'"),
+    "a parameter": ([job(parameters={"tau": 1})], "jobs[0]: parameters: 'tau' is no parameter of method 'lwgp'"),
     "a value": ([job(parameters={"theta": -1})], "jobs[0]: theta must be above 0 and finite, but is -1"),
     "text": ([job(parameters={"theta": "mild"})], "jobs[0]: theta must be a number, not 'mild'."),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
@@ -194,7 +193,7 @@ BAD = {
     "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' compares the objects "),
     "features": (
         [job(features="iris")],
-        "jobs[0]: features is no option of method 'lwea', which uses the labels alone; leave it out.",
+        "jobs[0]: features is no option of method 'lwgp', which uses the labels alone; leave it out.",
     ),
     "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": ([{**job(), "input": "data/*.tsv"}], "jobs[0]: input 'data/*.tsv' matches no file."),
@@ -304,18 +303,18 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert "a: fit (seconds " in err
     names = ["a.html", "a.json", "a.labels.parquet", "b.json", "b.labels.npy", "events.jsonl", "summary.csv"]
     assert sorted(os.listdir("jobs.results")) == names
-    expected = LWEA(3).fit(LABELS["a"])
+    expected = LWGP(3).fit(LABELS["a"])
     found = pd.read_parquet("jobs.results/a.labels.parquet")["label"].to_numpy()
     np.testing.assert_array_equal(found, expected.labels_)
     marker = json.loads(Path("jobs.results/a.json").read_text())
     assert marker["sha256"] == atomic.digest("jobs.results/a.labels.parquet")
-    assert (marker["id"], marker["status"], marker["n_clusters"], marker["method"]) == ("a", "ok", 3, "lwea")
+    assert (marker["id"], marker["status"], marker["n_clusters"], marker["method"]) == ("a", "ok", 3, "lwgp")
     assert marker["parameters"] == expected.get_params()
     assert marker["gpuens"] == ge.__version__
     assert set(marker["seconds"]) == {"read", "fit", "write", "report", "total"}
     page = Path("jobs.results/a.html").read_text()
-    assert "LWEA found 3 clusters of 60 objects" in page
-    assert page.count("data:image/png;base64,") == 11
+    assert "LWGP found 3 clusters of 60 objects" in page
+    assert page.count("data:image/png;base64,") == 7
     rows = list(csv.DictReader(Path("jobs.results/summary.csv").read_text().splitlines()))
     assert [(row["id"], row["status"], row["n_objects"]) for row in rows] == [("a", "done", "60"), ("b", "done", "60")]
     stages = [told["stage"] for told in events("jobs.results") if told["event"] == "stage" and told["job"] == "a"]
@@ -329,7 +328,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder):
     wide = job("a", input="wide.npy", n_clusters=2, wide=True)
     found = batch.run([wide, job("b", input="wide.npy", n_clusters=2)], "out")
     assert [row["status"] for row in found.jobs] == ["done", "failed"]
-    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWGP(2).fit(list(labels.T)).labels_)
     refused(lambda: load([{**wide, "scheduler": "threads"}]), ValueError, "wide is for files that are read in one")
 
 
@@ -404,7 +403,7 @@ def test_jobs_of_many_kinds(folder):
     outcome = batch.run(manifest, "out")
     assert (outcome.done, outcome.exit_code) == (4, 0), outcome
     assert pd.read_csv("out/named.labels.csv").columns.tolist() == ["name", "label"]
-    np.testing.assert_array_equal(np.load("out/b.labels.npy"), LWEA(3).fit(LABELS["b"]).labels_)
+    np.testing.assert_array_equal(np.load("out/b.labels.npy"), LWGP(3).fit(LABELS["b"]).labels_)
     expected = ge.Consensus(3, similarity="lwca:theta=0.2", partitioner="single").fit(LABELS["a"])
     np.testing.assert_array_equal(np.load("out/pair.labels.npy"), expected.labels_)
 
@@ -917,7 +916,7 @@ def through(uri, fs):
     assert ("a.html" in store.names()) == uri.startswith("memory")
     (folder := Path("copy")).mkdir()
     (folder / "a.labels.npy").write_bytes(store.read("a.labels.npy"))
-    np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWEA(3).fit(LABELS["a"]).labels_)
+    np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWGP(3).fit(LABELS["a"]).labels_)
     assert [json.loads(line)["event"] for line in store.read("events.jsonl").splitlines()].count("end") == 2
     fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # another input
     assert batch.run(manifest, f"{uri}/out").done == 2

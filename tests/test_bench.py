@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -184,7 +185,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "confidence", "limits", "gpu"]
+PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -193,7 +194,9 @@ def test_pages_say_what_the_records_say(name, on_bench):
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
-        findings = on_bench({"chunks": "chunks_report", "gpu": "gpu_tables"}.get(name, name))
+        findings = on_bench(
+            {"chunks": "chunks_report", "gpu": "gpu_tables", "quality": "quality_report"}.get(name, name)
+        )
         page = on_bench("report").Page(name, findings)
     record = json.loads((BENCH / "results" / f"{name}.json").read_text())
     assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
@@ -313,6 +316,63 @@ def test_the_score_of_confidence_compares_each_wrong_object_with_each_right_one(
 
 
 @pytest.mark.bench
+def test_the_quality_of_answers_is_measured_in_every_part(tmp_path):
+    printed = run("quality.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert set(parts) == {"methods", "anchors", "number", "candidates", "large"}
+    assert set(parts["methods"]["flower, kmeans, 0"]["methods"]) == {"lwea", "lwgp", "hbgf"}
+    assert parts["methods"]["made up, pool, 0"]["methods"]["lwgp"]["ari"] == 1.0
+    assert parts["anchors"]["flower, features, 0"]["methods"]["k-means"]["ari"] == 1.0  # noise is not scored
+    assert parts["number"]["flower, features, 0"]["found"]["silhouette of k-means"]["k"] == 3
+    candidates = parts["candidates"]["iris, landmark, 0"]["candidates"]
+    assert {"margin", "halves", "modularity"} < candidates["lwgp"].keys()
+    assert parts["large"]["planted 1,000, 0"]["ari"] > 0.9
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_bench):
+    report = on_bench("quality_report")
+
+    def row(**ari):
+        of = {name: {"ari": value, "nmi": value, "cpu": 1.0} for name, value in ari.items() if value is not None}
+        members = dict.fromkeys(("best ari", "mean ari", "best nmi", "mean nmi"), 0.25)
+        return {"group": "shapes", "default": "lwea", "members": members, "methods": of}
+
+    rows = {
+        f"{name}, kmeans, 0": row(lwea=0.5, lwgp=0.75, cspa=cspa)
+        for name, cspa in zip("abc", (0.25, 0.25, None), strict=True)
+    }
+    rows["a, kmeans, 1"] = row(lwea=0.75, lwgp=0.75, cspa=0.5)
+    lines = report.ranking(rows, "shapes, kmeans")
+    assert [line["key"] for line in lines][:3] == ["lwgp", "lwea", "cspa"]
+    lwgp, lwea, cspa = lines[:3]
+    assert (lwgp["mean"], lwea["mean"], cspa["mean"]) == (0.75, 0.5 + 0.125 / 3, 0.3125)
+    assert (lwgp["wins"], lwgp["losses"], cspa["wins"], cspa["losses"]) == (3, 0, 0, 2)
+    assert (lwgp["rank"], lwea["rank"], cspa["rank"], cspa["sets"]) == (1.0, 2.0, None, 2)
+    assert (lwgp["holm"], lwea["holm"]) == (
+        pytest.approx(2 * math.erfc(3 / math.sqrt(2 * 3.375))),
+        None,
+    )  # of ranks 1, 2.5, 2.5
+
+
+def test_p_values_are_corrected_by_holm(on_bench):
+    assert on_bench("quality_report").holm([0.03, 1.0, 0.01]) == [0.03, 1.0, 0.02]
+
+
+def test_the_graph_of_pairs_that_are_together_is_scored_as_if_it_were_built(on_bench):
+    quality = on_bench("quality")
+    labels = np.array([[0, 0], [0, 1], [0, 1], [1, 1], [1, 0], [2, 0]])
+    found = np.array([0, 0, 0, 1, 1, 1])
+    graph = sum((column[:, None] == column) for column in labels.T).astype(float)
+    degrees, same = graph.sum(axis=1), found[:, None] == found
+    expected = (graph - np.outer(degrees, degrees) / graph.sum())[same].sum() / graph.sum()
+    assert quality.modularity(ge.Ensemble(labels), found) == pytest.approx(expected)
+    shares = sum((column[:, None] == column) / (column[:, None] == column).sum(axis=0) for column in labels.T)
+    out = [1 - shares[np.ix_(found == c, found == c)].sum() / shares[found == c].sum() for c in (0, 1)]
+    assert quality.bipartite_cut(ge.Ensemble(labels), found) == pytest.approx(np.mean(out))
+
+
+@pytest.mark.bench
 def test_every_primitive_has_a_ceiling_and_a_share_of_it(tmp_path):
     printed = run("limits.py", "--quick", "--output", tmp_path / "found.json")
     parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
@@ -355,7 +415,7 @@ def test_seconds_are_foreseen_by_the_power_of_the_last_two_fits(on_bench):
 
 
 def test_a_fork_that_dies_is_a_sentence(on_bench):
-    bench = on_bench("methods")
+    bench = on_bench("common")
     assert bench.forked(dict, limit=60) == {}
     assert "ended with -9" in bench.forked(lambda: os.kill(os.getpid(), 9), limit=60)["failed"]
     assert bench.forked(lambda: time.sleep(60), limit=0.1) == {"failed": "more than 0 s"}

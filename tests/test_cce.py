@@ -158,7 +158,6 @@ def test_clusters_without_objects_take_no_part():
 @pytest.mark.parametrize("method", [ge.CgC, ge.OCIa, ge.OCH, ge.CrCIa, ge.CrCC, ge.SCCE])
 def test_what_cannot_be_is_refused(method):
     labels = ENSEMBLES["structured"]()
-    refused(lambda: method().fit(labels), ValueError, "n_clusters")
     refused(lambda: method(2, weights=[1, 2]).fit(labels), ValueError, "weights", "8")
     refused(lambda: method(2).fit(labels[:, :1]), ValueError, "single base clustering")
     if "threshold" in method().get_params():

@@ -157,10 +157,16 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()  # results of some objects have no place there
+    if kind == "features":
+        (n, k, parts), (sampled, largest, spectrum) = tried
+        assert (n, k, sampled, largest) == (30, 4, 30, 20)
+        assert [json.loads(str(part["row"]))["k"] for part in parts] == [2, 4]
+        assert spectrum.suggested > 1
+        assert found == 2.0 * 3 / 2 * 2 / 5 * 3 + 2.0
+        return
     ((n, k, choice),) = tried
-    assert (n, k) == (30 if kind == "features" else 60, 4)
-    assert [row["k"] for row in choice.rows] == ([2, 4] if kind == "features" else [2, 3, 4])
-    assert found == (2.0 * 3 / 2 * 2 / 5 * 3 if kind == "features" else 2.0)
+    assert (n, k, found) == (60, 4, 2.0)
+    assert [row["k"] for row in choice.rows] == [2, 3, 4]
 
 
 @pytest.mark.filterwarnings("ignore:.*arbitrary")
@@ -204,6 +210,13 @@ def test_a_suggestion_that_is_in_doubt_says_so():
     }
     assert found.to_dict()["doubt"] == found.doubt
     assert ge.choose_k(labels[:, 4:], ks=range(2, 8)).doubt is None
+
+
+def test_numbers_that_nothing_supports_are_told_apart_by_nothing():
+    """Of four clear clusters neither two nor three are better."""
+    found = ge.choose_k(features=5 * np.repeat(np.arange(4.0), 30)[:, None] + blobs(1, 120), ks=(2, 3), n_clusterings=5)
+    assert found.reasons[found.suggested].startswith("support 0.0")
+    assert found.doubt == "none of 2 … 3 clusters has clear support"
 
 
 def test_methods_by_features_get_them():

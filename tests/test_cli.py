@@ -78,7 +78,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
     code, out, err = call(f"run labels.csv -k {K} -o out.{suffix}")
     assert (code, err) == (0, [])
     assert files(folder) == sorted([*GIVEN, f"out.{suffix}", f"out.{suffix}.json"])
-    expected = LWEA(K).fit(LABELS).labels_
+    expected = LWGP(K).fit(LABELS).labels_
     np.testing.assert_array_equal(READ[suffix](f"out.{suffix}"), expected)
     assert json.loads(Path(f"out.{suffix}.json").read_text())["cluster_sizes"] == np.bincount(expected).tolist()
     assert f"written: out.{suffix}, and out.{suffix}.json" in out
@@ -87,11 +87,10 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 def test_record_says_what_was_done_with_what(folder, call):
     _, out, _ = call(f"run labels.csv -k {K} --theta 0.7 --device cpu -o out.npy")
     record = json.loads(Path("out.npy.json").read_text())
-    est = LWEA(K, theta=0.7, device="cpu").fit(LABELS)
+    est = LWGP(K, theta=0.7, device="cpu").fit(LABELS)
     ens = gpuens.Ensemble(LABELS)
     assert record.pop("command") == f"gpuens run labels.csv -k {K} --theta 0.7 --device cpu -o out.npy".split()
     assert record.pop("parameters") == est.get_params()
-    assert record.pop("work") == vars(est.work_)
     versions = record.pop("versions")
     assert versions["numpy"] == np.__version__
     assert versions["pandas"] == pd.__version__
@@ -110,7 +109,7 @@ def test_record_says_what_was_done_with_what(folder, call):
         "gpuens": gpuens.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "method": "lwea",
+        "method": "lwgp",
         "device": "cpu",
         "input": "labels.csv",
         "output": "out.npy",
@@ -128,7 +127,7 @@ def test_record_says_what_was_done_with_what(folder, call):
         f"{len(np.unique(LABELS, axis=0))} distinct label rows"
     )
     assert out[1] == "columns: a, b, c, d, e, f"
-    assert out[2].startswith("LWEA: 4 clusters, of ")
+    assert out[2].startswith("LWGP: 4 clusters, of ")
 
 
 def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
@@ -153,9 +152,9 @@ def test_without_an_output_the_consensus_goes_beside_the_input(folder, call):
         ("--method eac -k 3 --missing-labels ignore", EAC(3, missing="ignore")),
         ("--method eac --distance-threshold 0.8", EAC(distance_threshold=0.8)),
         ("--method eac -k 3 --min-size 5", EAC(3, min_size=5)),
-        ("-k 3 --min-size 0.05", LWEA(3, min_size=0.05)),
-        ("-k 3 --min-size auto", LWEA(3, min_size="auto")),
-        ("--n-clusters 9 --theta 0.2", LWEA(9, theta=0.2)),
+        ("--method lwea -k 3 --min-size 0.05", LWEA(3, min_size=0.05)),
+        ("--method lwea -k 3 --min-size auto", LWEA(3, min_size="auto")),
+        ("--n-clusters 9 --theta 0.2", LWGP(9, theta=0.2)),
         ("--method lwgp -k 5 --theta 1 --n-init 2 --seed 3", LWGP(5, theta=1.0, n_init=2, random_state=3)),
         ("--method hbgf -k 5 --n-init 3 --device auto", HBGF(5, n_init=3)),
     ],
@@ -195,7 +194,7 @@ def test_methods_are_listed_and_their_options_told(folder, call):
     _, out, _ = call("methods lwca")
     assert "  theta=VALUE " in "\n".join(out)
     assert call("run labels.csv -k 3 --similarity lwca:theta=0.3 --partitioner average -o out.npy")[0] == 0
-    np.testing.assert_array_equal(np.load("out.npy"), LWEA(3, theta=0.3).fit(LABELS).labels_)
+    np.testing.assert_array_equal(np.load("out.npy"), LWGP(3, theta=0.3).fit(LABELS).labels_)
     facts = json.loads("".join(call("methods --json")[1]))
     assert facts.keys() == methods().keys()
     assert facts["eac"]["options"]["--linkage"]["type"] == '{"average", "single", "complete"}'
@@ -224,7 +223,7 @@ def test_columns_and_key_choose_what_is_read(folder, call):
     np.savez("both.npz", first=LABELS[:, :3], second=LABELS[:, 3:])
     call(f"run labels.csv --columns d,e,5 -k {K} -o columns.npy")
     call(f"run both.npz --key second -k {K} -o key.npy")
-    expected = LWEA(K).fit(LABELS[:, 3:]).labels_
+    expected = LWGP(K).fit(LABELS[:, 3:]).labels_
     np.testing.assert_array_equal(np.load("columns.npy"), expected)
     np.testing.assert_array_equal(np.load("key.npy"), expected)
 
@@ -253,7 +252,7 @@ def test_ids_are_carried_to_the_output(folder, call, cells, suffix):
     assert (code, err) == (0, [])
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5" in out
     assert "unlabelled: 1 objects, left out and -1 in the output" in out
-    expected = np.insert(LWEA(K).fit(np.delete(LABELS, 7, axis=0)).labels_, 7, -1)
+    expected = np.insert(LWGP(K).fit(np.delete(LABELS, 7, axis=0)).labels_, 7, -1)
     found = io.read_label_file(f"out.{suffix}", drop_unlabelled=True, columns="label", **ids_of(suffix))
     assert found.ids.tolist() == CELLS
     np.testing.assert_array_equal(np.flatnonzero(~found.labelled), [7])
@@ -303,7 +302,7 @@ def test_a_zarr_output_is_replaced_too(folder, call):
     zarr = pytest.importorskip("zarr")
     for k, slash in ((2, ""), (3, "/")):  # shells put one after a folder
         assert call(f"run labels.csv -k {k} -o out.zarr{slash}")[0] == 0
-        np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWEA(k).fit(LABELS).labels_)
+        np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWGP(k).fit(LABELS).labels_)
     assert files(folder) == sorted([*GIVEN, "out.zarr", "out.zarr.json"])
     assert call("run labels.csv -k 3 -o out.npy/")[0] == 2
     Path("file.zarr").write_text("")
@@ -314,7 +313,7 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
     pd.DataFrame(LABELS).to_parquet("labels.parquet")
     for suffix in ("csv", "parquet"):
         assert call(f"run labels.{suffix} -k {K}")[0] == 0
-    assert {"labels.csv.lwea.npy", "labels.parquet.lwea.npy"} < set(files(folder))
+    assert {"labels.csv.lwgp.npy", "labels.parquet.lwgp.npy"} < set(files(folder))
 
 
 @pytest.mark.parametrize("scheduler", ["", "--scheduler threads --chunk-rows 50"])
@@ -345,7 +344,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call,
         assert "as if transposed" in err[0]
         assert "--wide" in err[0]
         assert call(f"{line} --wide")[0] == 0
-    np.testing.assert_array_equal(np.load("out.npy"), LWEA(2).fit(list(labels.T)).labels_)
+    np.testing.assert_array_equal(np.load("out.npy"), LWGP(2).fit(list(labels.T)).labels_)
     code, _, err = call(f"run wide.{suffix} -k 2 -o out.npy --wide --scheduler threads")
     assert (code, "--wide is for files that are read in one piece" in err[0]) == (2, True)
 
@@ -364,8 +363,8 @@ def test_quiet_says_nothing_and_leaves_the_environment_alone(folder, call, monke
         seen.append(os.environ.get("GPUENS_PROGRESS"))
         return original(self, labels)
 
-    original = LWEA.fit
-    monkeypatch.setattr(LWEA, "fit", fit)
+    original = LWGP.fit
+    monkeypatch.setattr(LWGP, "fit", fit)
     for before in ("1", None):
         monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
         if before:
@@ -395,7 +394,7 @@ def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
     code, out, err = call(f"run labels.csv -k {K} --evidence --drop-unlabelled -o out.{suffix}")
     assert (code, err) == (0, [])
     kept = np.arange(len(labels)) != 3
-    est = LWEA(K).fit(labels.to_numpy()[kept])
+    est = LWGP(K).fit(labels.to_numpy()[kept])
     np.testing.assert_array_equal(READ[suffix](f"out.{suffix}")[kept], est.labels_)
     read = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}.get(suffix, pd.read_table)
     found = read(f"out.{suffix}")
@@ -416,7 +415,7 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
     labels.iloc[-4:-1] = 90 + np.arange(3)[:, None]
     labels.iloc[3] = -1
     labels.to_csv("labels.csv", index=False)
-    code, _, err = call(f"run labels.csv -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
+    code, _, err = call(f"run labels.csv --method eac -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
     assert (code, err) == (0, [])
     found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")["rest"]
     assert found.dtype == bool
@@ -429,7 +428,7 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
         ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
         ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
         ("--membership --method em -o out.h5ad", "--membership is written beside the labels, which 'out.h5ad' cannot"),
-        ("--membership", "--membership is of methods with shares in clusters, but 'lwea' has none; leave it out."),
+        ("--membership", "--membership is of methods with shares in clusters, but 'lwgp' has none; leave it out."),
     ],
 )
 def test_run_refuses_numbers_beside_the_labels_that_cannot_be(folder, call, options, sentence):
@@ -468,7 +467,7 @@ def test_evidence_of_a_consensus_in_a_file(folder, call):
     assert (code, err) == (0, [])
     assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item confidence silhouette nearest"
     assert (len([line for line in out if re.match(r"\d ", line)]), out[-1]) == (K, "written: each.csv")
-    each, est = pd.read_csv("each.csv"), LWEA(K).fit(LABELS)
+    each, est = pd.read_csv("each.csv"), LWGP(K).fit(LABELS)
     assert any(line.endswith(f"; {est.evidence().beyond_chance}") for line in out)
     np.testing.assert_allclose(each["confidence"], est.confidence_)
     np.testing.assert_allclose(each["ecc"], est.evidence().consistency.ecc)
@@ -513,7 +512,7 @@ BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
-        "--distance-threshold, --reduce, --device."
+        "--distance-threshold, --min-size, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
     "run labels.csv -k 3 --method LWEA": "method must be one of *, not 'LWEA' (did you mean 'lwea'?).",
@@ -538,9 +537,9 @@ BEFORE_READING = {
     "run labels.csv --method oc-ia -k 3 --imbalance nan": "imbalance must be above 0 and finite, but is nan.",
     f"run labels.csv --seed {10**400}": "random_state must be from 0 to *, but is a whole number of about 401 digits.",
     "run labels.csv --reduce sample:1e400": "size must be above 0 and at most 1, but is inf.",
-    "run labels.csv -k 3 --distance-threshold inf": "n_clusters and distance_threshold are both given; *",
-    "run labels.csv --distance-threshold inf": "distance_threshold must be above 0 and finite, but is inf.",
-    "run labels.csv -k 3 --distance-threshold 1": "n_clusters and distance_threshold are both given; *",
+    "run labels.csv --method eac -k 3 --distance-threshold inf": "n_clusters and distance_threshold are both given; *",
+    "run labels.csv --method eac --distance-threshold inf": "distance_threshold must be above 0 and finite, but is *",
+    "run labels.csv --method eac -k 3 --distance-threshold 1": "n_clusters and distance_threshold are both given; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
     "run labels.csv --method oc-h -k 3 --threshold 2": "threshold must be from 0 to 1, or None for the mean *",
     "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of *",
@@ -564,11 +563,11 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "--fast is no option of method 'lwea', which has -k, --theta, --linkage, *",
+    "run labels.csv --fast": "--fast is no option of method 'lwgp', which has -k, --theta, --weights, *",
     "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
     "run labels.csv --theta": "--theta must be a number, not ''.",
     "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",
-    "run labels.csv --distance-threshold far": "--distance-threshold must be a number or none, not 'far'.",
+    "run labels.csv --method eac --distance-threshold far": "--distance-threshold must be a number or none, not 'far'.",
     "run labels.csv --method hbgf -k 3 --n-init 2.5": "--n-init must be a whole number, not '2.5'.",
     "run": "the following arguments are required: LABELS; see gpuens run --help.",
     "": "the following arguments are required: COMMAND; see gpuens --help.",
@@ -694,7 +693,7 @@ def raising(error):
     ],
 )
 def test_failures_are_one_sentence_and_an_exit_code(folder, call, monkeypatch, error, code, sentence):
-    monkeypatch.setattr(LWEA, "fit", raising(error))
+    monkeypatch.setattr(LWGP, "fit", raising(error))
     assert call("run labels.csv -k 3 -o out.npy") == (code, [], [f"gpuens: {sentence}"])
     assert files(folder) == GIVEN
 
@@ -703,7 +702,7 @@ def test_failures_are_one_sentence_and_an_exit_code(folder, call, monkeypatch, e
     ("error", "code"), [(ValueError("no."), 3), (RuntimeError("no."), 1), (KeyboardInterrupt(), 130)]
 )
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, call, monkeypatch, error, code):
-    monkeypatch.setattr(LWEA, "fit", raising(error))
+    monkeypatch.setattr(LWGP, "fit", raising(error))
     for line in ("run --debug labels.csv -k 3", "run labels.csv -k 3 --debug"):
         found, out, err = call(line)
         assert (found, out) == (code, [])
@@ -814,7 +813,7 @@ def named(folder):
     """Files that name the objects: labels and their consensus, and both in another order; return that order."""
     order = np.random.default_rng(0).permutation(len(LABELS))
     frame = pd.DataFrame(LABELS, columns=list("abcdef"), index=pd.Index(NAMED, name="cell")).assign(batch=0)
-    consensus = pd.DataFrame({"label": LWEA(K).fit(LABELS).labels_, "truth": TRUTH}, index=frame.index)
+    consensus = pd.DataFrame({"label": LWGP(K).fit(LABELS).labels_, "truth": TRUTH}, index=frame.index)
     for name, table in {"cells": frame, "out": consensus[["label"]], "classes": consensus[["truth"]]}.items():
         table.to_csv(f"{name}.csv")
         table.iloc[order].to_csv(f"{name}_mixed.csv")
@@ -1090,7 +1089,7 @@ def test_warm_fits_the_methods_that_are_named(folder, call, monkeypatch):
     code, out, (line,) = call("warm lwae --device cpu")
     assert (code, out) == (2, [])
     assert "lwae" in line
-    assert "lwea" in line
+    assert "lwgp" in line
 
 
 def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):

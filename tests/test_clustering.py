@@ -7,15 +7,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import peak_of, refused
+from conftest import one_sentence, peak_of, refused
 from scipy.sparse import coo_array, csc_array, csr_array, eye_array, save_npz
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
+from gpuens.checks import recorded
 from gpuens.generate import kmeans, landmark_cut, landmarks, leiden_ensemble, mixed_ensemble
 from gpuens.generate import points as feature_points
+from gpuens.report import fit as report_of_fit
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
 NEAR = kneighbors_graph(X, 15)
@@ -448,4 +450,22 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
 
 def test_a_number_in_doubt_is_said():
     with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
-        ge.cluster(np.random.default_rng(3).random((300, 3)))
+        found = ge.cluster(np.random.default_rng(3).random((300, 3)))
+    assert found.n_clusters_ == found.spectrum_.suggested
+    said = f"it is what the clusterings support best, but {found.spectrum_.doubt()}."
+    assert said in json.dumps(list(report_of_fit._answer(found, found.evidence())))
+
+
+def test_objects_that_are_all_alike_cause_one_warning():
+    with recorded() as said:
+        assert ge.cluster(np.ones((50, 3))).n_clusters_ == 1
+    assert len(said) == 1
+    assert "(40 of 40) put every object into one cluster" in one_sentence(said[0].message)
+
+
+def test_features_in_gpu_memory_are_clustered_there(fake_cupy):
+    points = fake_cupy.asarray(X.astype(np.float32))
+    for k in (4, None):
+        found = ge.cluster(points, k, n_clusterings=4)
+        assert isinstance(found.labels_, fake_cupy.ndarray)
+        assert found.n_clusters_ == 4

@@ -329,6 +329,18 @@ IN_PIECES = [
     "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "pd", "qmi", "sec",
     "voting",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dense_up_to", [2000, 0])
+def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_pieces, monkeypatch):
+    monkeypatch.setattr(transfer_cut_module(), "DENSE_UP_TO", dense_up_to)
+    clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
+    whole, pieces = ge.LWGP().fit(clear), ge.LWGP().fit(chunks_of(clear, 137))
+    assert isinstance(pieces.reduction_, in_chunks.ScatteredReduction)
+    assert (whole.n_clusters_, pieces.n_clusters_) == (4, 4)
+    np.testing.assert_allclose(pieces.spectrum_.support, whole.spectrum_.support, atol=1e-4)
+
+
 STEPS = ("crc-ia", "em", "kcc", "lwgp")  # a coupling, memberships, means and a transfer cut
 
 

@@ -110,7 +110,9 @@ def test_how_many_neighbours(monkeypatch):
     assert ge.ECRMC(40).fit(labels, features=x).n_neighbors_ == 2
     assert ge.ECRMC(1).fit(labels, features=x).n_neighbors_ == 20
     few = min(len(np.unique(column)) for column in labels.T)
-    assert ge.ECRMC().fit(labels, features=x).n_neighbors_ == round(20 / few)
+    assert ge.ECRMC(distance_threshold=0.5).fit(labels, features=x).n_neighbors_ == round(20 / few)
+    chosen = ge.ECRMC().fit(labels, features=x)
+    assert chosen.n_neighbors_ == round(20 / chosen.n_clusters_)
     monkeypatch.setattr(mapping, "MOST_NEIGHBORS", 3)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 3
     assert ge.ECRMC(4, n_neighbors=30).fit(labels, features=x).n_neighbors_ == 30
@@ -125,11 +127,11 @@ def test_few_objects():
 
 def test_a_cut_at_a_distance_of_any_sign():
     labels, x = blobs(300)
-    est = ge.ECRMC().fit(labels, features=x)
+    est = ge.ECRMC(n_neighbors=7).fit(labels, features=x)
     heights = 1 - est.dendrogram_.similarities
     assert heights.min() < 0
     for threshold in (float(np.median(heights)), float(np.quantile(heights, 0.9))):
-        found = ge.ECRMC(distance_threshold=threshold).fit(labels, features=x)
+        found = ge.ECRMC(n_neighbors=7, distance_threshold=threshold).fit(labels, features=x)
         assert found.n_clusters_ == 1 + np.count_nonzero(heights >= threshold)
     refused(
         lambda: ge.ECRMC(3, distance_threshold=0.5).fit(labels, features=x),

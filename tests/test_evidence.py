@@ -441,7 +441,7 @@ def test_what_has_no_evidence_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
-@pytest.mark.parametrize("estimator", [ge.EAC(), ge.LWEA(theta=0.1), ge.ECPCSHC(2), ge.LCE(2)])
+@pytest.mark.parametrize("estimator", [ge.EAC(2), ge.LWEA(2, theta=0.1), ge.ECPCSHC(2), ge.LCE(2)])
 def test_cophenetic_correlation_is_that_of_all_pairs(estimator):
     for seed in range(5):
         labels, _ = structured_labels(40, 4, 3, missing=(seed % 3) * 0.1, seed=seed)

@@ -700,11 +700,10 @@ def test_one_call_from_features_to_a_consensus():
     assert isinstance(found, ge.LWGP)
     assert found.n_clusters_ == 6
     np.testing.assert_array_equal(ge.cluster(X, 6, n_clusterings=4, random_state=3).labels_, found.labels_)
-    assert isinstance(ge.cluster(X, None, method="eac", kind="kmeans", n_clusterings=4), ge.EAC)
+    assert isinstance(ge.cluster(X, 5, method="eac", kind="kmeans", n_clusterings=4), ge.EAC)
     for given, kind, said in (
         ({"kind": "spectral"}, ValueError, "kind"),
         ({"method": "hgbf"}, ValueError, "hbgf"),
-        ({"n_clusters": None}, ValueError, "n_clusters"),
         ({"kind": "kmeans", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
     ):
         with pytest.raises(kind, match=said):

@@ -1,12 +1,17 @@
 """Base clusterings of mixed kinds: Genie beside its definition, and what the clusterings may and may not depend on."""
 
+from importlib.util import find_spec
+
 import numpy as np
+import pandas as pd
 import pytest
-from conftest import refused
+from conftest import one_sentence, refused
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
+from gpuens.checks import recorded
+from gpuens.features import warn_of_scales
 from gpuens.generate import landmark_cut, mixed_ensemble
 from gpuens.generate.genie import genie
 
@@ -92,12 +97,19 @@ def test_numbers_of_clusters_are_near_the_wanted_one_or_many():
     assert large.max() <= 150
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8, 21])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 21])
 def test_few_objects(n):
     points = np.random.default_rng(n).normal(size=(n, 2))
-    for k in (None, 2, n):
+    for k in (None, 1, min(2, n), n):
         assert mixed_ensemble(points, 5, k).n_clusterings == 5
-    assert ge.cluster(points, 2).n_clusters_ == 2
+    assert ge.cluster(points, 1).n_clusters_ == 1
+    assert ge.cluster(points, n).n_clusters_ == n
+    with recorded():  # of a number in doubt
+        assert 1 <= ge.cluster(points).n_clusters_ <= max(1, n - 1)
+
+
+def test_no_clustering_is_constant_where_one_cluster_is_asked_for():
+    assert np.diff(mixed_ensemble(X, 12, 1, n_landmarks=60).offsets).min() >= 2
 
 
 def test_a_clustering_depends_on_its_number_alone(monkeypatch, tmp_path):
@@ -162,3 +174,25 @@ def test_a_feature_that_decides_alone_causes_a_warning():
     for given in (apart, apart.tolist()):
         with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of .*; scale the features first"):
             ge.cluster(given, 4, n_clusterings=2)
+
+
+@pytest.mark.parametrize(("names", "words"), [([10, 20, 40], "column 20 of X"), (["a", "b", "c"], "column 'b' of X")])
+def test_that_feature_is_named_as_in_its_table(names, words):
+    tables = [pd.DataFrame(X * [1.0, 500.0, 1.0], columns=names)]
+    if isinstance(names[0], str) and find_spec("pyarrow"):
+        import pyarrow as pa
+
+        tables.append(pa.table(tables[0]))
+    for table in tables:
+        with recorded() as found:
+            warn_of_scales(table)
+        assert one_sentence(found[0].message).startswith(words)
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200])
+def test_extreme_features_are_judged_by_their_ratios(factor):
+    with recorded() as found:
+        warn_of_scales(X * factor)
+    assert not found
+    with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of \d\.\d+e(\+20\d|-1\d\d) where"):
+        warn_of_scales(X * [1.0, 500.0, 1.0] * factor)

@@ -13,7 +13,7 @@ from conftest import refused, structured_labels
 
 from gpuens import batch, cli, evidence, io, report, runs
 from gpuens.evidence import given
-from gpuens.methods import EM, LWEA
+from gpuens.methods import EM, LWEA, LWGP
 
 LABELS, TRUTH = structured_labels(60, 6, 3, seed=0)
 NEW = np.arange(60) % 3
@@ -287,7 +287,7 @@ def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, monkeyp
     assert (code, out) == ({MemoryError: 3, KeyboardInterrupt: 130, ZeroDivisionError: 1}[error], [])
     assert first == "gpuens: out.csv and out.csv.json are written; only what comes after them failed."
     assert second.startswith("gpuens: ")
-    method = EM(3) if "membership" in option else LWEA(3)
+    method = EM(3) if "membership" in option else LWGP(3)
     np.testing.assert_array_equal(pd.read_csv("out.csv")["label"], method.fit(LABELS).labels_)
     record = json.loads(Path("out.csv.json").read_text())
     assert (record["n_clusters"], record["output"], "evidence" in record) == (3, "out.csv", False)
@@ -322,7 +322,7 @@ def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call,
     assert code == 0
     assert any("confidence and margin are left out: evidence for 43,000 clusters" in line for line in err)
     made = anndata.read_h5ad("out.h5ad").obs
-    expected = LWEA(3).fit(LABELS).labels_
+    expected = LWGP(3).fit(LABELS).labels_
     np.testing.assert_array_equal(made["consensus"].astype(int), expected)
     assert "consensus_confidence" not in made
 
@@ -336,7 +336,7 @@ def test_a_job_without_its_page_is_done(folder, monkeypatch):
     assert outcome.jobs[0]["error"].startswith("a.html could not be made, and --force does the job again: evidence for")
     marker = json.loads(Path("out/a.json").read_text())
     assert (marker["status"], marker["report"], len(marker["warnings"])) == ("ok", None, 1)
-    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWEA(3).fit(LABELS).labels_)
+    np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWGP(3).fit(LABELS).labels_)
     assert batch.run([job(report=True)], "out").already == 1
 
 
@@ -427,4 +427,4 @@ def test_closed_streams_are_not_missed(folder, closed):
     command = f"exec {sys.executable} -m gpuens run labels.csv -k 3 -o out.npy {closed}"
     ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
-    np.testing.assert_array_equal(np.load("out.npy"), LWEA(3).fit(LABELS).labels_)
+    np.testing.assert_array_equal(np.load("out.npy"), LWGP(3).fit(LABELS).labels_)

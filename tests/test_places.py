@@ -150,7 +150,10 @@ def test_commands_work_for_nobody_with_no_place_but_the_output(tmp_path):
     np.save(tmp_path / "labels.npy", labels)
     out = tmp_path / "out.npy"
     ran = as_nobody(
-        tmp_path, f"run {tmp_path}/labels.npy -k 3 -o {out} --quiet", "info --check --device cpu", limit=8 * GB
+        tmp_path,
+        f"run {tmp_path}/labels.npy --method lwea -k 3 -o {out}",
+        "info --check --device cpu",
+        limit=8 * GB,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     np.testing.assert_array_equal(np.load(out), ge.LWEA(3).fit_predict(labels))

@@ -15,7 +15,7 @@ import pytest
 from conftest import structured_labels
 
 from gpuens import choose_k, cli
-from gpuens.methods import CSPA, EAC, EM, LWEA, SCEC
+from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import of_choice, of_fit
 
@@ -125,6 +125,17 @@ def test_labels_that_may_agree_by_chance_alone():
     assert any("independent clusterings might do as well" in text for text in found.texts["p"])
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters is not given")
+def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
+    assert "How many was not asked: it is what the clusterings support best." in read(LWEA().fit(LABELS)).texts["p"]
+    labels = np.random.default_rng(0).integers(0, 6, (200, 8))
+    est = LWGP().fit(labels)
+    said = f"How many was not asked: it is what the clusterings support best, but {est.spectrum_.doubt()}."
+    assert said in read(est).texts["p"]
+    choice = choose_k(labels, ks=range(2, 8))
+    assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).texts["p"]
+
+
 def test_many_pairs_are_drawn(monkeypatch):
     monkeypatch.setattr("gpuens.report.fit.EXACT_COMPARISONS", 1)
     monkeypatch.setattr("gpuens.report.fit.DRAWN", 1000)
@@ -140,9 +151,13 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
     assert said.err == "foreseen: 40 s\n"
-    assert "by single criteria: lifetime 4, mean " in said.out
+    assert "by single criteria: support 4, gap 4, drop 4, ratio 4, lifetime 4, mean " in said.out
     assert said.out.endswith("written: page.html\n")
-    assert {path.name for path in Path("kept").iterdir()} == {"work.json", *(f"k_{k}.npz" for k in range(2, 7))}
+    assert {path.name for path in Path("kept").iterdir()} == {
+        "work.json",
+        "support_20.npz",
+        *(f"k_{k}.npz" for k in range(2, 7)),
+    }
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."

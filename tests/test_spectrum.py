@@ -78,8 +78,17 @@ def test_doubt_is_said_in_a_sentence():
     with pytest.warns(UserWarning, match="n_clusters is not given") as said:
         found = ge.consensus(labels, method="lwgp")
     sentences = [one_sentence(warning.message) for warning in said]
-    assert any("chosen are in doubt: " in text and "of the support of" in text for text in sentences)
+    assert any("chosen are in doubt: none of 2 … 20 clusters has clear support; say how many" in s for s in sentences)
     assert found.max() < 20
+
+
+def test_more_clusters_than_are_compared_are_not_passed_over_in_silence():
+    """Of 25 clusters, 20 at most are compared unless one asks for more."""
+    rng = np.random.default_rng(0)
+    truth, place = rng.integers(25, size=1500), rng.random(1500)
+    cuts = [((rng.permutation(25)[truth] + place) * k / 25).astype(int) for k in rng.integers(7, 100, 20)]
+    assert ge.evidence.spectrum(cuts).doubt() == "none of 2 … 20 clusters has clear support"
+    assert ge.evidence.spectrum(cuts, 40).suggested == 25
 
 
 def test_never_hundreds(recwarn):

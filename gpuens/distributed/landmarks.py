@@ -19,10 +19,11 @@ from gpuens import progress as progress_bars
 from gpuens.distributed import clients, graph, worker
 from gpuens.distributed.tasks import Tasks
 from gpuens.features import as_features
-from gpuens.generate.landmark_cut import Task, Tied, clustered, labels_of_nearest, nearest_counts
+from gpuens.generate.landmark_cut import Tied, clustered, labels_of_nearest, nearest_counts
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.points import Coordinates, Points
 from gpuens.generate.shares import Shares, Table
+from gpuens.generate.tasks import Task
 from gpuens.resumed import Folder, digest
 
 

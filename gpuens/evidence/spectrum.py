@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import checks
+from gpuens import device as devices
 from gpuens.partition.transfer_cut import eigenvalues
 from gpuens.reduction import core_groups
 from gpuens.rows import Rows, as_rows
@@ -32,6 +33,7 @@ from gpuens.soft_ensemble import SoftEnsemble
 
 LARGEST = 20  # number of clusters, if not given
 LEAST_RATIO = 1.75  # of the best support to the next, below which more numbers than one are plausible
+LEAST_SUPPORT = 0.05  # of a number that is clear: labels dealt at random had at most .033
 FLOOR = 1e-3  # ε: differences of eigenvalues near 1 are chance
 TIE = 1e-4  # of square roots: Lanczos's eigenvalues are exact to 1e-9
 
@@ -84,7 +86,7 @@ class Spectrum:
 
     @property
     def doubtful(self) -> bool:
-        """Whether another number has nearly as much support: the best less than 1.75 times that of the next."""
+        """Whether the best number has little support, or less than 1.75 times that of the next."""
         return self.doubt() is not None
 
     def doubt(self, among: Any = None) -> str | None:
@@ -93,8 +95,8 @@ class Spectrum:
         if len(best) < 2:
             return None
         first, second = (self.of(k) for k in best[:2])
-        if first < TIE:
-            return "no number of clusters is supported more than another"
+        if first < LEAST_SUPPORT:
+            return f"none of {min(best)} … {max(best)} clusters has clear support"
         if not self.close(best[1], first):
             return None
         return f"{best[1]} clusters have {second / first:.0%} of the support of {best[0]}"
@@ -143,11 +145,17 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
 def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
     """Return the spectrum of rows, in memory or in pieces.
 
-    There are no more clusters than rows that differ, and fewer than objects: each on its own is no answer.
+    There are no more clusters than rows that differ, and fewer than objects: each on its own is no answer. Soft
+    clusterings count by the likeliest cluster of each object, if it has one.
     """
-    largest = max(1, min(largest, rows.n_rows, rows.n_objects - 1))
     if isinstance(rows.ensemble, SoftEnsemble):
-        rows = Rows.of(rows.ensemble.hardened(rows.device), rows.counts, rows.device)
+        hard = rows.ensemble.hardened(rows.device)
+        sure = np.flatnonzero(devices.to_host((hard.codes_on(rows.device) != hard.missing_code).any(axis=1)))
+        if not len(sure):
+            none = np.empty(0)
+            return Spectrum(none.astype(np.int64), none, none, none, np.ones(1))
+        rows = core_groups(Rows.of(hard, rows.counts, rows.device).take(sure)).rows
+    largest = max(1, min(largest, rows.n_rows, rows.n_objects - 1))
     n = largest + 1
     of_equal = eigenvalues(rows, np.ones(rows.n_clusters), n)
     of_sure = eigenvalues(rows, LWCA()(rows).weights.astype(np.float64), n)

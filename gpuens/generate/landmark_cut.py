@@ -7,7 +7,7 @@ that of its nearest landmark.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,20 +18,9 @@ from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
 from gpuens.generate.points import Points
 from gpuens.generate.shares import Shares, Table
+from gpuens.generate.tasks import Task
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
 from gpuens.partition.lloyd import RESTARTS_ON, begin, descend, mean_variance
-
-
-class Task(NamedTuple):
-    """The clusterings by one set of landmarks."""
-
-    rng: np.random.Generator
-    n_clusters: int  # of the transfer cut
-    genie: tuple[int, float] | None = None  # its number of clusters and largest Gini index
-
-    @property
-    def n_clusterings(self) -> int:
-        return 1 if self.genie is None else 2
 
 
 class Objects(Protocol):

@@ -13,7 +13,7 @@ from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace,
 from gpuens.ensemble import Ensemble
 from gpuens.features import as_features
 from gpuens.generate.kmeans import check_k_range
-from gpuens.generate.landmark_cut import Task, clustered, tied
+from gpuens.generate.tasks import Task
 from gpuens.resumed import Arrays, Folder, digest, found_anew
 
 OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
@@ -268,5 +268,7 @@ def _labels(points: Any, tasks: list[Task], client: Any, dtype: Any, settings: d
 
 
 def _labels_of(points: Any, task: Task, dtype: Any, settings: dict[str, int]) -> Arrays:
+    from gpuens.generate.landmark_cut import clustered, tied
+
     found = clustered(points, tied, task, dtype, **settings)
     return {"labels": namespace(points.device).stack(found)}

@@ -12,8 +12,8 @@ import numpy as np
 
 from gpuens import checks
 from gpuens.ensemble import Ensemble
-from gpuens.generate.landmark_cut import Task
 from gpuens.generate.landmarks import Plan, by_landmarks, range_for
+from gpuens.generate.tasks import Task
 
 MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # Gini indexes of Genie's clusters; 1 is single linkage
 NEAR = 4  # one of so many transfer cuts has a number of clusters near the wanted one
@@ -40,8 +40,8 @@ def mixed_ensemble(
     Of each set of landmarks, drawn as by `landmark_ensemble`, there are two clusterings: the transfer cut of the graph
     of objects and landmarks, which finds clusters by the paths within them, and Genie's clusters of the landmarks, a
     single linkage that keeps sizes from differing too much (by a Gini index of .1, .3, .5, .7 or 1). Transfer cuts have
-    20 … 60 clusters, parts of any answer, and one in four n_clusters … 2 n_clusters + 2, as have the trees. What both
-    kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
+    20 … 60 clusters, parts of any answer, and one in four n_clusters (but at least 2) … 2 n_clusters + 2, as have the
+    trees. What both kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
 
     Clustering m depends only on ``random_state``, ``n_clusters`` and m, not on the number of clusterings or threads.
 
@@ -104,9 +104,10 @@ def mixed_ensemble(
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             if k > n_objects:
                 raise ValueError(f"n_clusters={k} is more than the {n_objects} object(s) of X; ask for fewer.")
-            most = max(k, n_objects // 2)
-            near = k, min(2 * k + 2, most)
-            wide = max(k, wide[0]), min(max(near[1], wide[1]), most)
+            least = max(k, min(2, n_objects))  # one cluster says nothing
+            most = max(least, n_objects // 2)
+            near = least, min(2 * k + 2, most)
+            wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
 
         def task(i: int, rng: np.random.Generator) -> Task:
             of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))

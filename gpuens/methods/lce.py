@@ -32,7 +32,7 @@ class LCE(Consensus):
         Of linkages: objects that make a cluster, or their share (0, 1) of all. The tree is cut where there are
         `n_clusters` branches of this size for the first time from its top; the rest, objects in smaller branches, gets
         the labels of the clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of
-        `n_clusters` clusters, or less where the tree has no such cut; 1 without `n_clusters`.
+        `n_clusters` clusters, or less where the tree has no such cut.
     n_init : int
         Starts of the k-means of "spectral".
     random_state : int or numpy.random.Generator

@@ -33,7 +33,7 @@ class PTA(Consensus):
         Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
         of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
         clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 without `n_clusters`.
+        where the tree has no such cut; 1 with `distance_threshold`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups.
     device : {"auto", "cpu", "cuda", "emulated"}

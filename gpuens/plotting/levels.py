@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TRACKED = 2000  # objects, side by side: more are finer than a picture's pixels
 CRITERIA = {
+    "support": "support of the spectrum",
     "silhouette": "median silhouette, interval of 95 %",
     "pac": "PAC: share of the pairs that are ambiguous",
     "corrected_pac": "PAC as a multiple of that of independent clusterings",

@@ -37,6 +37,8 @@ def _answer(choice: Any) -> list[str]:
     if choice.structure is False:
         as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
         lead.append(f"But there is no structure beyond chance: {as_well} might do as well.")
+    if choice.doubt is not None:
+        lead.append(f"The number is in doubt: {choice.doubt}.")
     if choice.runners_up:
         lead.append(f"Close to it: {', '.join(map(str, choice.runners_up))} clusters.")
     return lead

@@ -67,6 +67,10 @@ def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
         f"{name} found {k:,} cluster{'s' * (k != 1)} of {sizes.sum():,} objects; the largest has {sizes.max():,}, "
         f"the smallest {sizes.min():,}."
     )
+    found = getattr(estimator, "spectrum_", None)
+    if found is not None:
+        doubt = found.doubt()
+        yield "How many was not asked: it is what the clusterings support best" + (f", but {doubt}." if doubt else ".")
     agreement, objects = evidence.agreement, evidence.objects
     yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
     if evidence.beyond_chance.doubtful:

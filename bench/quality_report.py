@@ -1,0 +1,319 @@
+"""What the page of quality.py says: statistics over sets, tests against the default, and the goals that were set."""
+
+from collections.abc import Callable, Iterator
+
+import common
+import numpy as np
+import report
+
+GROUPS = {"shapes": "shapes", "real": "real sets", "pools": "published pools"}
+KINDS = {
+    "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
+    "pool": ": 10 of 100 clusterings", "features": "",
+}  # fmt: skip
+BASE = "ge.cluster"  # which the anchors are compared with
+MEAN_ARI = 0.76  # of ge.cluster on the shapes
+OF_A_THIRD = 0.70  # below which the mean of no third of them may be by more than chance
+THIRDS = 1000
+NUMBER_GOALS = {
+    "consensus, k-means": (0.50, 0.78), "choose_k, k-means": (0.50, 0.78), "choose_k, features": (0.55, 0.82),
+    "ge.cluster": (0.55, 0.82),
+}  # fmt: skip
+# the shares of the shapes on which the number is to be exact, and within one
+SILENT = 100  # clusters that nobody may be given without a warning
+LARGE_GOALS = {"pd": ("ari", 0.86), "usps": ("ari", 0.726), "mnist": ("nmi", 0.75), "covtype": ("ari", 0.09)}
+CHOSEN_AMONG = {
+    "lwgp and lwea": ("lwgp", "lwea"),
+    "methods without trees": ("lwgp", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "em"),
+    "all candidates": ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac"),
+}
+EVIDENCE = (
+    "anmi", "ecs", "item consensus", "margin", "silhouette", "silhouette by cluster", "confidence", "halves",
+    "halves and whole", "modularity", "cut", "balance", "smallest", "others",
+)  # fmt: skip
+
+
+# --- sets, seeds and methods ------------------------------------------------------------------------------------------
+
+
+def ensembles_of(rows: common.Record) -> dict[str, str]:
+    """Return {"group, kind": what the page calls it} of all that there are."""
+    sets: dict[str, set[str]] = {}
+    for key, row in rows.items():
+        sets.setdefault(ensemble_of(key, row), set()).add(key.split(", ")[0])
+    return {
+        ensemble: f"{len(sets[ensemble])} {title}{kind}"
+        for group, title in GROUPS.items() for name, kind in KINDS.items() if (ensemble := f"{group}, {name}") in sets
+    }  # fmt: skip
+
+
+def ensemble_of(key: str, row: common.Record) -> str:
+    return f"{row['group']}, {key.split(', ')[1]}"
+
+
+def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
+    setting = record["parts"][name]["setting"]
+    if name == "large":
+        return {"setting": setting}
+    seeds = sorted({int(key.split(", ")[2]) for key in rows})
+    among = {which: f"Picked among {', '.join(names)}" for which, names in CHOSEN_AMONG.items()}
+    return {
+        "seeds": seeds, "limit": setting["limits"][name],
+        "lists": {"ensemble": ensembles_of(rows), "among": among},
+    }  # fmt: skip
+
+
+def by_set(rows: common.Record, ensemble: str) -> dict[str, list[common.Record]]:
+    """Return the rows of each set of one group and kind, one for each seed."""
+    found: dict[str, list[common.Record]] = {}
+    for key, row in rows.items():
+        if ensemble_of(key, row) == ensemble:
+            found.setdefault(key.split(", ")[0], []).append(row)
+    return found
+
+
+def scores_of(rows: common.Record, ensemble: str, what: str) -> dict[str, dict[str, float]]:
+    """Return {method: {set: mean over the seeds}}, of the sets on which the method was never left out."""
+    found: dict[str, dict[str, float]] = {}
+    for name, runs in by_set(rows, ensemble).items():
+        for method in runs[0]["methods"]:
+            values = [run["methods"].get(method, {}).get(what) for run in runs]
+            if None not in values:
+                found.setdefault(method, {})[name] = float(np.mean(values))
+    return found
+
+
+def ranking(rows: common.Record, ensemble: str) -> list[common.Record]:
+    """Return a line for each method, the best first by its mean difference from the base on the same sets."""
+    ari, nmi, cpu = (scores_of(rows, ensemble, what) for what in ("ari", "nmi", "cpu"))
+    base = base_of(rows)
+    if base not in ari:
+        return []
+    n_sets = len(by_set(rows, ensemble))
+    lines = [compared(ari, name, base) for name in ari]
+    places = ranks({name: of for name, of in ari.items() if len(of) == n_sets})
+    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
+        name = line["key"]
+        line["holm"] = None if name == base else p
+        line["rank"], line["nmi"] = places.get(name), float(np.mean(list(nmi[name].values())))
+        line["cpu"] = float(np.mean(list(cpu[name].values())))
+        line["sets"] = len(ari[name])
+    lines += members(rows, ensemble)
+    return sorted(lines, key=lambda line: -line["gain"])
+
+
+def base_of(rows: common.Record) -> str:
+    """Return what the others are compared with: ge.cluster among the anchors, else the default method."""
+    first = next(iter(rows.values()))
+    return BASE if BASE in first["methods"] else str(first["default"])
+
+
+def compared(ari: dict[str, dict[str, float]], name: str, base: str) -> common.Record:
+    """Return the statistics of a method, and its wins and losses beside the base on the sets that both have."""
+    sets = [one for one in ari[name] if one in ari[base]]
+    own, others = (np.array([ari[which][one] for one in sets]) for which in (name, base))
+    differences = own - others
+    return {
+        "key": name, "mean": own.mean(), "median": float(np.median(own)), "gain": differences.mean(),
+        "wins": int((differences > 0.005).sum()), "losses": int((differences < -0.005).sum()),
+        "p": signed_rank(differences),
+    }  # fmt: skip
+
+
+def members(rows: common.Record, ensemble: str) -> Iterator[common.Record]:
+    """Yield the lines of the best and the mean base clustering, beside the base on the same sets."""
+    of_sets, base = by_set(rows, ensemble), base_of(rows)
+    own = scores_of(rows, ensemble, "ari")[base]
+    for how in ("best", "mean"):
+        if "members" not in next(iter(rows.values())):
+            continue
+        found = {what: {one: float(np.mean([run["members"][f"{how} {what}"] for run in runs])) for one, runs in
+                        of_sets.items()} for what in ("ari", "nmi")}  # fmt: skip
+        line = compared({how: found["ari"], base: own}, how, base)
+        yield line | {
+            "key": f"*{how} base clustering*", "nmi": float(np.mean(list(found["nmi"].values()))), "sets": len(of_sets)
+        }  # fmt: skip
+
+
+def ranks(scores: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Return the mean rank over the sets of each method that has a score on all of them."""
+    from scipy.stats import rankdata
+
+    if not scores:
+        return {}
+    sets = list(next(iter(scores.values())))
+    table = np.array([[-of[one] for one in sets] for of in scores.values()])
+    return dict(zip(scores, rankdata(table, axis=0).mean(axis=1).tolist(), strict=True))
+
+
+def signed_rank(differences: np.ndarray) -> float:
+    """Return p of Wilcoxon's signed-rank test by its normal approximation, 1 where nothing differs."""
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(differences, method="approx").pvalue) if np.any(differences) else 1.0
+
+
+def holm(ps: list[float]) -> list[float]:
+    """Return p values corrected by Holm for as many tests as are not of the base with itself."""
+    n_tests, largest = len(ps) - 1, 0.0
+    corrected = np.ones(len(ps))
+    for place, index in enumerate(np.argsort(ps, kind="stable")):
+        largest = max(largest, min(1.0, max(1, n_tests - place) * ps[index]))
+        corrected[index] = largest
+    return corrected.tolist()
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def methods(rows: common.Record) -> Iterator[report.Found]:
+    for ensemble, title in ensembles_of(rows).items():
+        lines = [line for line in ranking(rows, ensemble) if "base clustering" not in line["key"]]
+        base = base_of(rows)
+        own = next((line for line in lines if line["key"] == base), None)
+        if own is None:
+            continue
+        better = [
+            f"{line['key']} ({line['mean']:.3f})" for line in lines
+            if (line["holm"] or 1.0) < report.LEVEL and line["gain"] > 0
+        ]  # fmt: skip
+        yield "ranked", {
+            "ensemble": title, "best": lines[0]["key"], "gain": lines[0]["gain"], "base": base, "own": own["mean"],
+            "place": lines.index(own) + 1, "of": len(lines), "better": better,
+        }  # fmt: skip
+
+
+def anchors(rows: common.Record) -> Iterator[report.Found]:
+    for ensemble, title in ensembles_of(rows).items():
+        ari = scores_of(rows, ensemble, "ari")
+        if BASE not in ari:
+            continue
+        others = sorted(((np.mean(list(of.values())), name) for name, of in ari.items() if name != BASE), reverse=True)
+        found = [f"{name} {mean:.3f}" for mean, name in others]
+        own = np.array(list(ari[BASE].values()))
+        yield "beside", {"group": title, "own": own.mean(), "others": found}
+        if ensemble.startswith("shapes"):
+            yield "mean", {"own": own.mean(), "goal": MEAN_ARI, "ok": bool(own.mean() >= MEAN_ARI)}
+            below = thirds_below(own)
+            yield "thirds", {"below": below, "goal": OF_A_THIRD, "ok": below <= report.LEVEL, "n": THIRDS}
+
+
+def thirds_below(ari: np.ndarray) -> float:
+    """Return the share of random thirds of the sets whose mean is below the goal by Student's t, one-sided."""
+    from scipy.stats import t
+
+    size, rng = len(ari) // 3, np.random.default_rng(0)
+    if size < 2:
+        return float(ari.mean() < OF_A_THIRD)
+    drawn = ari[np.argsort(rng.random((THIRDS, len(ari))), axis=1)[:, :size]]
+    short = OF_A_THIRD - drawn.mean(axis=1)
+    return float(np.mean(short > t.ppf(1 - report.LEVEL, size - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(size)))
+
+
+def number(rows: common.Record) -> Iterator[report.Found]:
+    for ensemble, title in ensembles_of(rows).items():
+        lines = {line["key"]: line for line in numbers(rows, ensemble)}
+        for way, (exact, close) in NUMBER_GOALS.items():
+            if (line := lines.get(way)) is None or not ensemble.startswith("shapes"):
+                continue
+            ok = bool(line["exact"] >= exact and line["close"] >= close)
+            yield "found", {"way": way, "goal": exact, "goal_close": close, "ok": ok} | line
+        silent = {way: line["silent"] for way, line in lines.items()}
+        way = max(silent, key=silent.__getitem__, default=None)
+        if way is not None:
+            yield "silent", {"group": title, "way": way, "most": silent[way], "ok": silent[way] < SILENT}
+
+
+def numbers(rows: common.Record, ensemble: str) -> list[common.Record]:
+    """Return a line for each way to find the number of clusters."""
+    runs = [run for runs in by_set(rows, ensemble).values() for run in runs]
+    return [of_way(way, runs) for way in runs[0]["found"] if any("k" in run["found"][way] for run in runs)]
+
+
+def of_way(way: str, runs: list[common.Record]) -> common.Record:
+    known = [run for run in runs if "k" in run["found"].get(way, {})]
+    k, truth = (np.array([values for values in found]) for found in zip(*(
+        (run["found"][way]["k"], run["k"]) for run in known), strict=True))  # fmt: skip
+    warned = np.array([bool(run["found"][way]["warned"]) for run in known])
+    off, few = np.abs(k - truth), truth <= 20
+    silent = k[~warned]
+    return {
+        "key": way, "sets": len(known), "exact": share(off == 0), "close": share(off <= 1),
+        "exact_few": share(off[few] == 0), "close_few": share(off[few] <= 1), "median": float(np.median(k)),
+        "off": float(np.median(off)), "warned": share(warned), "exact_silent": share(off[~warned] == 0),
+        "silent": int(silent.max()) if len(silent) else 0,
+        "cpu": float(np.mean([run["found"][way]["cpu"] for run in known])),
+    }  # fmt: skip
+
+
+def share(which: np.ndarray) -> float | None:
+    return float(np.mean(which)) if len(which) else None
+
+
+def candidates(rows: common.Record) -> Iterator[report.Found]:
+    first, *lines = beside(rows)
+    for line in lines:
+        if line["holm"] < report.LEVEL:
+            yield "beside", {"first": first["key"]} | line
+    for among in CHOSEN_AMONG:
+        lines = {line["key"]: line for line in picked(rows, among)}
+        single = {name: line for name, line in lines.items() if name in CHOSEN_AMONG[among]}
+        by = {name: line for name, line in lines.items() if name in EVIDENCE}
+        best, rule = (max(of.values(), key=lambda line: line["mean"]) for of in (single, by))
+        yield "picked", {
+            "among": among, "single": best["key"], "own": best["mean"], "rule": rule["key"], "by": rule["mean"],
+            "oracle": lines["*the best*"]["mean"],
+        }  # fmt: skip
+
+
+def picked(rows: common.Record, among: str) -> list[common.Record]:
+    """Return the mean ARI of always taking a candidate, of taking that with the most evidence, and of the best."""
+    names, sets = CHOSEN_AMONG[among], {ensemble: by_set(rows, ensemble) for ensemble in ensembles_of(rows)}
+
+    def line(way: str, take: Callable[[dict[str, common.Record]], common.Record]) -> common.Record:
+        def score(run: common.Record) -> float:
+            there = {name: run["candidates"][name] for name in names if name in run["candidates"]}
+            return float(take(there)["ari"])
+
+        means = {
+            ensemble: float(np.mean([np.mean([score(run) for run in runs]) for runs in of_sets.values()]))
+            for ensemble, of_sets in sets.items()
+        }
+        return {"key": way, "picked": means, "mean": float(np.mean(list(means.values())))}
+
+    lines = [line(name, lambda there, name=name: there.get(name, next(iter(there.values())))) for name in names]
+    lines += [line(e, lambda there, e=e: max(there.values(), key=lambda one: as_number(one[e]))) for e in EVIDENCE]
+    return [*lines, line("*the best*", lambda there: max(there.values(), key=lambda one: one["ari"]))]
+
+
+def beside(rows: common.Record) -> list[common.Record]:
+    """Return how each candidate does beside the first over all sets and kinds, and how far two seeds of it differ."""
+    ari: dict[str, dict[str, float]] = {}
+    spread = []
+    for ensemble in ensembles_of(rows):
+        for name, runs in by_set(rows, ensemble).items():
+            for method in CHOSEN_AMONG["all candidates"]:
+                values = [run["candidates"].get(method, {}).get("ari") for run in runs]
+                if None not in values:
+                    ari.setdefault(method, {})[f"{name}, {ensemble}"] = float(np.mean(values))
+                    spread += [(method, abs(values[0] - values[1]))] if len(values) > 1 else []
+    first, *others = ari
+    lines = [compared(ari, name, first) for name in (first, *others)]
+    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
+        own = [off for name, off in spread if name == line["key"]]
+        line |= {"holm": None if line["key"] == first else p, "seeds": float(np.mean(own)) if own else None}
+        line["sets"] = len(ari[line["key"]])
+    return lines
+
+
+def as_number(value: float | None) -> float:
+    """Return a value of evidence; what is not defined counts least."""
+    return -np.inf if value is None or np.isnan(value) else value
+
+
+def large(rows: common.Record) -> Iterator[report.Found]:
+    for name, (score, goal) in LARGE_GOALS.items():
+        found = [row[score] for key, row in rows.items() if key.split(", ")[0] == name]
+        if found:
+            mean = float(np.mean(found))
+            yield "large", {"name": name, "score": score.upper(), "own": mean, "goal": goal, "ok": mean >= goal}
