@@ -194,7 +194,7 @@ def test_methods_are_listed_and_their_options_told(folder, call):
     _, out, _ = call("methods lwca")
     assert "  theta=VALUE " in "\n".join(out)
     assert call("run labels.csv -k 3 --similarity lwca:theta=0.3 --partitioner average -o out.npy")[0] == 0
-    np.testing.assert_array_equal(np.load("out.npy"), LWGP(3, theta=0.3).fit(LABELS).labels_)
+    np.testing.assert_array_equal(np.load("out.npy"), LWEA(3, theta=0.3).fit(LABELS).labels_)
     facts = json.loads("".join(call("methods --json")[1]))
     assert facts.keys() == methods().keys()
     assert facts["eac"]["options"]["--linkage"]["type"] == '{"average", "single", "complete"}'

@@ -974,7 +974,7 @@ def test_chunks_that_workers_make_wrongly_are_named(client, labels):
 
 def test_what_no_chunk_could_make_right_is_refused_first(labels):
     refused(lambda: ge.EAC(3).fit(da.zeros(5, dtype=int)), ValueError, "labels must be 2-D")
-    refused(lambda: ge.LWGP().fit(chunks_of(labels)), ValueError, "n_clusters")
+    refused(lambda: ge.LWGP(0).fit(chunks_of(labels)), ValueError, "n_clusters")
     refused(lambda: ge.EAC(3, reduction="halves").fit(chunks_of(labels)), ValueError, "reduction")
 
 

@@ -101,7 +101,6 @@ def run(args: argparse.Namespace) -> None:
     chunks = chunks_of(args, args.labels, *BESIDE)
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, kinds=kinds)
-    by_default = args.method is None
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
     output = _default_output(args, kinds) if args.output is None else args.output
@@ -133,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
     )
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
-        done = one.carry_out(clock, announce, _instead(args, estimator) if by_default and not args.quiet else None)
+        done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
         record |= facts(args, clock, device=device, output=output, **one.facts(done))
     if args.report:
         atomic.unlink(_page_of(output))  # of other labels
@@ -182,7 +181,7 @@ def _estimator(args: argparse.Namespace) -> Any:
 
 
 def _instead(args: argparse.Namespace, estimator: Any) -> Any:
-    """Return the estimator that may be advised in place of the default one, None where it cannot be."""
+    """Return the estimator that may be advised in place of LWEA, whose weights it has; None for other methods."""
     if args.method != "lwea" or args.n_clusters is None or args.of_method or estimator.reduction is not None:
         return None
     from gpuens.methods import REGISTRY
