@@ -1309,7 +1309,8 @@ def test_a_signal_stops_the_work_and_leaves_nothing(folder):
     noise = np.random.default_rng(0).integers(0, 30, (30_000, 20), dtype=np.uint8)
     np.save("noise.npy", noise)
     environment = {**os.environ, "GPUENS_PROGRESS": "1"}
-    command = [sys.executable, "-m", "gpuens", *"run noise.npy --method lwea -k 5 -o out.npy".split()]
+    command = [sys.executable, "-m", "gpuens", "run", "noise.npy"]
+    command += ["--method", "lwea", "-k", "5", "-o", "out.npy"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as child:
         said = b""
         while b"average linkage" not in said:
