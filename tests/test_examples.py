@@ -30,7 +30,8 @@ def owners(found):
 
 def categorical(found):
     assert (found["comparison"].table["accuracy"] > 0.99).all()
-    assert found["choice"].suggested == found["n_species"]
+    assert found["choice"].suggested == 2
+    assert found["choice"].by_criterion["mean_silhouette"] == found["n_species"]
 
 
 def single_cell(found):
@@ -44,7 +45,8 @@ def any_shape(found):
 
 
 def how_many(found):
-    assert found["choice"].suggested == 4
+    assert found["choice"].suggested == 6
+    assert found["choice"].runners_up == [4]
     assert found["choice"].table["silhouette"][6] > 0.9 > found["choice"].table["silhouette"][8]
     assert "no structure" in found["none"].reasons[found["none"].suggested]
 

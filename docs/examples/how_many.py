@@ -20,9 +20,8 @@ X, group = make_blobs(420, centers=centers, cluster_std=0.8, random_state=0)
 nothing = np.random.default_rng(0).normal(size=(420, 5))
 
 # %%
-# The ensemble is 30 clusterings of samples for each number of clusters. Four clusters are as well supported as six: two
-# pairs of groups are near to each other. Of numbers that are equally good the largest is suggested, if its clusters
-# are as certain; six are not quite.
+# Six is the number with the most support, and four, two pairs of groups being near to each other, has nearly as much:
+# that is said too. Thirty clusterings of samples for each number tell how certain its clusters are.
 
 ks = range(2, 9)
 choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)
