@@ -19,6 +19,7 @@ from gpuens import device as devices
 from gpuens.device import Array
 from gpuens.ensemble import Ensemble
 from gpuens.incidence import cluster_sums
+from gpuens.soft_ensemble import SoftEnsemble
 
 DRAWN_FOR_A_CLUSTER = 4  # objects at least, with replacement: nearly all of them differ where rows are many
 
@@ -122,6 +123,12 @@ class Rows:
             counts = self.counts[rows if is_slice else devices.to_host(rows)]
         where = rows if is_slice else devices.move(rows, "cuda" if self.device == "cuda" else "cpu")
         return Rows.of(self.ensemble.take(where), devices.to_host(counts), self.device)
+
+    def hardened(self) -> "Rows":
+        """Return the rows with the likeliest cluster of each soft clustering; of labels these rows."""
+        if not isinstance(self.ensemble, SoftEnsemble):
+            return self
+        return Rows.of(self.ensemble.hardened(self.device), self.counts, self.device)
 
     def cluster_sizes(self) -> np.ndarray:
         """Return the number of objects in each cluster (N_c,), int64, host."""

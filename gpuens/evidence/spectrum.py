@@ -149,12 +149,12 @@ def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
     clusterings count by the likeliest cluster of each object, if it has one.
     """
     if isinstance(rows.ensemble, SoftEnsemble):
-        hard = rows.ensemble.hardened(rows.device)
-        sure = np.flatnonzero(devices.to_host((hard.codes_on(rows.device) != hard.missing_code).any(axis=1)))
+        rows = rows.hardened()
+        sure = np.flatnonzero(devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)))
         if not len(sure):
             none = np.empty(0)
             return Spectrum(none.astype(np.int64), none, none, none, np.ones(1))
-        rows = core_groups(Rows.of(hard, rows.counts, rows.device).take(sure)).rows
+        rows = core_groups(rows.take(sure)).rows
     largest = max(1, min(largest, rows.n_rows, rows.n_objects - 1))
     n = largest + 1
     of_equal = eigenvalues(rows, np.ones(rows.n_clusters), n)

@@ -18,7 +18,6 @@ from gpuens import device as devices
 from gpuens.partition import Partition
 from gpuens.partition.label_kmeans import count_labels
 from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
 
 FEWEST = 150  # objects in all, and …
 FEWEST_EACH = 20  # objects for each cluster, below which chance makes clusters of single objects
@@ -46,8 +45,8 @@ def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
     if _unsaid.get() or k < 2 or n < max(FEWEST, FEWEST_EACH * k):
         return
     sizes = _sizes(rows, partition)
-    largest = int(sizes.max())
-    if largest <= NEARLY_ALL * n and np.count_nonzero(sizes <= _few(n, k)) < EATEN * k:
+    largest, eaten = int(sizes.max()), _share_of_few(sizes)
+    if largest <= NEARLY_ALL * n and eaten < EATEN:
         return
     given = _base_sizes(rows)
     usual = float(np.median([own.max() / own.sum() for own in given]))
@@ -57,7 +56,6 @@ def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
             f"in the median: unless that is right, {remedy}."
         )
         return
-    eaten = _share_of_few(sizes)
     if eaten >= EATEN and eaten > LARGER * float(np.median([_share_of_few(own) for own in given])):
         checks.warn(
             f"clusters of at most {int(_few(n, k))} of {n} objects are {np.count_nonzero(sizes <= _few(n, k))} of {k}, "
@@ -77,15 +75,16 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int)
 def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
     """Return the objects of each cluster of a partition of rows, in memory or in pieces."""
     if partition.labels is not None:
-        return np.bincount(devices.to_host(partition.labels), weights=rows.counts, minlength=partition.n_clusters)
+        xp = devices.namespace(devices.kind_of(partition.labels))  # labels stay where they are
+        sizes = xp.bincount(partition.labels, weights=xp.asarray(rows.counts), minlength=partition.n_clusters)
+        return devices.to_host(sizes)
     assert partition.rule is not None
     return count_labels(rows, partition.rule, partition.n_clusters)[1]
 
 
 def _base_sizes(rows: Rows) -> list[np.ndarray]:
     """Return the objects of each cluster of each base clustering, without empty ones."""
-    if isinstance(rows.ensemble, SoftEnsemble):
-        rows = Rows.of(rows.ensemble.hardened(rows.device), rows.counts, rows.device)
+    rows = rows.hardened()
     parts = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
     return [own[own > 0] for own in parts if own.any()]
 

@@ -253,7 +253,7 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
     """Return the cluster of each row at the start, on the device; -1 if it is unknown."""
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     if init == "kmeans":
-        rows = Rows.of(ensemble.hardened(problem.device), problem.weights, problem.device)
+        rows = Rows.of(ensemble, problem.weights, problem.device).hardened()
         some = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
         found = label_kmeans(some, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
         assert found.rule is not None
