@@ -147,6 +147,12 @@ def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> i
     return k
 
 
+def refuse_more_clusters(n_clusters: int, n_objects: float) -> None:
+    """Refuse more clusters than objects with features."""
+    if n_clusters > n_objects:
+        raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+
+
 def check_weights(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray | None:
     """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
     if values is None:

@@ -496,12 +496,13 @@ def _beside_null(
 def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
     """Return the support for numbers up to the largest, by labels, or by unlike clusterings of features."""
 
+    at_most = max(largest, LARGEST)
+
     def find() -> Arrays:
-        at_most = max(largest, LARGEST)
         found = spectrum(labels, at_most, device=device) if X is None else by_features(X, seed, at_most, device)
         return {field.name: getattr(found, field.name) for field in fields(found)}
 
-    part = keep(f"support_{max(largest, LARGEST)}", find)
+    part = keep(f"support_{at_most}", find)
     return Spectrum(*(part[field.name] for field in fields(Spectrum)))
 
 

@@ -118,9 +118,8 @@ def cluster(
             f"X must be dense features for method {method!r}, not {type(X).__name__}: pass an array, or take a method "
             "that goes by labels alone."
         )
-    n_objects = _n_objects(X)
-    if n_clusters is not None and n_clusters > n_objects:
-        raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+    if n_clusters is not None:
+        checks.refuse_more_clusters(n_clusters, _n_objects(X))
     supported = None
     if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden":
         supported = _supported(X, int(rng.integers(2**31)), client)

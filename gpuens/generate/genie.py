@@ -46,7 +46,7 @@ def _spanning_tree(points):
         turned[:, i] = points[i]
     apart, least = np.empty(room, dtype=np.float32), np.full(n, np.float32(np.inf))
     towards, outside = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_)
-    edges, squares = np.empty((max(0, n - 1), 2), dtype=np.int64), np.empty(max(0, n - 1), dtype=np.float32)
+    edges, squares = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1, dtype=np.float32)
     newest = 0
     outside[0] = False
     for e in range(n - 1):

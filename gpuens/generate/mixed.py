@@ -102,8 +102,7 @@ def mixed_ensemble(
         wide = near = range_for(n_objects)
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
-            if k > n_objects:
-                raise ValueError(f"n_clusters={k} is more than the {n_objects} object(s) of X; ask for fewer.")
+            checks.refuse_more_clusters(k, n_objects)
             least = max(k, min(2, n_objects))  # one cluster says nothing
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)

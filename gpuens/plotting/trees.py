@@ -97,7 +97,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
 
 
 def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
-    """Draw the lifetime of each number of clusters: the range of heights that gives it. Choose the longest.
+    """Draw the lifetime of each number of clusters: the range of heights that gives it.
 
     Parameters
     ----------
