@@ -7,7 +7,7 @@ from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consistency import Consistency, consistency
-from gpuens.evidence.objects import Objects, objects
+from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.evidence.spectrum import Spectrum, spectrum
 from gpuens.evidence.whole import Evidence
@@ -18,6 +18,7 @@ __all__ = [
     "Clusters",
     "Consistency",
     "Evidence",
+    "NewObjects",
     "Objects",
     "Pairs",
     "Spectrum",

@@ -15,7 +15,7 @@ from gpuens.evidence.clusters import Clusters
 from gpuens.evidence.clusters import of_rows as clusters_of_rows
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.given import CONVENTIONS, given
-from gpuens.evidence.objects import Objects
+from gpuens.evidence.objects import NewObjects, Objects, of_new_rows
 from gpuens.evidence.objects import of_rows as objects_of_rows
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.rows import Rows
@@ -104,6 +104,12 @@ class Evidence:
     def shape(self) -> tuple[int, int]:
         """The number of rows whose evidence is found, and of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings
+
+    def of_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
+        """Return the evidence for labels of new rows in the same numbering, of objects whose rows are ``row_of``."""
+        row_of = devices.to_host(row_of)
+        found = of_new_rows(self._rows, self._labels, rows, labels, self.missing)
+        return NewObjects(labels[row_of], Objects(*(values[row_of] for values in found)))
 
     def pairs(self, **choices: Any) -> Pairs:
         """Return `gpuens.evidence.pairs` of the base clusterings; parameters are those."""
