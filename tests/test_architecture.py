@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOT_HERE
+from conftest import NOT_HERE, close_figures
 
 import gpuens
 from gpuens import checks
@@ -250,8 +250,11 @@ def test_docstrings_and_their_examples(module, capsys, monkeypatch):
     assert module.__doc__, "a module says what it is for"
     if any(gpuens.methods()[name].__module__ == module.__name__ for name in NOT_HERE):
         pytest.skip("its package is not installed")
-    failed, _ = doctest.testmod(module)
-    assert failed == 0, capsys.readouterr().out
+    runner = doctest.DocTestRunner()
+    for example in doctest.DocTestFinder().find(module):
+        runner.run(example)
+        close_figures()  # which the next example would draw into
+    assert runner.failures == 0, capsys.readouterr().out
 
 
 def test_the_version_is_written_once_and_types_are_shipped():

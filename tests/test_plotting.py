@@ -27,6 +27,25 @@ CHOICE = choose_k(LABELS, ks=range(2, 7))
 LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 
+@pytest.fixture(autouse=True)
+def apart(request):
+    """Draw each picture into a figure of its own, as reports do."""
+    if "pyplot" in request.fixturenames:
+        yield
+    else:
+        with plotting.for_files():
+            yield
+
+
+@pytest.fixture
+def pyplot():
+    """pyplot without a figure."""
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    return pyplot
+
+
 def literal_coassociation(labels):
     """Return the share of the clusterings that put two objects together, pair by pair."""
     n, m = labels.shape
@@ -577,6 +596,41 @@ def test_titles_stay_in_the_picture(draw):
 
     for ax in (draw(), draw(ax=Figure(figsize=(3.2, 3.2), layout="constrained").subplots())):
         assert outside(ax, [ax.title]) == {}
+
+
+# --- pyplot -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_pictures_go_into_the_current_axes(draw, pyplot):
+    """So they appear in a notebook, and plt.savefig writes them."""
+    first = draw()
+    assert first is pyplot.gca()
+    assert len(pyplot.get_fignums()) == 1
+    assert len(first.get_children()) > 10
+    pyplot.close("all")
+    figure, (left, right) = pyplot.subplots(1, 2)
+    pyplot.sca(left)
+    assert draw() is left
+    assert draw(ax=right) is right
+    assert pyplot.get_fignums() == [figure.number]
+
+
+def test_pictures_of_several_panels_make_a_figure_of_their_own(pyplot, unwieldy):
+    figure, ax = pyplot.subplots()
+    for n, clustering in enumerate((0, None), 2):
+        found = np.ravel(plotting.correspondence(unwieldy, clustering))
+        assert found[0].figure is pyplot.gcf() is not figure
+        assert len(pyplot.get_fignums()) == n
+    assert len(ax.get_children()) == len(pyplot.Figure().subplots().get_children())
+
+
+def test_pictures_for_files_stay_apart_from_pyplot(pyplot):
+    with plotting.for_files():
+        ax = plotting.sizes(TRUTH)
+        assert plotting.sizes(TRUTH) is not ax
+    assert pyplot.get_fignums() == []
+    assert plotting.sizes(TRUTH) is pyplot.gca()
 
 
 @pytest.mark.parametrize("p", [30, 60, 120])
