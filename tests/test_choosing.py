@@ -267,3 +267,15 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
 )
 def test_what_cannot_be_chosen_from_is_refused(given, kind, sentence):
     refused(lambda: ge.choose_k(**given), kind, sentence)
+
+
+def test_what_pictures_show_is_kept_too(tmp_path):
+    given = {"features": blobs(3), "n_clusterings": 10, "ks": (2, 3)}
+    first = ge.choose_k(**given, resume=tmp_path / "kept")
+    again = ge.choose_k(**given, resume=tmp_path / "kept")
+    for k in (2, 3):
+        found = again.consensus[k]
+        np.testing.assert_array_equal(found.matrix(), first.consensus[k].matrix())
+        np.testing.assert_array_equal(found.pairs.counts, first.consensus[k].pairs.counts)
+        assert found.pairs.corrected_pac() == first.rows[k - 2]["corrected_pac"]
+    assert "ConsensusMatrix" not in repr(first)

@@ -69,6 +69,7 @@ def read(estimator, *given, **more):
 
 
 TREE, SURE, BASE = "How many clusters?", "How sure is it?", "The base clusterings"
+SURE_OF_EACH = "How sure are the clusterings of each number?"
 DOUBT, MADE, FIRST = "The least certain objects", "How it was made", "The clusters"
 FITTED = {
     "linkage": (LWEA(4), LABELS, [FIRST, SURE, TREE, BASE, DOUBT, MADE]),
@@ -161,7 +162,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
-    assert found.texts["h2"] == ["Why?", "Where the objects go", "All criteria"]
+    assert found.texts["h2"] == ["Why?", SURE_OF_EACH, "Where the objects go", "All criteria"]
     assert choice.reasons[choice.suggested] in found.texts["td"]
     assert f"{choice.table['lifetime'][3]:,.4g}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2

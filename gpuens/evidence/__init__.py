@@ -6,6 +6,7 @@ Everything follows from label rows and the sizes of what clusters share; only `p
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
+from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
@@ -16,6 +17,7 @@ __all__ = [
     "Agreement",
     "BeyondChance",
     "Clusters",
+    "ConsensusMatrix",
     "Consistency",
     "Evidence",
     "NewObjects",

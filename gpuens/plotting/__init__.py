@@ -1,11 +1,12 @@
 """Pictures of an ensemble, its consensus and the evidence for it.
 
 Every function draws into the given Axes, or into pyplot's current ones as seaborn does, and returns the Axes: in a
-notebook the picture appears, ``plt.savefig("picture.png")`` or ``ax.figure.savefig("picture.png")`` writes it. Functions
-with several panels make a figure of their own. matplotlib is loaded on the first drawing. However many objects there
-are, a picture draws hundreds of things at most.
+notebook the picture appears, and ``plt.savefig("picture.png")`` writes it. Functions with several panels make a figure
+of their own. matplotlib is loaded on the first drawing. However many objects there are, a picture draws hundreds of
+things at most.
 """
 
+from gpuens.plotting.choice import consensus_matrices, consensus_matrix
 from gpuens.plotting.correspondences import correspondence
 from gpuens.plotting.drawing import for_files, no_matplotlib
 from gpuens.plotting.evidence import (
@@ -29,6 +30,8 @@ __all__ = [
     "clusterings",
     "clustree",
     "coassociation_heatmap",
+    "consensus_matrices",
+    "consensus_matrix",
     "correspondence",
     "criterion",
     "dendrogram",

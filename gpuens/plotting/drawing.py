@@ -38,7 +38,7 @@ def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) 
     if ax is None:
         pyplot = None if _for_files.get() else _pyplot()
         if pyplot is not None and pyplot.get_fignums():
-            return pyplot.gca()
+            return pyplot.gca()  # type: ignore[no-any-return]
         return new_figure(size, square=square).subplots()
     if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
         raise TypeError(
@@ -51,8 +51,7 @@ def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
     """Return a new Figure of a size in inches; pyplot, and so a notebook, shows it unless pictures are `for_files`."""
     settings: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "compressed" if square else "constrained"}
     if not _for_files.get():
-        figure: Figure = _pyplot().figure(**settings)
-        return figure
+        return _pyplot().figure(**settings)  # type: ignore[no-any-return]
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
