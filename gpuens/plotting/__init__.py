@@ -6,6 +6,7 @@ of their own. matplotlib is loaded on the first drawing. However many objects th
 things at most.
 """
 
+from gpuens.plotting.cells import embedding
 from gpuens.plotting.choice import consensus_matrices, consensus_matrix
 from gpuens.plotting.correspondences import correspondence
 from gpuens.plotting.drawing import for_files, no_matplotlib
@@ -35,6 +36,7 @@ __all__ = [
     "correspondence",
     "criterion",
     "dendrogram",
+    "embedding",
     "for_files",
     "item_consensus",
     "lifetimes",
