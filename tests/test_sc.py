@@ -273,6 +273,13 @@ def test_cells_are_drawn_where_the_embedding_has_them(drawn):
     ax.figure.canvas.draw()
 
 
+@pytest.mark.parametrize("n", [1, 6, 7, 20, 21, 90])
+def test_each_cluster_of_cells_has_a_colour_of_its_own(drawn, n):
+    drawn.obs["many"] = pd.Categorical([f"{i % n}" for i in range(90)])
+    (points,) = ge.plotting.embedding(drawn, "many").collections
+    assert len(np.unique(points.get_facecolors(), axis=0)) == n
+
+
 def test_numbers_of_cells_are_a_scale(drawn):
     from matplotlib.figure import Figure
 

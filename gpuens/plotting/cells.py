@@ -14,7 +14,8 @@ DRAWN = 50_000  # cells: more would hide each other
 EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # by preference
 SURE = "viridis"  # of numbers, such as confidence
 NAMED = 40  # clusters whose names are written
-MISSING = "0.85"  # of cells without a cluster, a light grey
+MISSING = 0.85  # of cells without a cluster, a light grey
+MANY = "tab20", "turbo"  # colours of up to 20 clusters, and of more
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -77,16 +78,32 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
-    palette = np.array([*(CLUSTERS[c % len(CLUSTERS)] for c in range(len(names))), MISSING], dtype=object)
+    palette = np.array([*_colors(len(names)), (MISSING,) * 3])
     order = some[np.random.default_rng(0).permutation(len(some))]  # no cluster on top of the others
     x, y = places[order].T
-    ax.scatter(x, y, s=size, c=palette[codes[order]].tolist(), linewidths=0)
+    ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
     for code, name in enumerate(names if len(names) <= NAMED else ()):
         if (own := codes == code).any():
             x, y = np.median(places[own], axis=0)
             text = ax.text(x, y, short(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
             text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1.0})
             text.set_parse_math(False)
+
+
+def _colors(n: int) -> np.ndarray:
+    """Return a colour (n, 3) of each cluster, all different; those of successive clusters are far apart."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if n <= len(CLUSTERS):
+        return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
+    if n <= 20:
+        turn = np.concatenate([np.arange(0, 20, 2), np.arange(1, 20, 2)])  # dark ones first
+        dark_first: np.ndarray = colormaps[MANY[0]](turn[:n])[:, :3]
+        return dark_first
+    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # by the golden ratio
+    spread: np.ndarray = colormaps[MANY[1]](turn / (n - 1))[:, :3]
+    return spread
 
 
 def _categories(column: Any) -> tuple[np.ndarray, Any]:
