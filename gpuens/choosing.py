@@ -45,7 +45,7 @@ PARTS = 2  # version of what a folder keeps of each number
 ROWS_COMPARED = 256  # at once, until enough of them differ
 
 
-@dataclass
+@dataclass(repr=False)
 class Choice:
     """What `choose_k` found.
 
@@ -134,6 +134,19 @@ class Choice:
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("k")
+
+    def __repr__(self) -> str:
+        single: dict[int, list[str]] = {}
+        for name, k in self.by_criterion.items():
+            single.setdefault(k, []).append(name.replace("_", " "))
+        return checks.summary(
+            self,
+            f"{self.suggested} clusters are suggested, of the numbers {min(self.labels)} to {max(self.labels)}",
+            why=self.reasons[self.suggested],
+            **{f"also_{k}": self.reasons[k] for k in self.runners_up[:3]},
+            single_criteria="; ".join(f"{k} by {', '.join(names)}" for k, names in sorted(single.items())),
+            see="table, labels, reasons, plot()",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the labels, for JSON."""
@@ -269,7 +282,8 @@ def choose_k(
         find = partial(_of_own, labels.__getitem__, how, None)
     else:
         labels = Ensemble(labels)
-        numbers = _numbers(ks, len(core_groups(Rows(labels, device=device)).rows))
+        n_distinct = len(core_groups(Rows(labels, device=device)).rows)
+        numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
         find = _of_any(labels, numbers[-1], how)
     keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
@@ -342,7 +356,7 @@ def foresee(
             n, numbers = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
         else:
             labels = Ensemble(labels)
-            n, numbers = len(labels), _numbers(ks, len(labels))
+            n, numbers = len(labels), _numbers(ks, len(labels), f"there are {len(labels)} objects")
 
         def choose(some: np.ndarray) -> Callable[[], Choice]:
             if isinstance(labels, Mapping):
@@ -407,24 +421,31 @@ def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float,
     )
 
 
-def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
-    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None."""
+def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
+    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None.
+
+    ``why`` there are no larger ones.
+    """
     if ks is None:
         ks = range(2, min(LARGEST, largest) + 1)
     if not isinstance(ks, Iterable):
         raise TypeError(f"ks must be some numbers of clusters, such as range(2, 21), not {checks.shown(ks)}.")
     if largest < 2:
         raise ValueError("ks: all objects are alike, or there is a single one, so that there is nothing to choose.")
-    numbers = sorted({checks.check_integer(k, "ks", minimum=2, maximum=largest) for k in ks})
+    numbers = set()
+    for k in ks:  # of which there may be more than a list can hold
+        numbers.add(checks.check_integer(k, "ks", minimum=2))
+        if k > largest:
+            raise ValueError(f"ks must be {largest} at most, as {why}, but is {k}; ask for fewer clusters.")
     if not numbers:
         raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
-    return numbers
+    return sorted(numbers)
 
 
 def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
     """Return the checked numbers of clusters of features, each clustering of which is of a share of the objects."""
     n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
-    numbers = _numbers(ks, n_objects)
+    numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
     n_distinct = _n_distinct(X, numbers[-1])
     most, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
     if n_drawn < n_distinct:

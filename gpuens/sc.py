@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from gpuens.choosing import Choice
 
+__all__ = ["choose_k", "consensus", "ensemble"]
+
 
 def consensus(
     adata: Any,
@@ -261,3 +263,7 @@ def _columns(adata: Any, keys: Any) -> Any:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
     return like.iloc[:, omit_ids(like, list(like.columns), "adata.obs", "keys")]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -238,6 +238,13 @@ def test_every_public_name_is_there_and_documented(name):
         assert name in dir(gpuens)
 
 
+@pytest.mark.parametrize("name", [name for name in gpuens.__all__ if inspect.ismodule(getattr(gpuens, name))])
+def test_a_public_module_shows_what_is_public_in_it(name):
+    module = getattr(gpuens, name)
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = gpuens.nothing

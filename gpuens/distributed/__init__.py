@@ -40,3 +40,7 @@ __all__ = [
     "results",
     "write_labels",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

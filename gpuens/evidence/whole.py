@@ -95,6 +95,27 @@ class Evidence:
     def beyond_chance(self) -> BeyondChance:
         return beyond_chance(self._rows)
 
+    def __repr__(self) -> str:
+        n, k = len(self.labels), int(self._labels.max()) + 1
+        answer = f"{n:,} objects in {k:,} clusters, by {self.shape[1]:,} clusterings"
+        try:
+            objects, clusters, agreement = self.objects, self.clusters, self.agreement
+        except MemoryError as error:
+            return checks.summary(self, answer, left_out=str(error))
+        low, mean = float(objects.confidence.min()), float(objects.confidence.mean())
+        known = objects.margin[~np.isnan(objects.margin)]
+        order = np.argsort(-clusters.sizes, kind="stable")[:5]
+        shown = [f"{clusters.sizes[c]:,} ({clusters.consensus[c]:.2f})" for c in order]
+        return checks.summary(
+            self,
+            answer,
+            confidence=f"{mean:.2f} on average, {low:.2f} at least",
+            doubtful=f"{np.mean(known <= 0):.1%} of the objects, whose margin is not above 0" if len(known) else "",
+            sizes_and_consensus=", ".join(shown) + " …" * (k > len(shown)),
+            agreement=f"{agreement.anmi:.2f} (mean NMI with the clusterings)",
+            see="objects, clusters, agreement, consistency, beyond_chance, pairs()",
+        )
+
     @property
     def labels(self) -> np.ndarray:
         """The consensus of each object (n_objects,), int64, numbered 0 … k - 1."""

@@ -45,3 +45,7 @@ __all__ = [
     "sizes",
     "tracking",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
