@@ -443,7 +443,10 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     np.save(tmp_path / "X.npy", X)
     assert ge.cluster(np.load(tmp_path / "X.npy", mmap_mode="r")).n_clusters_ == 4
     assert ge.cluster(csr_array(X)).n_clusters_ == 4
-    assert ge.cluster(in_chunks(X, chunks=(70, 3))).n_clusters_ == 4
+    apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
+    assert apart.n_clusters_ == 4
+    np.testing.assert_array_equal(apart.spectrum_.support, found.spectrum_.support)
+    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # 4 is asked for now
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
     assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
 
