@@ -66,6 +66,63 @@ def test_links_of_the_pages_lead_to_files(cards):
             assert (DOCS / target).exists() or target.startswith("generated/"), f"{path.name}: {target}"
 
 
+RESULTS = ROOT / "bench" / "results"
+
+
+def recorded(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())["parts"]
+
+
+def test_core_groups_of_covertype_are_those_recorded():
+    groups = f"{recorded('covtype')['ensembles']['rows']['a']['n_core_groups']:,}"
+    for name in ("README.md", "docs/scale.md"):
+        assert f"| 20 clusterings, k in 7 … 100 | {groups} |" in (ROOT / name).read_text()
+    assert f"581,012 objects in 20 clusterings\n   with k in 7 … 100 have {groups} different rows" in page("scale")
+    assert f"Covtype × 20, k in 7 … 100, has {groups} of them" in page("how")
+
+
+def test_how_often_choose_k_is_right_is_as_recorded():
+    found = (RESULTS / "choose.md").read_text()
+    planted = re.search(r"Planted clusters: right of (\d+): choose_k (\d+), of labels (\d+)", found).groups()
+    published = re.search(r"Published data: right of (\d+): choose_k (\d+), of labels (\d+)", found).groups()
+    none = re.search(r"no structure beyond chance is said of (\d+) of (\d+)", found).groups()
+    said = re.search(
+        r"right for (\d+) of (\d+) sets .*? for (\d+), and for (\d+) of (\d+) .*?, or (\d+);"
+        r" of (\d+) sets without clusters .*? for (\d+)\.",
+        page("evidence").replace("\n", " "),
+    ).groups()
+    assert said == (planted[1], planted[0], planted[2], published[1], published[0], published[2], none[1], none[0])
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/scale.md"])
+def test_first_calls_stand_beside_first_calls_as_recorded(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import common
+
+    peers = recorded("vs_peers")
+    covtype, mixture = "covtype_7-100_seed0_step1_100.npy", "mixture"
+    linkage, graph, kmeans = (peers[part]["rows"] for part in ("linkage", "graph", "kmeans"))
+    pairs = [
+        (linkage, f"{covtype}, 5,000, co-association: EAC", f"{covtype}, 5,000, co-association: fastcluster"),
+        (linkage, f"{covtype}, 20,000, co-association: EAC", f"{covtype}, 20,000, co-association: fastcluster"),
+        (linkage, f"{covtype}, 20,000, locally weighted: LWEA", f"{covtype}, 20,000, locally weighted: fastcluster"),
+        (linkage, f"{mixture}, 20,000, co-association: EAC", f"{mixture}, 20,000, co-association: fastcluster"),
+        (graph, "1,000,000: HBGF", "1,000,000: ccHBGF"),
+        (kmeans, "1,000,000: LWGP", "1,000,000: one-hot KMeans"),
+    ]
+
+    def told(row):
+        calls = ", ".join(f"{common.seconds(row[call])} s" for call in ("first", "later") if call in row)
+        return f"{calls}; {row['peak'] / 1e9:.{1 if row['peak'] > 1e9 else 2}f} GB"
+
+    lines = [line.split(" | ")[2:] for line in (ROOT / name).read_text().splitlines() if " s; " in line]
+    assert lines == [[told(rows[ours]), f"{told(rows[theirs])} |"] for rows, ours, theirs in pairs]
+
+
+def page(name):
+    return (DOCS / f"{name}.md").read_text()
+
+
 def test_the_number_of_methods_is_the_registrys():
     for path in (ROOT / "README.md", DOCS / "index.md"):
         assert f"{len(ge.methods())} methods" in path.read_text(), path.name
