@@ -68,7 +68,11 @@ def which_method(found):
 
 
 def own_method(found):
-    assert (found["named"] == found["joined"].labels_).all()
+    joined, anmi = found["joined"], found["comparison"].table["anmi"]
+    assert (found["named"] == joined.labels_).all()
+    assert (joined.predict(found["ensemble"]) == joined.labels_).mean() > 0.9
+    assert anmi.idxmin() == "rare-centres"  # "is not better"
+    assert anmi.min() > 0.75
 
 
 def bad_member(found):
