@@ -26,7 +26,15 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "generated/table.md", "examples", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+exclude_patterns = [
+    "_build",
+    "generated/table.md",
+    "generated/papers.md",
+    "examples",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.md5",
+]
 root_doc = "index"
 default_role = "py:obj"  # `consensus` in a docstring is a link where it is a name, else code
 nitpicky = False

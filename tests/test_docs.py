@@ -55,9 +55,21 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
     for name, kind in ge.methods().items():
         text = cards.card(name, words[name], cards.measurements())
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
-        assert words[name]["paper"] in text
+        assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
+        assert "## What it computes\n\n```text\n" in text
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
+
+
+def test_a_letter_that_nothing_explains_is_refused(cards, monkeypatch):
+    formulas = cards.loaded("formulas")
+    assert cards.letters("s(x, y) = Σ_m [x_m = y_m] max_cd w_cd / M   the largest") == [
+        *("s", "x", "y", "m", "x_m", "y_m", "cd", "w_cd", "M", "the", "largest")
+    ]
+    formulas["eac"]["formula"] += "\nQ = 1"
+    monkeypatch.setattr(cards, "loaded", lambda name: formulas)
+    with pytest.raises(ValueError, match=r"eac: \['Q'\] are not explained, set\(\) not used"):
+        cards.formula("eac")
 
 
 def test_links_of_the_pages_lead_to_files(cards):

@@ -2,8 +2,8 @@
 Write your own method
 =====================
 
-A method is a similarity of clusters and a partitioner. This page writes both, each a class of a few lines, joins them to
-a method with a name, and runs it beside those that are there.
+A method is a similarity of clusters and a partitioner. This page writes both, each a class of a few lines, joins them
+to a method with a name, and runs it beside those that are there.
 """
 
 # %%
@@ -11,8 +11,8 @@ a method with a name, and runs it beside those that are there.
 # ------------
 #
 # A measure is called with the distinct label rows and returns their similarity. Most similarities are a matrix S of the
-# N_c clusters of all clusterings: objects are as similar as S of their clusters, summed and divided by M. Which of three
-# classes holds S says how much of it there is:
+# N_c clusters of all clusterings: objects are as similar as S of their clusters, summed and divided by M. Three classes
+# hold S, by how much of it there is:
 #
 # - ``Diagonal(weights, rows.offsets)``, weights (N_c,): what a cluster counts that two objects share;
 # - ``Blocks([S_1, …, S_M])``, each (k_m, k_m): clusters of one clustering may be similar, too;
@@ -52,8 +52,8 @@ print(Rarity()(rows).tile(rows, 0, 1).round(2))  # of the first object to all si
 # -------------
 #
 # It is called with the similarity, the rows (G of them, each with ``rows.counts`` objects) and k, and returns a label
-# 0 … k - 1 for each row. It asks the similarity for tiles: ``similarity.tile(rows, start, stop)`` has a line for each of
-# these rows and a column for each of the G.
+# 0 … k - 1 for each row. It asks the similarity for tiles: ``similarity.tile(rows, start, stop)`` has a line for each
+# of these rows and a column for each of the G.
 #
 # Ours begins with the row that has the most objects, then takes, k - 1 times, the row that is least similar to those
 # taken, and gives all rows to the most similar of these k centres. It needs one line of the matrix at a time.
