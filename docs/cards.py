@@ -172,9 +172,9 @@ def costs(name: str, measured: dict[str, Any]) -> str:
         return ""
     machine = measured["structured"]["machine"]
     return (
-        f"## What it costs\n\nMeasured on one thread of an {machine['processor']}, 20 clusterings with k in 7 … 100, 25 clusters "
-        "wanted:\n\n| labels | objects | distinct rows | CPU seconds | memory, MB |\n|---|--:|--:|--:|--:|\n"
-        + "\n".join(lines)
+        f"## What it costs\n\nMeasured on one thread of an {machine['processor']}, 20 clusterings with k in 7 … 100, "
+        "25 clusters wanted:\n\n"
+        "| labels | objects | distinct rows | CPU seconds | memory, MB |\n|---|--:|--:|--:|--:|\n" + "\n".join(lines)
     )
 
 
