@@ -225,9 +225,10 @@ def listing(module: str, names: list[str]) -> str:
     return f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
 
 
-def without_links_out(text: str) -> str:
-    """Return a page whose links to files of the checkout are their texts."""
-    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:bench|kernels|docker|tests)[^)]*\)", r"\1", text)
+def without_links_out(text: str, repository: str = "") -> str:
+    """Return a page whose links to files of the checkout lead to the repository; without its address, their texts."""
+    instead = rf"[\1]({repository.rstrip('/')}/blob/main/\2)" if repository else r"\1"
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?:bench|kernels|docker|tests)[^)]*)\)", instead, text)
 
 
 def write(folder: Path) -> None:

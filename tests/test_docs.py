@@ -72,6 +72,32 @@ def test_a_letter_that_nothing_explains_is_refused(cards, monkeypatch):
         cards.formula("eac")
 
 
+def test_files_of_a_checkout_are_linked_where_the_repository_has_an_address(cards):
+    text = "[results](../bench/results/chunks.md), [scale](scale.md), ![picture](../bench/results/demo.png)"
+    assert cards.without_links_out(text) == text.replace("[results](../bench/results/chunks.md)", "results")
+    linked = cards.without_links_out(text, "https://host/owner/gpuens/")
+    assert linked == text.replace(
+        "../bench/results/chunks.md", "https://host/owner/gpuens/blob/main/bench/results/chunks.md"
+    )
+
+
+QUOTED = re.compile(r"^\*\*`([^`]+)`\*\*", re.MULTILINE)
+
+
+def test_messages_of_the_page_on_troubles_are_in_the_program():
+    """Their words, between the names and numbers that … stands for."""
+    texts = set()
+    for path in (ROOT / "gpuens").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    messages = set(QUOTED.findall((DOCS / "troubleshooting.md").read_text())) - {"gpuens: command not found"}
+    assert len(messages) > 15
+    for message in messages:
+        for words in re.split(r"…|\(|\)", message):
+            assert len(words) < 4 or any(words.strip(" ;:.,'") in text for text in texts), (message, words)
+
+
 def test_links_of_the_pages_lead_to_files(cards):
     for path in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(((?:\.\./)?[\w./-]+\.(?:md|png|toml))(?:#[\w-]+)?\)", path.read_text()):
