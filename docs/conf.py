@@ -43,6 +43,7 @@ root_doc = "index"
 default_role = "py:obj"  # `consensus` in a docstring is a link where it is a name, else code
 nitpicky = False
 autosummary_generate = True
+templates_path = ["templates"]  # of classes: what a call of those that one derives from is given and returns
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
