@@ -217,6 +217,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SCREENS = ((1280, 900), (390, 844))
 PAGES_OF_A_KIND = (
     *("index", "which", "scale", "benchmarks", "command_line", "gallery/index", "gallery/how_many"),
+    *("concepts", "glossary", "cite", "troubleshooting", "gallery/own_method", "generated/methods/oc-h"),
     *("generated/reference", "generated/methods/ecrmc", "generated/api/gpuens.partition.MetaClusters"),
 )
 MEASURE = """
