@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
+from gpuens import checks, installing
 from gpuens.device import to_host
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) 
 
 def no_matplotlib() -> ImportError:
     """Return the refusal of pictures without matplotlib."""
-    return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
+    return ImportError(f"pictures need matplotlib, which is not installed: {installing.command('plot')}.")
 
 
 def entitle(place: Any, text: str) -> None:
