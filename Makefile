@@ -6,10 +6,14 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
+.PHONY: demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
+
+# a shell that finds gpuens and python of .venv; exit leaves it
+shell: $(VENV)/.installed
+	. $(BIN)/activate && exec "$${SHELL:-sh}"
 
 test: $(VENV)/.installed
 	$(BIN)/python $(TEST)
@@ -56,7 +60,7 @@ test-on-%:
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
 	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[batch,dask,hgpa,io,leiden,plot,test]'
 
-# a machine with only a driver needs nothing but pip install 'gpuens[cu12]'; needs no GPU, and downloads 2 GB for each
+# a machine with only a driver needs nothing but pip install '.[cu12]'; needs no GPU, and downloads 2 GB for each
 test-extras: test-extra-cu12 test-extra-cu13
 
 test-extra-%:

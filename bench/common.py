@@ -20,6 +20,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
+REAL = (  # labelled sets with features
+    "iris", "wine", "glass", "ecoli", "ionosphere", "breast_wdbc", "breast_wisconsin", "vowel", "yeast", "digits",
+    "seg210", "semeion", "mf", "is", "vs", "spf", "pendig_test",
+)  # fmt: skip
 
 Record = dict[str, Any]
 

@@ -34,10 +34,7 @@ MEASURES = {
     "confidence": "confidence", "margin": "margin", "item_consensus": "item consensus", "silhouette": "silhouette",
     "entropy": "1 - entropy",
 }  # fmt: skip
-REAL = (
-    "iris", "wine", "glass", "ecoli", "ionosphere", "breast_wdbc", "breast_wisconsin", "vowel", "yeast", "digits",
-    "seg210", "semeion", "mf", "is", "pendig_test", "vs", "spf", "mnist5000",
-)  # fmt: skip
+REAL = (*common.REAL, "mnist5000")
 BUNDLED = ("iris", "wine")  # with scikit-learn
 MOST_OBJECTS = 5000
 CLUSTERINGS, SEEDS = 20, 2

@@ -42,10 +42,6 @@ from quality_report import GROUPS
 from threadpoolctl import threadpool_limits
 
 MOST = 5_000  # objects of a shape
-REAL = (
-    "iris", "wine", "glass", "ecoli", "ionosphere", "breast_wdbc", "breast_wisconsin", "vowel", "yeast", "digits",
-    "seg210", "semeion", "mf", "is", "vs", "spf", "pendig_test",
-)  # fmt: skip
 LARGE = ("pd", "usps", "mnist", "covtype")
 PLANTED = (10_000, 100_000, 1_000_000)  # objects
 KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landmark", "cluster"), "pools": ("pool",)}
@@ -149,7 +145,7 @@ def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
         return [(group, Path(name)) for group in GROUPS for name in QUICK[group]]
     found = {
         "shapes": [path for path in (options.data / "shapes").glob("*.npz") if n_objects(path) <= MOST],
-        "real": [path for name in REAL if (path := options.data / f"{name}.npz").exists()],
+        "real": [path for name in common.REAL if (path := options.data / f"{name}.npz").exists()],
         "pools": list((options.data / "pools").glob("lwec_*.npz")),
     }
     return [

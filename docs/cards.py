@@ -1,7 +1,8 @@
 """The pages that are made from the registry: the table of methods, a card for each, and the reference of the API.
 
-A card says what a method is made of, what it costs as measured by ``bench/methods.py``, and holds the documentation of
-its class. A column of the table is a title and a function of a method's name, its class and its words in methods.toml.
+A card says what a method is made of, what it computes (formulas.toml), where it comes from (papers.toml), what it costs
+as measured by ``bench/methods.py``, and holds the documentation of its class. A column of the table is a title and a
+function of a method's name, its class and its words in methods.toml.
 """
 
 import inspect
@@ -19,6 +20,13 @@ from gpuens.registry import summary
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 MATCHES_NOTHING = "matches nothing"
+LETTER = re.compile(r"[A-Za-zͰ-Ͽ]+(?:_[A-Za-zͰ-Ͽ]+)?'?")  # with its index: x_m
+OPERATORS = {"Σ", "Π", "max", "min", "argmax", "log", "exp", "cos"}  # whose index is what they run over
+PROSE = re.compile(r"[a-z]{2,}|METIS")
+LETTERS_OF_THE_TABLE = (
+    "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
+    'them, N objects and k clusters wanted; "pairs" visits all pairs of rows.'
+)
 
 Words = dict[str, str]
 
@@ -45,13 +53,70 @@ COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "k chosen without `n_clusters`": lambda name, kind, words: chooses(kind, words),
     "Dask": lambda name, kind, words: in_chunks(kind),
     "GPU": lambda name, kind, words: words["gpu"],
-    "paper": lambda name, kind, words: words["paper"],
+    "paper": lambda name, kind, words: cited(words["paper"]),
 }
+
+
+def loaded(name: str) -> dict[str, Any]:
+    """Return a file of data of this folder."""
+    return tomllib.loads(HERE.joinpath(f"{name}.toml").read_text())
+
+
+def cited(papers: str) -> str:
+    """Return the short names of papers, apart by "; ", as links to their DOIs."""
+    known = loaded("papers")
+    return "; ".join(f"[{name}](https://doi.org/{known[name]['doi']})" for name in papers.split("; "))
+
+
+def bibtex(paper: dict[str, Any]) -> str:
+    """Return a paper of papers.toml as an entry of BibTeX."""
+    kind = "article" if "journal" in paper else "inproceedings"
+    fields = {name: value for name, value in paper.items() if name not in ("key", "repeated")}
+    lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+    return f"@{kind}{{{paper['key']},\n{lines}\n}}"
+
+
+def papers() -> str:
+    """Return BibTeX of all papers: those first whose tables bench/papers repeats."""
+    found = loaded("papers").values()
+    parts = {
+        "The papers whose tables are repeated": [paper for paper in found if "repeated" in paper],
+        "The papers of the other methods": [paper for paper in found if "repeated" not in paper],
+    }
+    return "\n\n".join(
+        f"### {title}\n\n```bibtex\n" + "\n\n".join(map(bibtex, some)) + "\n```" for title, some in parts.items()
+    )
+
+
+def letters(formula: str) -> list[str]:
+    """Return the letters of a formula that need an explanation, in their order."""
+    found = []
+    for letter in LETTER.findall(formula):
+        name, _, index = letter.partition("_")
+        found.append(index if name in OPERATORS else letter)
+    return [letter for letter in dict.fromkeys(found) if letter]
+
+
+def formula(name: str) -> str:
+    """Return what a method computes, and what each letter means; refuse a letter that nothing explains."""
+    formulas = loaded("formulas")
+    text, where = formulas[name]["formula"].strip(), formulas[name].get("where", {})
+    means = formulas["symbols"] | where
+    used = letters(text)
+    unknown = [letter for letter in used if letter not in means and not PROSE.fullmatch(letter)]
+    if unknown or not where.keys() <= set(used):
+        raise ValueError(
+            f"docs/formulas.toml, {name}: {unknown} are not explained, {where.keys() - set(used)} not used."
+        )
+    explained = [(letter, means[letter]) for letter in used if letter in means]
+    explained += [("[ … ]", "1 if what is in it holds, else 0")] if "[" in text else []
+    lines = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in explained)
+    return f"```text\n{text}\n```\n\n| letter | means |\n|---|---|\n{lines}"
 
 
 def said() -> dict[str, Words]:
     """Return the words on each method, in the order of the file; refuse them unless all methods have some."""
-    words = tomllib.loads(HERE.joinpath("methods.toml").read_text())
+    words = loaded("methods")
     kinds = ge.methods()
     if words.keys() != kinds.keys():
         raise ValueError(f"docs/methods.toml and the registry differ by {sorted(words.keys() ^ kinds.keys())}.")
@@ -78,7 +143,15 @@ def card(name: str, words: Words, measured: dict[str, Any]) -> str:
 |---|---|
 {facts}
 
+{LETTERS_OF_THE_TABLE}
+
+## What it computes
+
+{formula(name)}
+
 {costs(name, measured)}
+
+## Parameters and results
 
 ```{{eval-rst}}
 .. autoclass:: gpuens.{kind.__name__}
@@ -99,9 +172,9 @@ def costs(name: str, measured: dict[str, Any]) -> str:
         return ""
     machine = measured["structured"]["machine"]
     return (
-        f"Measured on one thread of an {machine['processor']}, 20 clusterings with k in 7 … 100, 25 clusters "
-        "wanted:\n\n| labels | objects | distinct rows | CPU seconds | memory, MB |\n|---|--:|--:|--:|--:|\n"
-        + "\n".join(lines)
+        f"## What it costs\n\nMeasured on one thread of an {machine['processor']}, 20 clusterings with k in 7 … 100, "
+        "25 clusters wanted:\n\n"
+        "| labels | objects | distinct rows | CPU seconds | memory, MB |\n|---|--:|--:|--:|--:|\n" + "\n".join(lines)
     )
 
 
@@ -152,15 +225,16 @@ def listing(module: str, names: list[str]) -> str:
     return f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
 
 
-def without_links_out(text: str) -> str:
-    """Return a page whose links to files of the checkout are their texts."""
-    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:bench|kernels|docker|tests)[^)]*\)", r"\1", text)
+def without_links_out(text: str, repository: str = "") -> str:
+    """Return a page whose links to files of the checkout lead to the repository; without its address, their texts."""
+    instead = rf"[\1]({repository.rstrip('/')}/blob/main/\2)" if repository else r"\1"
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?:bench|kernels|docker|tests)[^)]*)\)", instead, text)
 
 
 def write(folder: Path) -> None:
     """Write all pages that are made, and leave those alone that have not changed."""
     measured = measurements()
-    pages = {"table.md": table(), "reference.md": reference()}
+    pages = {"table.md": table(), "papers.md": papers(), "reference.md": reference()}
     pages |= {f"methods/{name}.md": card(name, words, measured) for name, words in said().items()}
     for name, text in pages.items():
         path = folder / name

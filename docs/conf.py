@@ -14,6 +14,10 @@ import cards  # noqa: E402
 
 import gpuens  # noqa: E402
 
+# The address of the repository, such as "https://github.com/OWNER/gpuens". With one the header links to it, and so do
+# the names of files that only a checkout has; there is none so far.
+REPOSITORY = os.environ.get("GPUENS_REPOSITORY", "")
+
 project = "gpuens"
 author = "the gpuens developers"
 project_copyright = "the gpuens developers"
@@ -26,11 +30,20 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "generated/table.md", "examples", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+exclude_patterns = [
+    "_build",
+    "generated/table.md",
+    "generated/papers.md",
+    "examples",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.md5",
+]
 root_doc = "index"
 default_role = "py:obj"  # `consensus` in a docstring is a link where it is a name, else code
 nitpicky = False
 autosummary_generate = True
+templates_path = ["templates"]  # of classes: what a call of those that one derives from is given and returns
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -64,8 +77,11 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "secondary_sidebar_items": ["page-toc"],
-    "logo": {"text": "gpuens"},
+    "logo": {"text": "gpuens", "image_light": "static/logo.svg", "image_dark": "static/logo.svg"},
 }
+html_favicon = "static/logo.svg"
+if REPOSITORY:
+    html_theme_options["icon_links"] = [{"name": "Repository", "url": REPOSITORY, "icon": "fa-solid fa-code-branch"}]
 
 
 def setup(app):
@@ -75,8 +91,8 @@ def setup(app):
 
 
 def links_to_the_checkout(app, name, source):
-    """Name what only a checkout has instead of linking to it: the site has no address of a repository so far."""
-    source[0] = cards.without_links_out(source[0])
+    """Link what only a checkout has to the repository, or name it where there is no address."""
+    source[0] = cards.without_links_out(source[0], REPOSITORY)
 
 
 def sizes_are_no_markup(app, what, name, thing, options, lines):

@@ -12,7 +12,6 @@ from gpuens.device import chunked, kind_of
 from gpuens.features import as_features, warn_of_scales
 
 if TYPE_CHECKING:  # which takes long to load
-    from gpuens.evidence import Spectrum
     from gpuens.methods.base import Consensus
 
 BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that are made of chunks, and go on where they stopped
@@ -39,9 +38,9 @@ def cluster(
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled; of dense ones in memory a warning says where one is so large that it decides alone. With
-        kinds "mixed" and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time,
-        and a Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
+        The features, unscaled; of dense ones a warning says where one is so large that it decides alone. With kinds
+        "mixed" and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a
+        Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
         `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
@@ -96,7 +95,8 @@ def cluster(
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 40, True)
     """
-    from gpuens.comparison import made  # which takes long to load
+    from gpuens import choosing  # which takes long to load
+    from gpuens.comparison import made
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
     if chunked(X) and kind not in BY_LANDMARKS:
@@ -120,9 +120,17 @@ def cluster(
         )
     if n_clusters is not None:
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
-    supported = None
-    if n_clusters is None and not estimator.chooses_n_clusters and kind != "leiden":
-        supported = _supported(X, int(rng.integers(2**31)), client)
+    supported, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
+    seed = 0 if asked else int(rng.integers(2**31))
+    some = X  # which shows scales and how many clusters there are
+    if chunked(X):
+        from gpuens.distributed import features_in_chunks, rows_in_chunks
+
+        X = features_in_chunks(X, None, client)
+        drawn = choosing.drawn(X.shape[0], seed)
+        some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
+    if not asked:
+        supported = choosing.by_features(as_features(some, kind_of(some), mapped=True), seed)
         supported.warn_of_doubt()
         estimator.set_params(n_clusters=supported.suggested)
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
@@ -133,8 +141,8 @@ def cluster(
     if n_clusterings is not None:
         given["n_clusterings"] = n_clusterings
     ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
-    if kind != "leiden" and not chunked(X):
-        warn_of_scales(X)
+    if kind != "leiden":
+        warn_of_scales(some)
     if chunked(ensemble):
         from gpuens.distributed import fit
 
@@ -143,23 +151,8 @@ def cluster(
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     if supported is not None:
-        estimator.spectrum_ = supported
+        estimator._keep({"spectrum": supported})
     return estimator
-
-
-def _supported(X: Any, seed: int, client: Any) -> "Spectrum":
-    """Return how much features support each number of clusters."""
-    from gpuens import choosing
-
-    if chunked(X):
-        from gpuens.distributed import features_in_chunks
-        from gpuens.distributed.landmarks import ChunkedPoints
-
-        points = ChunkedPoints(features_in_chunks(X, None, client), "auto", client)
-        some = points.at(choosing.drawn(points.shape[0], seed))
-    else:
-        some = as_features(X, kind_of(X), mapped=True)
-    return choosing.by_features(some, seed)
 
 
 def check(

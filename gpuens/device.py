@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuens import host
+from gpuens import host, installing
 from gpuens.failures import OutOfGPUMemory
 
 # What a function returns whose arrays are where the caller's are: NumPy's, or CuPy's or Dask's, for which Any stands.
@@ -165,7 +165,8 @@ def _cupy() -> Any:
         import cupy
     except ImportError as error:
         raise ImportError(
-            "labels in GPU memory need CuPy, but CuPy is not installed: pip install 'gpuens[cu12]' or 'gpuens[cu13]'."
+            f"labels in GPU memory need CuPy, but CuPy is not installed: {installing.command('cu12')} "
+            "(or cu13, for CUDA 13)."
         ) from error
     _refuse_incomplete(cupy)
     return cupy
@@ -199,8 +200,8 @@ def _refuse_incomplete(cupy: Any) -> None:
     if missing:
         major = cupy.cuda.runtime.runtimeGetVersion() // 1000
         raise ImportError(
-            f"CuPy finds no {' and no '.join(missing)}, which CUDA {major} has and the driver has not: pip install "
-            f"'gpuens[cu{major}]'."
+            f"CuPy finds no {' and no '.join(missing)}, which CUDA {major} has and the driver has not: "
+            f"{installing.command(f'cu{major}')}."
         )
 
 

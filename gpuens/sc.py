@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens import installing
 from gpuens.defaults import METHOD
 from gpuens.device import to_host
 from gpuens.ensemble import Ensemble
@@ -244,7 +245,7 @@ def _check_annotated(adata: Any) -> None:
     try:
         from anndata import AnnData
     except ImportError as error:
-        raise ImportError("gpuens.sc needs anndata, which is not installed: pip install 'gpuens[io]'.") from error
+        raise ImportError(f"gpuens.sc needs anndata, which is not installed: {installing.command('io')}.") from error
     if not isinstance(adata, AnnData):
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; gpuens.consensus takes labels.")
 

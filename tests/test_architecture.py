@@ -44,6 +44,7 @@ LAYERS = [
         "device",
         "failures",
         "host",
+        "installing",
         "kernels",
         "options",
         "progress",

@@ -20,7 +20,7 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens import batch, cli, failures
+from gpuens import batch, cli, failures, installing
 from gpuens.batch import claims, execution, places, runner, shards, stores
 from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
@@ -995,11 +995,11 @@ def test_unknown_uris_are_refused(folder, monkeypatch):
         if name.split(".")[0] == "fsspec":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    refused(lambda: stores.store("s3://bucket"), ImportError, "s3:// needs s3fs", "pip install 'gpuens[cloud]'")
+    refused(lambda: stores.store("s3://bucket"), ImportError, "s3:// needs s3fs", installing.command("cloud"))
 
 
 @pytest.mark.parametrize("package", ["yaml", "jsonschema"])
 def test_without_its_packages_the_extra_is_named(folder, monkeypatch, package):
     Path("m.yaml").write_text("jobs: []\n")
     monkeypatch.setitem(sys.modules, package, None)
-    refused(lambda: load("m.yaml"), ImportError, f"manifests need {package}", "pip install 'gpuens[batch]'")
+    refused(lambda: load("m.yaml"), ImportError, f"manifests need {package}", installing.command("batch"))

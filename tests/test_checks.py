@@ -11,7 +11,7 @@ import scipy.sparse
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import checks, partition
+from gpuens import checks, installing, partition
 
 
 class OnGPU:
@@ -105,7 +105,7 @@ def test_bad_labels(case):
 @pytest.mark.parametrize("labels", [OnGPU((3, 2)), [OnGPU((3,)), OnGPU((3,))]])
 def test_labels_in_gpu_memory_without_cupy(labels, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # also where CuPy is installed
-    refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", "pip install 'gpuens[cu12]'")
+    refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", installing.command("cu12"))
 
 
 @pytest.mark.parametrize(

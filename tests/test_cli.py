@@ -20,7 +20,7 @@ import pytest
 from conftest import NOT_HERE, kinds_of_search, structured_labels
 
 import gpuens
-from gpuens import cli, datasets, device, failures, generate, io, kernels, metrics
+from gpuens import cli, datasets, device, failures, generate, installing, io, kernels, metrics
 from gpuens.cli import run, warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.partition.linkage import average, searches
@@ -663,7 +663,7 @@ def test_parquet_without_pyarrow_is_refused_first(folder, call, monkeypatch):
     monkeypatch.setattr(io, "read_label_file", lambda *_, **__: pytest.fail("read before it was refused"))
     code, _, err = call("run labels.csv -k 3 -o out.parquet")
     assert code == 2
-    assert err == ["gpuens: path: parquet files need pyarrow, which is not installed: pip install 'gpuens[io]'."]
+    assert err == [f"gpuens: path: parquet files need pyarrow, which is not installed: {installing.command('io')}."]
 
 
 # --- failures while working -------------------------------------------------------------------------------------------
@@ -947,9 +947,8 @@ def test_info_as_json(folder, call):
 def test_info_says_why_no_gpu_is_visible(folder, call, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     (line,) = (line for line in call("info")[1] if "GPU" in line and "visible" in line)
-    assert line.startswith(
-        "  no GPU is visible: labels in GPU memory need CuPy, but CuPy is not installed: pip install "
-    )
+    why = "labels in GPU memory need CuPy, but CuPy is not installed"
+    assert line.startswith(f"  no GPU is visible: {why}: {installing.command('cu12')} ")
     monkeypatch.setitem(sys.modules, "cupy", fake := importlib.import_module("fake_cupy"))
     monkeypatch.setattr(fake.cuda.runtime, "getDeviceCount", lambda: 0)
     assert "  no GPU is visible: the driver shows none." in call("info")[1]
@@ -1152,7 +1151,7 @@ def test_demo_without_matplotlib_has_its_table_all_the_same(folder, call, monkey
     code, out, err = call("demo --data iris")
     assert (code, err) == (0, [])
     assert {"EAC", "LWEA", "LWGP", "HBGF"} < rows_of(out).keys()
-    assert out[-1] == "pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'."
+    assert out[-1] == f"pictures need matplotlib, which is not installed: {installing.command('plot')}."
     assert files(folder) == GIVEN
 
 

@@ -17,7 +17,7 @@ from numba import njit
 from packaging.requirements import Requirement
 
 import gpuens as ge
-from gpuens import device, host
+from gpuens import device, host, installing
 from gpuens.failures import OutOfGPUMemory
 
 
@@ -178,7 +178,7 @@ def test_a_cupy_without_libraries_of_cuda_is_refused_before_it_is_used(missing, 
     for name in {"cuBLAS", "cuSOLVER"} & set(missing):
         monkeypatch.delattr(fake_cupy.cuda, name.lower())
     labels = [[0, 0, 1, 1], [0, 1, 1, 1]]
-    said = [*missing, "CUDA 12", "pip install 'gpuens[cu12]'"]
+    said = [*missing, "CUDA 12", installing.command("cu12")]
     refused(lambda: ge.LWEA(2, device="cuda").fit(labels), ValueError, "device='cuda'", *said)
     refused(lambda: ge.LWEA(2).fit([fake_cupy.asarray(np.array(column)) for column in labels]), ImportError, *said)
     assert [name for name in ("NVRTC", "cuBLAS", "cuSOLVER") if name in refused(device._cupy, ImportError)] == missing

@@ -15,7 +15,7 @@ from conftest import one_sentence, random_labels, refused, structured_labels
 
 import gpuens as ge
 from gpuens import device as devices
-from gpuens import kernels
+from gpuens import installing, kernels
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -818,7 +818,7 @@ def test_without_dask_its_extra_is_named(tmp_path, monkeypatch, capsys, labels):
         line = f"run {tmp_path}/labels.npy -k 4 --scheduler {where}"
         assert main(line.split()) == 2
         assert capsys.readouterr().err == (
-            "gpuens: work in chunks needs Dask, which is not installed: pip install 'gpuens[dask]'.\n"
+            f"gpuens: work in chunks needs Dask, which is not installed: {installing.command('dask')}.\n"
         )
 
 

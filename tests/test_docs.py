@@ -55,15 +55,111 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
     for name, kind in ge.methods().items():
         text = cards.card(name, words[name], cards.measurements())
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
-        assert words[name]["paper"] in text
+        assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
+        computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
+        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # what a page of 1,280 pixels has room for
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
+
+
+def test_a_letter_that_nothing_explains_is_refused(cards, monkeypatch):
+    formulas = cards.loaded("formulas")
+    assert cards.letters("s(x, y) = Σ_m [x_m = y_m] max_cd w_cd / M   the largest") == [
+        *("s", "x", "y", "m", "x_m", "y_m", "cd", "w_cd", "M", "the", "largest")
+    ]
+    formulas["eac"]["formula"] += "\nQ = 1"
+    monkeypatch.setattr(cards, "loaded", lambda name: formulas)
+    with pytest.raises(ValueError, match=r"eac: \['Q'\] are not explained, set\(\) not used"):
+        cards.formula("eac")
+
+
+def test_files_of_a_checkout_are_linked_where_the_repository_has_an_address(cards):
+    text = "[results](../bench/results/chunks.md), [scale](scale.md), ![picture](../bench/results/demo.png)"
+    assert cards.without_links_out(text) == text.replace("[results](../bench/results/chunks.md)", "results")
+    linked = cards.without_links_out(text, "https://host/owner/gpuens/")
+    assert linked == text.replace(
+        "../bench/results/chunks.md", "https://host/owner/gpuens/blob/main/bench/results/chunks.md"
+    )
+
+
+QUOTED = re.compile(r"^\*\*`([^`]+)`\*\*", re.MULTILINE)
+
+
+def test_messages_of_the_page_on_troubles_are_in_the_program():
+    """Their words, between the names and numbers that … stands for."""
+    texts = set()
+    for path in (ROOT / "gpuens").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    messages = set(QUOTED.findall((DOCS / "troubleshooting.md").read_text())) - {"gpuens: command not found"}
+    assert len(messages) > 15
+    for message in messages:
+        for words in re.split(r"…|\(|\)", message):
+            assert len(words) < 4 or any(words.strip(" ;:.,'") in text for text in texts), (message, words)
 
 
 def test_links_of_the_pages_lead_to_files(cards):
     for path in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(((?:\.\./)?[\w./-]+\.(?:md|png|toml))(?:#[\w-]+)?\)", path.read_text()):
             assert (DOCS / target).exists() or target.startswith("generated/"), f"{path.name}: {target}"
+
+
+RESULTS = ROOT / "bench" / "results"
+
+
+def recorded(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())["parts"]
+
+
+def test_core_groups_of_covertype_are_those_recorded():
+    groups = f"{recorded('covtype')['ensembles']['rows']['a']['n_core_groups']:,}"
+    for name in ("README.md", "docs/scale.md"):
+        assert f"| 20 clusterings, k in 7 … 100 | {groups} |" in (ROOT / name).read_text()
+    assert f"581,012 objects in 20 clusterings\n   with k in 7 … 100 have {groups} different rows" in page("scale")
+    assert f"Covtype × 20, k in 7 … 100, has {groups} of them" in page("how")
+
+
+def test_how_often_choose_k_is_right_is_as_recorded():
+    found = (RESULTS / "choose.md").read_text()
+    planted = re.search(r"Planted clusters: right of (\d+): choose_k (\d+), of labels (\d+)", found).groups()
+    published = re.search(r"Published data: right of (\d+): choose_k (\d+), of labels (\d+)", found).groups()
+    none = re.search(r"no structure beyond chance is said of (\d+) of (\d+)", found).groups()
+    said = re.search(
+        r"right for (\d+) of (\d+) sets .*? for (\d+), and for (\d+) of (\d+) .*?, or (\d+);"
+        r" of (\d+) sets without clusters .*? for (\d+)\.",
+        page("evidence").replace("\n", " "),
+    ).groups()
+    assert said == (planted[1], planted[0], planted[2], published[1], published[0], published[2], none[1], none[0])
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/scale.md"])
+def test_first_calls_stand_beside_first_calls_as_recorded(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import common
+
+    peers = recorded("vs_peers")
+    covtype, mixture = "covtype_7-100_seed0_step1_100.npy", "mixture"
+    linkage, graph, kmeans = (peers[part]["rows"] for part in ("linkage", "graph", "kmeans"))
+    pairs = [
+        (linkage, f"{covtype}, 5,000, co-association: EAC", f"{covtype}, 5,000, co-association: fastcluster"),
+        (linkage, f"{covtype}, 20,000, co-association: EAC", f"{covtype}, 20,000, co-association: fastcluster"),
+        (linkage, f"{covtype}, 20,000, locally weighted: LWEA", f"{covtype}, 20,000, locally weighted: fastcluster"),
+        (linkage, f"{mixture}, 20,000, co-association: EAC", f"{mixture}, 20,000, co-association: fastcluster"),
+        (graph, "1,000,000: HBGF", "1,000,000: ccHBGF"),
+        (kmeans, "1,000,000: LWGP", "1,000,000: one-hot KMeans"),
+    ]
+
+    def told(row):
+        calls = ", ".join(f"{common.seconds(row[call])} s" for call in ("first", "later") if call in row)
+        return f"{calls}; {row['peak'] / 1e9:.{1 if row['peak'] > 1e9 else 2}f} GB"
+
+    lines = [line.split(" | ")[2:] for line in (ROOT / name).read_text().splitlines() if " s; " in line]
+    assert lines == [[told(rows[ours]), f"{told(rows[theirs])} |"] for rows, ours, theirs in pairs]
+
+
+def page(name):
+    return (DOCS / f"{name}.md").read_text()
 
 
 def test_the_number_of_methods_is_the_registrys():
@@ -121,6 +217,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SCREENS = ((1280, 900), (390, 844))
 PAGES_OF_A_KIND = (
     *("index", "which", "scale", "benchmarks", "command_line", "gallery/index", "gallery/how_many"),
+    *("concepts", "glossary", "cite", "troubleshooting", "gallery/own_method", "generated/methods/oc-h"),
     *("generated/reference", "generated/methods/ecrmc", "generated/api/gpuens.partition.MetaClusters"),
 )
 MEASURE = """

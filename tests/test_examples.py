@@ -76,8 +76,19 @@ def which_method(found):
     assert (found["comparison"].table["accuracy"] > 0.85).all()
 
 
+def tutorial(found):
+    assert found["choice"].suggested == 3
+    confidence, wrong = found["est"].confidence_, found["wrong"]
+    assert np.median(confidence[wrong]) < np.median(confidence[~wrong]) - 0.15
+    assert found["right"] > 0.75
+
+
 def own_method(found):
-    assert (found["named"] == found["joined"].labels_).all()
+    joined, anmi = found["joined"], found["comparison"].table["anmi"]
+    assert (found["named"] == joined.labels_).all()
+    assert (joined.predict(found["ensemble"]) == joined.labels_).mean() > 0.9
+    assert anmi.idxmin() == "rare-centres"  # "is not better"
+    assert anmi.min() > 0.75
 
 
 def bad_member(found):
@@ -109,7 +120,7 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
-    *(missing_labels, new_objects, own_method, owners, single_cell, which_method, which_resolution),
+    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

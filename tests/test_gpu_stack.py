@@ -9,7 +9,7 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import LWEA, Ensemble, kernels
+from gpuens import LWEA, Ensemble, installing, kernels
 from gpuens.encoding import encode_columns
 from gpuens.partition import average_linkage
 from gpuens.partition.linkage.average import _Rounds
@@ -352,7 +352,7 @@ def test_libraries_of_cuda_that_are_missing_are_named():
         pytest.skip("CuPy 13 finds libraries without cuda.pathfinder")
     text = " ".join(elsewhere(LACKING))
     assert text.startswith("CuPy finds no NVRTC and no cuBLAS and no cuSOLVER, which CUDA 13 has ")
-    assert text.endswith("pip install 'gpuens[cu13]'.")
+    assert text.endswith(f"{installing.command('cu13')}.")
 
 
 OWNED = """

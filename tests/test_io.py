@@ -13,6 +13,7 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
+from gpuens import installing
 from gpuens.io import atomic, read_features, read_labels, write_labels
 
 LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
@@ -303,9 +304,9 @@ def test_optional_packages(tmp_path, suffix, package, monkeypatch):
     path = tmp_path / f"labels{suffix}"
     path.write_bytes(b"anything")
     without(package, monkeypatch)
-    refused(lambda: read_labels(path), ImportError, suffix[1:], "pip install 'gpuens[io]'")
+    refused(lambda: read_labels(path), ImportError, suffix[1:], installing.command("io"))
     if suffix == ".parquet":
-        refused(lambda: write_labels(path, [0, 1]), ImportError, "pyarrow", "pip install 'gpuens[io]'")
+        refused(lambda: write_labels(path, [0, 1]), ImportError, "pyarrow", installing.command("io"))
         assert path.read_bytes() == b"anything"
 
 

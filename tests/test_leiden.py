@@ -307,7 +307,7 @@ def test_a_graph_that_a_gpu_has_no_room_for_is_one_sentence(cugraph, fake_cupy):
 @pytest.mark.parametrize(
     ("device", "kind", "match"),
     [
-        ("cuda", ImportError, "on a GPU needs pylibcugraph, which is not installed: pip install 'gpuens.cugraph-cu12"),
+        ("cuda", ImportError, "on a GPU needs pylibcugraph, which is not installed: .*cugraph-cu12"),
         ("emulated", ValueError, "has no Leiden algorithm"),
         ("tpu", ValueError, "device must be one of"),
     ],

@@ -171,7 +171,8 @@ def test_what_is_refused(given, kind, mentioned):
 
 def test_a_feature_that_decides_alone_causes_a_warning():
     apart = X * [1.0, 500.0, 1.0]
-    for given in (apart, apart.tolist()):
+    chunks = [pytest.importorskip("dask.array").from_array(apart, chunks=(70, 2))] if find_spec("dask") else []
+    for given in (apart, apart.tolist(), *chunks):
         with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of .*; scale the features first"):
             ge.cluster(given, 4, n_clusterings=2)
 

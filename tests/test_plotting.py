@@ -506,7 +506,7 @@ def test_axes_are_used_if_given_and_made_without_a_window_if_not(draw):
 @pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
 def test_without_matplotlib_one_sentence_says_what_to_install(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pictures need matplotlib.*pip install 'gpuens\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pictures need matplotlib.* install .*\[plot\]"):
         draw()
 
 

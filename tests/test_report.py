@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import choose_k, cli
+from gpuens import choose_k, cli, installing
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import of_choice, of_fit
@@ -215,7 +215,8 @@ def test_without_jinja_one_sentence_says_what_to_install(tmp_path, monkeypatch, 
     np.save("labels.npy", LABELS)
     monkeypatch.setattr("gpuens.report.page.find_spec", lambda name: None if name == "jinja2" else name)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 2
-    assert "reports need jinja2, which is not installed: pip install 'gpuens[plot]'" in capsys.readouterr().err
+    said = f"reports need jinja2, which is not installed: {installing.command('plot')}"
+    assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [tmp_path / "labels.npy"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import refused, structured_labels
 
 import gpuens as ge
-from gpuens import cli
+from gpuens import cli, installing
 
 anndata = pytest.importorskip("anndata")
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_added(adata, given, kind, sent
 def test_other_data_and_no_anndata(monkeypatch):
     refused(lambda: ge.sc.consensus(LABELS), TypeError, "adata must be an AnnData, not ndarray")
     monkeypatch.setitem(sys.modules, "anndata", None)
-    refused(lambda: ge.sc.consensus(LABELS), ImportError, "needs anndata", "pip install 'gpuens[io]'")
+    refused(lambda: ge.sc.consensus(LABELS), ImportError, "needs anndata", installing.command("io"))
 
 
 def test_data_backed_by_a_file(adata, tmp_path):

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from gpuens import checks
+from gpuens import checks, installing
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.defaults import METHOD
@@ -225,7 +225,7 @@ def _needed() -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"manifests need {error.name}, which is not installed: pip install 'gpuens[batch]'."
+            f"manifests need {error.name}, which is not installed: {installing.command('batch')}."
         ) from error
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks
+from gpuens import checks, installing
 from gpuens.io import atomic
 
 # what tells one state of a file from another, as file systems call it
@@ -37,7 +37,7 @@ def filesystem(uri: str) -> tuple[Any, str]:
         found: tuple[Any, str] = fsspec.core.url_to_fs(uri)
     except ImportError as error:
         raise ImportError(
-            f"{protocol}:// needs {extra}, which is not installed: pip install 'gpuens[cloud]'."
+            f"{protocol}:// needs {extra}, which is not installed: {installing.command('cloud')}."
         ) from error
     except ValueError as error:
         raise ValueError(f"{uri!r} is on no file system that fsspec knows ({checks.gist(error)}).") from error

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gpuens import installing
 from gpuens.cli.files import print_json
 from gpuens.failures import Temporary, describe
 from gpuens.record import extras, surroundings
@@ -114,6 +115,6 @@ def _show(as_json: bool) -> None:
     print("\nmethods")
     for name, meaning in facts["methods"].items():
         print(f"  {name:11}{meaning}")
-    print("\nextras (pip install 'gpuens[NAME]')")
+    print(f"\nextras ({installing.command('NAME')})")
     for name, packages in facts["extras"].items():
         print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))

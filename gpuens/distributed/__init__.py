@@ -14,7 +14,7 @@ The client is ``client=`` or the active one; without any, the threads of this pr
 
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.clients import connected
-from gpuens.distributed.features import by_chunks, features_in_chunks, on_workers
+from gpuens.distributed.features import by_chunks, features_in_chunks, on_workers, rows_in_chunks
 from gpuens.distributed.files import on_gpus, read_features, read_labels, write_labels
 from gpuens.distributed.fitting import fit, intersections
 from gpuens.distributed.graph import as_declared
@@ -38,6 +38,7 @@ __all__ = [
     "read_features",
     "read_labels",
     "results",
+    "rows_in_chunks",
     "write_labels",
 ]
 

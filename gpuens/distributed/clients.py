@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks, device, host
+from gpuens import checks, device, host, installing
 from gpuens.distributed import failures
 
 TIMEOUT = 20  # seconds to wait for a scheduler's answer
@@ -34,7 +34,9 @@ def needs_dask() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ImportError("work in chunks needs Dask, which is not installed: pip install 'gpuens[dask]'.") from error
+        raise ImportError(
+            f"work in chunks needs Dask, which is not installed: {installing.command('dask')}."
+        ) from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import checks
+from gpuens import device as devices
 from gpuens.distributed import clients, failures, graph, waiting
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def features_in_chunks(X: Any, names: Any, client: Any) -> "da.Array":
     return graph.as_declared(X, "X", client)
 
 
+def rows_in_chunks(X: "da.Array", rows: np.ndarray, client: Any = None) -> np.ndarray:
+    """Return some rows of features in chunks, ascending, in the memory of this process."""
+    X = graph.whole_rows(X)
+    found = waiting.results(_drawn(X, graph.blocks_of(X), rows), client, "features")
+    return np.concatenate([devices.to_host(some) for some in found])
+
+
 def by_chunks(
     X: Any,
     chosen: Sequence[np.ndarray],
@@ -49,20 +57,26 @@ def by_chunks(
     client = clients.active(client)
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    starts = np.cumsum([0, *X.chunks[0]])
     blocks = graph.blocks_of(X)
-    take, make, label = (dask.delayed(function, pure=False) for function in (_at, _learned, apply))
+    make, label = (dask.delayed(function, pure=False) for function in (_learned, apply))
     made = []
     for rows, function in zip(chosen, learn, strict=True):
-        drawn = [take(block, some) for block, some in zip(blocks, graph.rows_of_chunks(rows, starts), strict=True)]
-        made.append(make(function, drawn, dask_key_name=graph.new_key("learn")))
+        made.append(make(function, _drawn(X, blocks, rows), dask_key_name=graph.new_key("learn")))
     learned = graph.embed(waiting.results(made, client, "features"))
     found = [label(block, learned, dask_key_name=graph.new_key("apply")) for block in blocks]
     return graph.lazy_array(found, X.chunks[0], dtype, (len(learn),))
 
 
+def _drawn(X: "da.Array", blocks: list[Any], rows: np.ndarray) -> list[Any]:
+    """Return the tasks of the rows of each chunk among ``rows``."""
+    import dask
+
+    take, starts = dask.delayed(_at, pure=False), np.cumsum([0, *X.chunks[0]])
+    return [take(block, some) for block, some in zip(blocks, graph.rows_of_chunks(rows, starts), strict=True)]
+
+
 def _at(block: Any, rows: np.ndarray) -> Any:
-    return block[rows]
+    return block[devices.move(rows, devices.kind_of(block))]
 
 
 def _learned(function: Callable[..., Any], drawn: list[Any]) -> Any:

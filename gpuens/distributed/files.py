@@ -127,7 +127,7 @@ def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[in
 
 
 def _parquet(path: str) -> _Opened:
-    with io.needs("dask[dataframe]", ".parquet", "dask[dataframe]"), reading(path):
+    with io.needs("dask[dataframe]", ".parquet", "dask,io"), reading(path):
         import dask.dataframe as dd
 
         frame = dd.read_parquet(path)

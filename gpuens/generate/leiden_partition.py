@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens import installing
 from gpuens.device import namespace, to_host, within_memory
 
 MOST_LEVELS = 100  # cuGraph's own; it ends where nothing changes
@@ -24,7 +25,7 @@ def package(device: str) -> Any:
     except ImportError as error:
         where = " on a GPU" if device == "cuda" else ""
         raise ImportError(
-            f"leiden_ensemble{where} needs {name}, which is not installed: pip install 'gpuens[{extra}]'."
+            f"leiden_ensemble{where} needs {name}, which is not installed: {installing.command(extra)}."
         ) from error
 
 

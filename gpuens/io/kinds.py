@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
+from gpuens import installing
+
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
@@ -29,11 +31,11 @@ def packages_for(suffix: str) -> None:
 
 
 @contextmanager
-def needs(package: str, kind: str, install: str = "gpuens[io]") -> Iterator[None]:
+def needs(package: str, kind: str, extra: str = "io") -> Iterator[None]:
     """Refuse a kind of file whose package is not installed."""
     try:
         yield
     except ImportError as error:
         raise ImportError(
-            f"path: {kind} files need {package}, which is not installed: pip install '{install}'."
+            f"path: {kind} files need {package}, which is not installed: {installing.command(extra)}."
         ) from error

@@ -326,9 +326,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
             similarity.free_memory()
-        found |= self._partition.found
-        self._found = tuple(f"{name}_" for name in found)
-        self.__dict__ |= dict(zip(self._found, found.values(), strict=True))
+        self._keep(found | self._partition.found)
         self._row_labels = self._partition.labels
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
@@ -349,6 +347,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         found.warn_of_doubt()
         partitioner.check(found.suggested)
         return found.suggested, {"spectrum": found}
+
+    def _keep(self, found: dict[str, Any]) -> None:
+        """Store what a fit has found, by names without an underscore, until the next fit."""
+        self._found = (*getattr(self, "_found", ()), *(f"{name}_" for name in found))
+        self.__dict__ |= {f"{name}_": value for name, value in found.items()}
 
     def _forget(self) -> None:
         """Remove what an earlier fit has found."""

@@ -10,7 +10,7 @@ from gpuens.similarity import Coassociation, Measure
 class HGPA(Consensus):
     """Hypergraph partitioning algorithm: parts of similar weight that tear the fewest clusters apart.
 
-    Mt-KaHyPar cuts the hypergraph in a process of its own (``pip install 'gpuens[hgpa]'``). In large noisy ensembles
+    Mt-KaHyPar cuts the hypergraph in a process of its own (extra ``hgpa``). In large noisy ensembles
     nearly every cluster reaches all parts whatever the partition: then this method has little to go by.
 
     Parameters

@@ -99,7 +99,9 @@ def shares_of(sums: np.ndarray) -> np.ndarray:
 
 
 class Partitioner:
-    """Base of the partitioners, which check their parameters on construction.
+    """A way to make a partition: called with a similarity, rows and a number of clusters, it returns a `Partition`.
+
+    A subclass is a frozen dataclass that checks its parameters on construction, and implements ``__call__``.
 
     Attributes
     ----------
@@ -115,6 +117,24 @@ class Partitioner:
         Whether its partitions have memberships; chosen ones may have them all the same.
     bytes_each_pair : int
         Memory for each ordered pair of rows.
+
+    Examples
+    --------
+    Each row goes to the most similar of the k rows that have the most objects:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import gpuens as ge
+    >>> @dataclass(frozen=True)
+    ... class Largest(ge.partition.Partitioner):
+    ...     def __call__(self, similarity, rows, n_clusters):
+    ...         largest = np.argsort(-rows.counts, kind="stable")[:n_clusters]
+    ...         to_all = np.vstack([similarity.tile(rows, g, g + 1) for g in largest])  # (k, G)
+    ...         to_all[np.arange(n_clusters), largest] = np.inf  # each of them is in its own cluster
+    ...         return ge.partition.Partition.of_labels(to_all.argmax(axis=0))
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.Consensus(2, partitioner=Largest()).fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
     """
 
     takes: ClassVar[tuple[str, ...]] = ANY
@@ -147,4 +167,25 @@ class Partitioner:
         """Refuse, before any work, rows whose partition does not fit the memory budget."""
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: Any) -> Partition:
+        """Return a partition of the rows; to be defined.
+
+        Parameters
+        ----------
+        similarity : Similarity or None
+            Of a kind in `takes`; None for a partitioner of labels alone. ``similarity.tile(rows, start, stop)``
+            (stop - start, G) has the similarities of objects with rows start … stop - 1 to those of all rows,
+            ``similarity.of_equal_rows(rows)`` (G,) those of two objects of one row, and
+            ``similarity.sums(rows, labels)`` is a function of rows that returns `Similarity.scale` times their summed
+            similarity to each cluster, (G, k). Those of clusters also have ``times(table)``, S T for T (N_c, k).
+        rows : Rows
+            G distinct label rows, with the objects of each in ``rows.counts`` (G,); see `gpuens.similarity.Measure`.
+        n_clusters : int or None
+            k, at most G. None only where `chooses_n_clusters` is true and nobody asked for a number.
+
+        Returns
+        -------
+        Partition
+            With a label of each row (G,), int64, and each of 0 … k - 1 in use: ``Partition.of_labels(labels)``. Objects
+            that come later go to the cluster that they are most similar to on average, unless the partition has a rule.
+        """
         raise NotImplementedError

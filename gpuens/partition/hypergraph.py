@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
+from gpuens import checks, installing
 from gpuens import device as devices
 from gpuens.failures import LostProcess
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
@@ -70,7 +70,7 @@ class HypergraphCut(Partitioner):
     def lacks(self) -> str | None:
         if find_spec(PACKAGE) is not None:
             return None
-        return f"hypergraphs are cut by {PACKAGE}, which is not installed: pip install 'gpuens[{EXTRA}]'."
+        return f"hypergraphs are cut by {PACKAGE}, which is not installed: {installing.command(EXTRA)}."
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         if rows.n_objects > LARGEST:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
+from gpuens import checks, installing
 from gpuens.device import to_host
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _pyplot() -> Any:
 
 def no_matplotlib() -> ImportError:
     """Return the refusal of pictures without matplotlib."""
-    return ImportError("pictures need matplotlib, which is not installed: pip install 'gpuens[plot]'.")
+    return ImportError(f"pictures need matplotlib, which is not installed: {installing.command('plot')}.")
 
 
 def entitle(place: Any, text: str) -> None:

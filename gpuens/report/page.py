@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpuens import progress
+from gpuens import installing, progress
 from gpuens.plotting import for_files, no_matplotlib
 
 DPI = 110  # of pictures: twenty of them are 1 MB
@@ -47,7 +47,7 @@ def refuse_missing() -> None:
     if find_spec("matplotlib") is None:
         raise no_matplotlib()
     if find_spec("jinja2") is None:
-        raise ImportError("reports need jinja2, which is not installed: pip install 'gpuens[plot]'.")
+        raise ImportError(f"reports need jinja2, which is not installed: {installing.command('plot')}.")
 
 
 def render(title: str, lead: Iterable[str], sections: Sequence[Section]) -> bytes:

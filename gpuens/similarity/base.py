@@ -29,8 +29,8 @@ Sums = Callable[[Rows], np.ndarray]
 class Measure:
     """A way to compute similarity: called with rows, it returns their `Similarity`.
 
-    A subclass is a frozen dataclass that checks its parameters on construction. Its attributes describe the similarity
-    beforehand, so that a partitioner that cannot take it is refused before any work.
+    A subclass is a frozen dataclass that checks its parameters on construction, and implements ``__call__``. Its
+    attributes describe the similarity beforehand, so that a partitioner that cannot take it is refused before any work.
 
     Attributes
     ----------
@@ -41,6 +41,24 @@ class Measure:
     learns_by_sums : bool
         Whether rows may be in pieces.
     needs_features : bool
+        Whether ``__call__`` needs ``features``.
+
+    Examples
+    --------
+    Co-association in which a cluster counts by the share of the objects that are not in it:
+
+    >>> from dataclasses import dataclass
+    >>> import gpuens as ge
+    >>> @dataclass(frozen=True)
+    ... class SmallClusters(ge.similarity.Measure):
+    ...     kind = "diagonal"
+    ...
+    ...     def __call__(self, rows, features=None):
+    ...         weights = 1.0 - rows.cluster_sizes() / rows.n_objects  # (N_c,)
+    ...         return ge.similarity.Diagonal(weights, rows.offsets)
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.Consensus(2, similarity=SmallClusters(), partitioner="average").fit_predict(labels).tolist()
+    [0, 0, 0, 1, 1, 1]
     """
 
     kind: ClassVar[str]
@@ -52,6 +70,26 @@ class Measure:
         """Refuse, before any work, rows and clusters whose similarity does not fit the memory budget."""
 
     def __call__(self, rows: Rows, features: "Features | None" = None) -> "Similarity":
+        """Return the similarity of rows; to be defined.
+
+        Parameters
+        ----------
+        rows : Rows
+            G distinct label rows in M clusterings. ``rows.codes`` (G, M) are the labels, 0 … k_m - 1 in clustering m
+            and -1 (the largest number of an unsigned type) where one is missing; ``rows.counts`` (G,) the objects of
+            each row; ``rows.offsets`` (M + 1,) the number of the first cluster of each clustering, so that
+            ``offsets[m] + codes[g, m]`` is a cluster, 0 … N_c - 1; ``rows.cluster_sizes()`` (N_c,) their objects.
+        features : Features, optional
+            Values (N, D) and labels of all N objects; None where `needs_features` is False and nobody has any.
+
+        Returns
+        -------
+        Similarity
+            Mostly one that a matrix S of clusters defines: ``Diagonal(weights (N_c,), rows.offsets)``, ``Blocks([S_m
+            (k_m, k_m), …])`` or ``Full(S (N_c, N_c), rows.offsets)``, all symmetric and float64. Objects are then as
+            similar as the sum of S over the pairs of their clusters, divided by M. What follows another rule is a
+            subclass of `Similarity` of the kind "pairs".
+        """
         raise NotImplementedError
 
 

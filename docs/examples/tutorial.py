@@ -1,0 +1,129 @@
+"""
+Tutorial: from a table to clusters that you can defend
+======================================================
+
+A notebook of half an hour. 178 wines were measured in 13 ways. Which groups of wines are there, how sure is that, and
+which wines are between two groups? Each step is one that you can do with your own table; the button at the end of the
+page downloads this one as a notebook.
+"""
+
+# %%
+# 1. The data
+# -----------
+#
+# The wines come from three growers. We do not use that, and look at it only at the end. The measurements have different
+# units, so that they are scaled first: otherwise the one with the largest numbers (proline) decides alone.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.preprocessing import StandardScaler
+
+import gpuens as ge
+
+wine = ge.datasets.load("wine")
+X = StandardScaler().fit_transform(wine.X)
+print(X.shape)
+
+# %%
+# 2. Many clusterings
+# -------------------
+#
+# One run of k-means is one opinion: it depends on the start and on the number of clusters. So we take twenty, with 2 to
+# 13 clusters each. You may have such labels already, from any program, as columns of a table.
+
+labels = ge.generate.kmeans_ensemble(X, 20, (2, 13), random_state=0, progress=False)
+table = pd.DataFrame(labels.to_array(), columns=[f"run {m + 1}" for m in range(labels.n_clusterings)])
+table.index = [f"wine {i + 1}" for i in range(len(table))]
+print(table.iloc[[0, 1, 59, 60, 176, 177], :8])
+
+# %%
+# Labels of different columns have nothing to do with each other: 3 in run 1 is not 3 in run 2. How much do the runs
+# agree? 1 would be the same groups.
+
+consistency = ge.evidence.consistency(table)
+pairs = consistency.ari[np.triu_indices(20, 1)]
+print(f"ARI of two runs: {pairs.min():.2f} to {pairs.max():.2f}, {np.median(pairs):.2f} in the median")
+
+# %%
+# 3. How many clusters?
+# ---------------------
+#
+# `choose_k` compares numbers of clusters by several criteria, suggests one, and says why.
+
+choice = ge.choose_k(table, ks=range(2, 9))
+print("suggested:", choice.suggested)
+for k, reason in choice.reasons.items():
+    print(f"  {k}: {reason}")
+
+# %%
+# 4. The consensus
+# ----------------
+#
+# LWEA merges the most similar wines first, so that it gives a tree, too. Every method is used in this way.
+
+est = ge.LWEA(n_clusters=3).fit(table)
+print("sizes:", np.bincount(est.labels_).tolist())
+
+fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+ge.plotting.coassociation_heatmap(table, est.labels_, ax=axes[0])
+ge.plotting.dendrogram(est, ax=axes[1])
+
+# %%
+# 5. How sure?
+# ------------
+#
+# The confidence of a wine says how far the runs speak for its label rather than for others. Sort by it, and look at the
+# least certain ones before you build on their labels.
+
+evidence = est.evidence()
+found = pd.DataFrame(
+    {"cluster": est.labels_, "confidence": est.confidence_, "margin": evidence.objects.margin}, index=table.index
+)
+print(found.sort_values("confidence").head(6).round(2).to_string())
+print(f"\nconfidence above .9: {np.mean(found.confidence > 0.9):.0%} of the wines")
+print("consensus of the clusters:", evidence.clusters.consensus.round(2).tolist())
+
+# %%
+# 6. Does another method say the same?
+# ------------------------------------
+#
+# If several methods agree, the groups are in the data, not in the method.
+
+comparison = ge.compare(table, 3, methods=["lwea", "lwgp", "hbgf", "mcla"])
+print(comparison.table[["anmi", "item_consensus", "smallest", "largest"]].round(2).to_string())
+fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+ge.plotting.answers(comparison, ax=ax)
+
+# %%
+# 7. New wines
+# ------------
+#
+# Objects that come later need the labels that the same runs give them. Here the first wines come again; each goes to
+# the cluster that it is most similar to.
+
+print(est.predict(table.iloc[:5]), est.labels_[:5])
+
+# %%
+# 8. Was it right?
+# ----------------
+#
+# Now the growers. The wines that are wrong are among those that the clusterings were less sure of.
+
+right = ge.metrics.ari(est.labels_, wine.y)
+wrong = np.array([wine.y[i] != np.bincount(wine.y[est.labels_ == est.labels_[i]]).argmax() for i in range(len(X))])
+print(f"ARI with the growers {right:.2f}; {wrong.sum()} of {len(X)} wines are with those of another grower")
+of_wrong, of_right = np.median(est.confidence_[wrong]), np.median(est.confidence_[~wrong])
+print(f"median confidence: {of_wrong:.2f} of these, {of_right:.2f} of the others")
+
+# %%
+# 9. The same on the command line
+# -------------------------------
+#
+# .. code-block:: console
+#
+#    $ gpuens choose wines.csv --ks 2:8
+#    $ gpuens run wines.csv -k 3 --method lwea -o consensus.csv --report
+#    $ gpuens compare wines.csv -k 3 --methods lwea,lwgp,hbgf,mcla
+#
+# ``--report`` writes one page with all of this, which needs no network.

@@ -1,0 +1,63 @@
+"""The command that installs an extra into the Python that runs, from where this gpuens came from.
+
+    from a checkout       python -m pip install -e '/home/me/gpuens[io]'
+    from a wheel          pip install '/home/me/gpuens-0.1.0-py3-none-any.whl[io]'
+    from a repository     pip install 'gpuens[io] @ git+https://…'
+    from an index         pip install 'gpuens[io]'
+
+An index is named only if gpuens came from one. The pip is that of the running Python, which need not be the first on
+the PATH.
+"""
+
+import json
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def command(extra: str) -> str:
+    """Return the shell command that adds an extra, such as "io", to this installation."""
+    return f"{_installer()} {_requirement(extra)}"
+
+
+def _installer() -> str:
+    from importlib.util import find_spec
+    from shutil import which
+
+    if find_spec("pip") is None:  # made by uv
+        return f"uv pip install --python {quote(sys.executable)}"
+    first = which("pip")
+    if first is not None and Path(first).parent == Path(sys.executable).parent:
+        return "pip install"
+    return f"{quote(sys.executable)} -m pip install"
+
+
+def _requirement(extra: str) -> str:
+    if (CHECKOUT / "pyproject.toml").is_file():
+        return f"-e {quote(f'{CHECKOUT}[{extra}]')}"
+    origin = _origin()
+    url = origin.get("url", "")
+    if not url:
+        return f"'gpuens[{extra}]'"
+    if not url.startswith("file:"):
+        repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+        return f"'gpuens[{extra}] @ {repository}{url}'"
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    path = url2pathname(urlsplit(url).path)
+    return quote(f"{path}[{extra}]") if Path(path).exists() else f"'.[{extra}]' in a checkout of gpuens"
+
+
+def _origin() -> dict[str, Any]:
+    """Return what the installer noted of where gpuens came from (PEP 610); nothing is noted of an index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        noted = distribution("gpuens").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return {}
+    return dict(json.loads(noted)) if noted else {}

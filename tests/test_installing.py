@@ -1,0 +1,99 @@
+"""The command that refusals name installs an extra from where gpuens came from."""
+
+import json
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from gpuens import installing
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """Return a function that has gpuens be installed in a folder, with what the installer noted of its origin."""
+
+    def as_noted(**noted):
+        class Distribution:
+            def read_text(self, name):
+                assert name == "direct_url.json"
+                return json.dumps(noted) if noted else None
+
+        monkeypatch.setattr(installing, "CHECKOUT", tmp_path / "site-packages")
+        monkeypatch.setattr(metadata, "distribution", lambda name: Distribution())
+
+    return as_noted
+
+
+def requirement(extra="io"):
+    return shlex.split(installing.command(extra).partition(" install ")[2])
+
+
+def test_in_a_checkout_its_path_is_named():
+    assert requirement("io,plot") == ["-e", f"{ROOT}[io,plot]"]
+
+
+def test_a_path_that_the_shell_would_split_is_quoted(monkeypatch, tmp_path):
+    checkout = tmp_path / "it's mine"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").touch()
+    monkeypatch.setattr(installing, "CHECKOUT", checkout)
+    assert requirement() == ["-e", f"{checkout}[io]"]
+
+
+def test_an_installation_names_what_it_came_from(installed, tmp_path):
+    wheel = tmp_path / "gpuens 1.whl"
+    wheel.touch()
+    installed(url=wheel.as_uri(), archive_info={})
+    assert requirement() == [f"{wheel}[io]"]
+    installed(url=(tmp_path / "deleted").as_uri(), dir_info={})
+    assert requirement() == [".[io]", "in", "a", "checkout", "of", "gpuens"]
+    installed(url="https://host/gpuens.git", vcs_info={"vcs": "git", "commit_id": "0"})
+    assert requirement() == ["gpuens[io] @ git+https://host/gpuens.git"]
+    installed(url="https://host/gpuens-1.whl", archive_info={})
+    assert requirement() == ["gpuens[io] @ https://host/gpuens-1.whl"]
+    installed()  # from an index
+    assert requirement() == ["gpuens[io]"]
+
+
+def test_the_pip_is_that_of_this_python(monkeypatch):
+    named = {
+        str(Path(sys.executable).with_name("pip")): ["pip"],
+        "/elsewhere/pip": [sys.executable, "-m", "pip"],
+        None: [sys.executable, "-m", "pip"],
+    }
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for first, words in named.items():
+        monkeypatch.setattr("shutil.which", lambda name, first=first: first)
+        assert shlex.split(installing.command("io"))[: len(words) + 1] == [*words, "install"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert installing.command("io").startswith(f"uv pip install --python {shlex.quote(sys.executable)} ")
+
+
+def test_pip_takes_the_command():
+    """It finds the checkout and its extra; nothing is built or installed."""
+    pytest.importorskip("pip", reason="pip reads the command")
+    words = shlex.split(installing.command("io"))
+    done = subprocess.run(
+        [
+            *words[: words.index("install") + 1],
+            "--dry-run",
+            "--no-deps",
+            "--no-index",
+            "--no-build-isolation",
+            *words[-2:],
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert f"Obtaining file://{ROOT}" in done.stdout, done.stderr
+
+
+def test_no_sentence_names_an_index_that_has_no_gpuens():
+    named = [path for path in (ROOT / "gpuens").rglob("*.py") if "install 'gpuens" in path.read_text()]
+    assert named == [ROOT / "gpuens" / "installing.py"]
