@@ -327,3 +327,17 @@ def test_a_page_in_a_browser(tmp_path, browser):
     browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)  # A4
     assert browser.evaluate(f"{WIDER}.map(e => e.tagName + e.className)") == []
     assert {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}.isdisjoint(browser.events)
+
+
+def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
+    """Not even pyplot is loaded, which would look for a display."""
+    code = (
+        "import sys, numpy as np\nfrom gpuens import cli\n"
+        "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
+        "assert cli.main(['run', 'l.npy', '-k', '3', '--report', '--quiet']) == 0\n"
+        "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    env = {**os.environ, "MPLBACKEND": "tkagg", "DISPLAY": ""}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
