@@ -44,6 +44,8 @@ _PUBLIC: dict[str, str | None] = {
     "evidence": None,
     "generate": None,
     "io": None,
+    "load": "methods.model",
+    "Model": "methods.model",
     "metrics": None,
     "partition": None,
     "plotting": None,

@@ -444,6 +444,8 @@ def warn_of_fewer(found: int, wanted: int) -> None:
         )
 
 
+LINE = 120  # letters
+
 # --- words of a sentence ----------------------------------------------------------------------------------------------
 
 
@@ -464,6 +466,13 @@ def listed(names: Iterable[Any]) -> str:
     """Return the first ten names as a readable list."""
     names = list(names)
     return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def summary(thing: Any, answer: str, **facts: str) -> str:
+    """Return what a result shows of itself: its answer on the first line, then a few facts, each cut to a line."""
+    lines = [f"{type(thing).__name__}: {answer}"]
+    lines += [f"  {name.replace('_', ' ')}: {fact}" for name, fact in facts.items() if fact]
+    return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 2]} …" for line in lines)
 
 
 def gist(error: Exception) -> str:

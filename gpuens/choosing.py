@@ -8,7 +8,7 @@ smallest PAC alone does not, as it falls with k where there is nothing to find.
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ from gpuens import __version__, checks, forecast, generate, progress
 from gpuens import device as devices
 from gpuens.comparison import made
 from gpuens.ensemble import Ensemble
-from gpuens.evidence import Evidence, Spectrum, beyond_chance, pairs, spectrum
+from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, beyond_chance, pairs, spectrum
 from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.evidence.spectrum import LARGEST
@@ -41,10 +41,11 @@ LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
 LEAST_GAIN = 0.01  # of area that the elbow sees
 LEAST_NULL = 19  # reference data that can show significance at LEVEL
 SHARE = 0.8  # of the objects, that each clustering is of
+PARTS = 2  # version of what a folder keeps of each number
 ROWS_COMPARED = 256  # at once, until enough of them differ
 
 
-@dataclass
+@dataclass(repr=False)
 class Choice:
     """What `choose_k` found.
 
@@ -69,6 +70,9 @@ class Choice:
         agree does not say that the data have clusters.
     doubt : str or None
         Why the suggestion is in doubt: other numbers have nearly as much support. None if it is not, or not known.
+    consensus : dict of int to gpuens.evidence.ConsensusMatrix
+        The pairs of objects by the share of the clusterings that put both together, and the consensus matrix of at most
+        500 objects: of the clusterings for each k, or the same one for all k.
     """
 
     rows: list[dict[str, Any]]
@@ -77,6 +81,39 @@ class Choice:
     reasons: dict[int, str]
     structure: bool | None
     doubt: str | None = None
+    consensus: dict[int, ConsensusMatrix] = field(default_factory=dict, repr=False)
+
+    def plot(self, k: int | None = None) -> np.ndarray:
+        """Draw what ConsensusClusterPlus' users look at: consensus matrix, CDF, delta area and tracking plot.
+
+        Where the clusterings are the same for all k, support takes the place of the delta area. Each picture alone, for
+        any Axes: `gpuens.plotting.consensus_matrix`, `cdf`, `criterion` and `tracking`.
+
+        Parameters
+        ----------
+        k : int, optional
+            The number of clusters whose consensus orders the matrix; the suggested one by default.
+
+        Returns
+        -------
+        ndarray (2, 2) of matplotlib Axes
+            Of a new figure; ``axes[0, 0].figure.savefig("picture.png")`` writes it.
+
+        Raises
+        ------
+        ValueError
+            For a number that was not compared.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
+        >>> [ax.get_title() for ax in found.plot()[0]]
+        ['Consensus of 6 objects in 3 clusters', 'Consensus of the pairs of 6 objects, the same for all k']
+        """
+        from gpuens.plotting.choice import overview
+
+        return overview(self, k)
 
     @property
     def runners_up(self) -> list[int]:
@@ -97,6 +134,19 @@ class Choice:
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("k")
+
+    def __repr__(self) -> str:
+        single: dict[int, list[str]] = {}
+        for name, k in self.by_criterion.items():
+            single.setdefault(k, []).append(name.replace("_", " "))
+        return checks.summary(
+            self,
+            f"{self.suggested} clusters are suggested, of the numbers {min(self.labels)} to {max(self.labels)}",
+            why=self.reasons[self.suggested],
+            **{f"also_{k}": self.reasons[k] for k in self.runners_up[:3]},
+            single_criteria="; ".join(f"{k} by {', '.join(names)}" for k, names in sorted(single.items())),
+            see="table, labels, reasons, plot()",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the labels, for JSON."""
@@ -232,20 +282,29 @@ def choose_k(
         find = partial(_of_own, labels.__getitem__, how, None)
     else:
         labels = Ensemble(labels)
-        numbers = _numbers(ks, len(core_groups(Rows(labels, device=device)).rows))
+        n_distinct = len(core_groups(Rows(labels, device=device)).rows)
+        numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
         find = _of_any(labels, numbers[-1], how)
     keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
-        about = {"gpuens": __version__, "data": digest(labels if X is None else X), **how._asdict(), **drawn}
+        about = {
+            "gpuens": __version__,
+            "parts": PARTS,
+            "data": digest(labels if X is None else X),
+            **how._asdict(),
+            **drawn,
+        }
         keep = Folder(resume, about).part
     rows: list[dict[str, Any]] = []
-    answers = {}
+    answers, consensus = {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
         with unsaid():  # of one k after the other
             part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
+        if "codes" in part:
+            consensus[k] = ConsensusMatrix.of_arrays(part)
     if all(row["silhouette"] is None for row in rows):
         raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
     supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], labels, X, seed, device)
@@ -253,7 +312,8 @@ def choose_k(
         _add_support(rows, supported)
     if "pac" not in rows[0]:
         assert supported is not None  # as labels are no mapping
-        return _beside_chance(_by_support(rows, answers, supported), labels, device)
+        choice = _beside_chance(_by_support(rows, answers, supported), labels, device)
+        return replace(choice, consensus=dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing)))
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -263,8 +323,10 @@ def choose_k(
         _beside_null(rows, X, null, how, resampled, keep)
     choice = _by_chooser(rows, answers)
     if supported is not None:
-        return _beside_references(_by_support(rows, answers, supported, choice))
-    return _beside_chance(choice, labels[choice.suggested], device)
+        choice = _beside_references(_by_support(rows, answers, supported, choice))
+    else:
+        choice = _beside_chance(choice, labels[choice.suggested], device)
+    return replace(choice, consensus=consensus)
 
 
 def foresee(
@@ -294,7 +356,7 @@ def foresee(
             n, numbers = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
         else:
             labels = Ensemble(labels)
-            n, numbers = len(labels), _numbers(ks, len(labels))
+            n, numbers = len(labels), _numbers(ks, len(labels), f"there are {len(labels)} objects")
 
         def choose(some: np.ndarray) -> Callable[[], Choice]:
             if isinstance(labels, Mapping):
@@ -359,24 +421,31 @@ def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float,
     )
 
 
-def _numbers(ks: Any, largest: int = 10**6) -> list[int]:
-    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None."""
+def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
+    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None.
+
+    ``why`` there are no larger ones.
+    """
     if ks is None:
         ks = range(2, min(LARGEST, largest) + 1)
     if not isinstance(ks, Iterable):
         raise TypeError(f"ks must be some numbers of clusters, such as range(2, 21), not {checks.shown(ks)}.")
     if largest < 2:
         raise ValueError("ks: all objects are alike, or there is a single one, so that there is nothing to choose.")
-    numbers = sorted({checks.check_integer(k, "ks", minimum=2, maximum=largest) for k in ks})
+    numbers = set()
+    for k in ks:  # of which there may be more than a list can hold
+        numbers.add(checks.check_integer(k, "ks", minimum=2))
+        if k > largest:
+            raise ValueError(f"ks must be {largest} at most, as {why}, but is {k}; ask for fewer clusters.")
     if not numbers:
         raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
-    return numbers
+    return sorted(numbers)
 
 
 def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
     """Return the checked numbers of clusters of features, each clustering of which is of a share of the objects."""
     n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
-    numbers = _numbers(ks, n_objects)
+    numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
     n_distinct = _n_distinct(X, numbers[-1])
     most, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
     if n_drawn < n_distinct:
@@ -402,11 +471,12 @@ def _n_distinct(X: Any, enough: int) -> int:
 
 def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
     """Return the part of k clusters, of clusterings of k clusters each and with what these say themselves."""
-    estimator = how.made(k, X)
-    estimator.fit(clusterings(k), **({"features": X} if estimator.needs_features else {}))
+    estimator, ensemble = how.made(k, X), Ensemble(clusterings(k))
+    estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     evidence = estimator.evidence(missing=how.missing)
     pairs = evidence.pairs()
-    return how.part(
+    shown = ConsensusMatrix.of(ensemble, how.seed, how.missing, pairs)
+    return shown.arrays() | how.part(
         k, devices.to_host(estimator.labels_), evidence, pac=pairs.pac(), rpac=_defined(pairs.rpac()),
         corrected_pac=_defined(pairs.corrected_pac()), area=pairs.area(), delta_area=None,
         inconsistency=evidence.consistency.inconsistency,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
     """What `compare` found.
 
@@ -75,6 +75,18 @@ class Comparison:
         names = [row["method"] for row in self.rows]
         answers = encode([self.labels[name] for name in names], names)
         return pd.DataFrame(score_pairs(answers, nmi_of), names, names)
+
+    def __repr__(self) -> str:
+        first = self.rows[0]
+        by = f", by {self.margin:.4f}" if len(self.rows) > 1 else ""
+        return checks.summary(
+            self,
+            f"{self.best} agrees best with the clusterings{by}",
+            agreement=", ".join(f"{row['method']} {row['anmi']:.3f}" for row in self.rows[:8]),
+            sizes=f"{first['n_clusters']:,} clusters, of {first['smallest']:,} to {first['largest']:,} objects",
+            left_out=", ".join(self.left_out),
+            see="table, labels, agreement",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the labels, for JSON."""

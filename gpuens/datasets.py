@@ -18,6 +18,8 @@ from gpuens import checks, io
 from gpuens.io.arrays import Archive
 from gpuens.io.matching import places_of
 
+__all__ = ["Dataset", "load", "load_beside", "names"]
+
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}  # columns of classes, unless beside another
 
@@ -173,3 +175,7 @@ def _numbered(classes: np.ndarray) -> np.ndarray:
 
     codes: np.ndarray = pd.factorize(classes, sort=True)[0].astype(np.int64)
     return codes
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

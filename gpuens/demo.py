@@ -90,7 +90,8 @@ def demo(
             pictured = labels
     say("")
     try:
-        ax: Any = plotting.coassociation_heatmap(ensemble, pictured)
+        with plotting.for_files():
+            ax: Any = plotting.coassociation_heatmap(ensemble, pictured)
     except (ImportError, OSError) as error:  # no Matplotlib, or no place that it could keep its fonts in
         say(str(error))
         return None

@@ -221,10 +221,18 @@ def renumber_codes(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
     return found
 
 
-def find_values(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the position of each label value among the known ones, -1 if it is not there."""
+def find_values(values: np.ndarray, known: np.ndarray, *, as_written: bool = False) -> np.ndarray:
+    """Return the position of each label value among the known ones, -1 if it is not there.
+
+    ``as_written``: a number and its text are the same, as a column of a file may be read as either, depending on the
+    other labels in it.
+    """
     place = {_sort_key(value): i for i, value in enumerate(known.tolist())}
-    return np.array([place.get(_sort_key(value), -1) for value in values.tolist()], dtype=np.int64)
+    found = [place.get(_sort_key(value), -1) for value in values.tolist()]
+    if as_written and min(found, default=0) < 0:
+        written = {str(value): i for i, value in enumerate(known.tolist())}
+        found = [written.get(str(value), -1) if i < 0 else i for value, i in zip(values.tolist(), found, strict=True)]
+    return np.array(found, dtype=np.int64)
 
 
 def unlabelled_objects(codes: Any) -> Any:
@@ -483,10 +491,16 @@ def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarra
         raise _unhashable(error, name) from None
     code_of = {key: code for code, key in enumerate(ordered)}
     code_of_found = np.array([code_of.get(key, checks.MISSING) for key in keys] + [checks.MISSING])
-    labels = [value for _, _, value in ordered]
-    numeric = all(kind == 0 for kind, _, _ in ordered)
-    categories = np.array(labels or [0])[: len(labels)] if numeric else np.fromiter(labels, object, len(labels))
-    return code_of_found[codes], categories
+    return code_of_found[codes], label_values([value for _, _, value in ordered])
+
+
+def label_values(values: list[Any]) -> np.ndarray:
+    """Return label values (k,) as an array of whole numbers, of objects if some are none or too large."""
+    if not all(isinstance(value, int) for value in values):
+        return np.fromiter(values, object, len(values))
+    # NumPy would take floats for numbers on both sides of 2^63
+    dtype = next((d for d in (np.int64, np.uint64) if max(values, default=0) <= np.iinfo(d).max), object)
+    return np.array(values, dtype=dtype)
 
 
 def _sort_key(value: Any) -> tuple[int, str, Any]:

@@ -296,36 +296,66 @@ class Ensemble:
             For another number of clusterings, for clusterings with other names, or in another order, where both have
             names, and for objects without any known label.
         """
-        if isinstance(labels, Ensemble):
-            codes, categories, kind = labels._any_copy, labels.categories, labels.device_kind
-            names = labels.names
-        else:
-            columns, names, kind = split_columns(labels, self.n_clusterings)
-            codes, categories = encode_columns(columns, names, in_part=True)
-        if len(categories) != self.n_clusterings:
+        found, known = self.encoded_in_part(labels)
+        if not known.all():
             raise ValueError(
-                f"labels are of {len(categories)} clusterings, and {self.n_clusterings} are expected; pass the same "
-                "clusterings in the same order."
-            )
-        named = all(isinstance(name, str) for name in [*names, *self.names])
-        if named and names != self.names:
-            m = next(m for m in range(len(names)) if names[m] != self.names[m])
-            raise ValueError(
-                "The feature names should match those that were passed during fit: clustering "
-                f"{m} is {names[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
-                "pass an array."
-            )
-        tables = [find_values(own, known) for own, known in zip(categories, self.categories, strict=True)]
-        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
-        unknown = device.to_host(unlabelled_objects(codes))
-        if unknown.any():
-            raise ValueError(
-                f"{int(unknown.sum())} object(s), the first of them {int(unknown.argmax())}, have no known label; "
+                f"{np.count_nonzero(~known)} object(s), the first of them {int(known.argmin())}, have no known label; "
                 "leave them out."
             )
+        return found
+
+    def encoded_in_part(self, labels: Any, *, as_written: bool = False) -> tuple["Ensemble", np.ndarray]:
+        """Return the result of `encoded` for any objects, and the mask (n_objects,) of those with a known label.
+
+        ``as_written``: labels are as in a file or a table. Columns go by their names where both have names, and others
+        are left out; a number and its text are the same label.
+        """
+        columns: Any = None
+        if isinstance(labels, Ensemble):
+            names, kind = labels.names, labels.device_kind
+        else:
+            columns, names, kind = split_columns(labels, self.n_clusterings)
+        named = all(isinstance(name, str) for name in [*names, *self.names])
+        in_place = list(range(len(names)))
+        wanted = self.places_among(names) if named and as_written else in_place
+        if len(wanted) != self.n_clusterings:
+            raise ValueError(
+                f"labels are of {len(wanted)} clusterings, and {self.n_clusterings} are expected; pass the same "
+                "clusterings in the same order."
+            )
+        if named and (there := [names[m] for m in wanted]) != self.names:
+            m = next(m for m in range(len(there)) if there[m] != self.names[m])
+            raise ValueError(
+                "The feature names should match those that were passed during fit: clustering "
+                f"{m} is {there[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
+                "pass an array."
+            )
+        if isinstance(labels, Ensemble):
+            codes = labels._any_copy if wanted == in_place else labels._any_copy[:, wanted]
+            categories = [labels.categories[m] for m in wanted]
+        else:
+            chosen: Any = columns if wanted == in_place else [columns[m] for m in wanted]
+            codes, categories = encode_columns(chosen, self.names, in_part=True)
+        pairs = zip(categories, self.categories, strict=True)
+        tables = [find_values(own, known, as_written=as_written) for own, known in pairs]
+        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
         found = Ensemble.of_codes(codes, self.categories, self.names, kind)
         found.index = labels.index if isinstance(labels, Ensemble) else index_of_labels(labels)
-        return found
+        return found, ~device.to_host(unlabelled_objects(codes))
+
+    def places_among(self, names: list[Any], source: str = "labels") -> list[int]:
+        """Return the positions of this ensemble's clusterings among names; refuse a name that is not there once.
+
+        ``source`` has these names, for refusals.
+        """
+        for name in self.names:
+            if names.count(name) != 1:
+                several = f"{names.count(name)} columns" if name in names else "no column"
+                raise ValueError(
+                    f"{source}: there is {several} of the name {name!r} among {checks.listed(names)}; give one for "
+                    f"each clustering of the fit ({checks.listed(self.names)})."
+                )
+        return [names.index(name) for name in self.names]
 
     @cached_property
     def sizes(self) -> np.ndarray:

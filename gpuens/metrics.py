@@ -19,6 +19,8 @@ from gpuens.contingency.tables import cells, table
 from gpuens.encoding import split_columns
 from gpuens.ensemble import Ensemble
 
+__all__ = ["accuracy", "ari", "nmi", "scores", "stability"]
+
 
 def nmi(a: Any, b: Any, average: str = "geometric") -> float:
     """Return the normalised mutual information of two labelings, from 0 (independent) to 1 (equal partitions).
@@ -176,3 +178,7 @@ def _matched(counts: Table) -> Any:
     padded = sparse.csr_array((worth, places), shape=(n_rows, counts.shape[1] + n_rows))
     chosen = min_weight_full_bipartite_matching(padded, maximize=True)
     return padded[chosen].sum() - n_rows
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

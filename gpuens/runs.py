@@ -135,6 +135,7 @@ class Run:
         done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
             return self._written(done, found_by(self.estimator, read.labelled), clock)
+        done = done._replace(sizes=sorted(done.sizes, reverse=True))  # of the categories
         with clock.phase("evidence"):
             found = found_unasked(self.estimator, read.labelled)
         with clock.phase("write"):

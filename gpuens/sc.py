@@ -1,4 +1,4 @@
-"""Single-cell data: Leiden clusterings and their consensus, written into an AnnData as scverse does."""
+"""Single-cell data: Leiden clusterings, their consensus and how many clusters it has, in an AnnData as scverse does."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,10 @@ from gpuens.runs import entries, found_unasked
 
 if TYPE_CHECKING:
     from anndata import AnnData
+
+    from gpuens.choosing import Choice
+
+__all__ = ["choose_k", "consensus", "ensemble"]
 
 
 def consensus(
@@ -63,12 +67,12 @@ def consensus(
     AnnData or None
         None, and these entries, or with ``copy=True`` an AnnData that has them:
 
-        - ``obs[key_added]``: the consensus, categories "0", "1", …
+        - ``obs[key_added]``: the consensus, categories "0", "1", … by size, the largest cluster first.
         - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: how sure the clusterings are of it, see
           `gpuens.evidence.objects`.
         - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), of methods with soft results.
-        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs") and the means over
-          the cells.
+        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), the means over the
+          cells, and ``"labels_of_fit"``, what a fit of the same labels calls each category.
 
     Raises
     ------
@@ -92,8 +96,6 @@ def consensus(
         raise ValueError(
             "adata is backed by its file, which copy=True cannot copy; pass adata.to_memory(), or copy=False."
         )
-    if keys is not None and obsm_key is not None:
-        raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
     estimator = made(method, n_clusters, parameters)
     if estimator.needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
@@ -101,7 +103,7 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
             f"{instead}."
         )
-    labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
+    labels = _given(adata, keys, obsm_key)
     if drop_unlabelled:
         ensemble, labelled = Ensemble.of_labelled(labels)
         if hasattr(labels, "columns"):
@@ -116,6 +118,70 @@ def consensus(
     for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
         getattr(adata, place)[key] = value
     return adata if copy else None
+
+
+def choose_k(
+    adata: Any,
+    keys: Any = None,
+    *,
+    obsm_key: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "choose_k",
+    **parameters: Any,
+) -> "Choice":
+    """Compare numbers of clusters of the cells and suggest one, as `gpuens.choose_k` does.
+
+    Parameters
+    ----------
+    adata : AnnData
+    keys, obsm_key
+        The base clusterings, as in `consensus`.
+    use_rep : str, optional
+        In place of these: "X", or the entry of ``obsm`` with features of the cells, which are clustered anew for each
+        number.
+    key_added : str
+        The entry of ``uns`` with ``"suggested"``, ``"reasons"``, ``"table"`` (a DataFrame, a row for each number) and
+        ``"params"``; an entry of that name is replaced.
+    **parameters
+        The other parameters of `gpuens.choose_k`, such as ``ks``, ``method``, ``null`` or ``random_state``.
+
+    Returns
+    -------
+    gpuens.choosing.Choice
+        With the consensus for each number, ``.labels[k]``, and ``.plot()``.
+
+    Raises
+    ------
+    ImportError
+        Without anndata.
+    ValueError, TypeError
+        For keys that are not there, and what `gpuens.choose_k` refuses.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, pandas as pd
+    >>> import gpuens as ge
+    >>> obs = pd.DataFrame({"leiden_1": list("aaabbb"), "leiden_2": list("aabccc")}, index=list("uvwxyz"))
+    >>> adata = anndata.AnnData(np.zeros((6, 1), np.float32), obs=obs)
+    >>> found = ge.sc.choose_k(adata, "leiden_*", ks=[2, 3])
+    >>> found.suggested == adata.uns["choose_k"]["suggested"]
+    True
+    """
+    _check_annotated(adata)
+    from gpuens.choosing import choose_k
+
+    if use_rep is not None and (keys is not None or obsm_key is not None):
+        raise ValueError(f"use_rep={use_rep!r}: give features, or base clusterings by keys or obsm_key, not both.")
+    annotated.check_key(key_added, (), None)
+    if use_rep is None:
+        labels = Ensemble(_given(adata, keys, obsm_key))
+        found = choose_k(labels, **parameters)
+        about: dict[str, Any] = {"clusterings": labels.names}
+    else:
+        found = choose_k(features=annotated.representation(adata, use_rep), **parameters)
+        about = {"use_rep": use_rep}
+    adata.uns[key_added] = annotated.chosen(found.to_dict(), {**about, **parameters})
+    return found
 
 
 def ensemble(
@@ -184,6 +250,13 @@ def _check_annotated(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; gpuens.consensus takes labels.")
 
 
+def _given(adata: Any, keys: Any, obsm_key: str | None) -> Any:
+    """Return the labels that keys or an entry of obsm name; refuse both."""
+    if keys is not None and obsm_key is not None:
+        raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
+    return _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
+
+
 def _columns(adata: Any, keys: Any) -> Any:
     """Return the columns of obs that keys name, by default those that are like labels, as a DataFrame."""
     obs = adata.obs
@@ -191,3 +264,7 @@ def _columns(adata: Any, keys: Any) -> Any:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
     return like.iloc[:, omit_ids(like, list(like.columns), "adata.obs", "keys")]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -186,6 +186,25 @@ def refused(call, kind, *mentioned):
     return text
 
 
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def close_figures():
+    """Close the figures that pyplot keeps, and draws into."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+os.environ["MPLBACKEND"] = "agg"  # no windows
+
+
+@pytest.fixture(autouse=True)
+def own_figures():
+    """Let each test draw into figures of its own."""
+    yield
+    close_figures()
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 

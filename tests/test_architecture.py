@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOT_HERE
+from conftest import NOT_HERE, close_figures
 
 import gpuens
 from gpuens import checks
@@ -239,6 +239,13 @@ def test_every_public_name_is_there_and_documented(name):
         assert name in dir(gpuens)
 
 
+@pytest.mark.parametrize("name", [name for name in gpuens.__all__ if inspect.ismodule(getattr(gpuens, name))])
+def test_a_public_module_shows_what_is_public_in_it(name):
+    module = getattr(gpuens, name)
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = gpuens.nothing
@@ -251,8 +258,11 @@ def test_docstrings_and_their_examples(module, capsys, monkeypatch):
     assert module.__doc__, "a module says what it is for"
     if any(gpuens.methods()[name].__module__ == module.__name__ for name in NOT_HERE):
         pytest.skip("its package is not installed")
-    failed, _ = doctest.testmod(module)
-    assert failed == 0, capsys.readouterr().out
+    runner = doctest.DocTestRunner()
+    for example in doctest.DocTestFinder().find(module):
+        runner.run(example)
+        close_figures()  # which the next example would draw into
+    assert runner.failures == 0, capsys.readouterr().out
 
 
 def test_the_version_is_written_once_and_types_are_shipped():

@@ -239,11 +239,15 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
         ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data are made from features"),
         ({"features": np.eye(30), "null": 5}, ValueError, "19 times at least"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": []}, ValueError, "ks holds no number of clusters"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be from 2 to 3, but is 1"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be at least 2, but is 1"),
         ({"features": np.zeros((1, 2)), "ks": [2]}, ValueError, "all objects are alike, or there is a single one"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": 2}, TypeError, "ks must be some numbers of clusters"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 3, but is 4"),
-        ({"features": np.eye(9), "ks": range(2, 10**12)}, ValueError, "ks must be from 2 to 9, but is 10"),
+        (
+            {"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)},
+            ValueError,
+            "as the objects have 3 distinct label rows, but is 4",
+        ),
+        ({"features": np.eye(9), "ks": range(2, 10**12)}, ValueError, "ks must be 9 at most, as there are 9 objects"),
         (
             {"features": np.eye(8), "ks": [3, 7]},
             ValueError,
@@ -267,3 +271,42 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
 )
 def test_what_cannot_be_chosen_from_is_refused(given, kind, sentence):
     refused(lambda: ge.choose_k(**given), kind, sentence)
+
+
+def test_what_pictures_show_is_kept_too(tmp_path):
+    given = {"features": blobs(3), "n_clusterings": 10, "ks": (2, 3)}
+    first = ge.choose_k(**given, resume=tmp_path / "kept")
+    again = ge.choose_k(**given, resume=tmp_path / "kept")
+    for k in (2, 3):
+        found = again.consensus[k]
+        np.testing.assert_array_equal(found.matrix(), first.consensus[k].matrix())
+        np.testing.assert_array_equal(found.pairs.counts, first.consensus[k].pairs.counts)
+        assert found.pairs.corrected_pac() == first.rows[k - 2]["corrected_pac"]
+    assert "ConsensusMatrix" not in repr(first)
+
+
+def ten_lines(found):
+    """Return the lines of what a result shows of itself: few, and of a length that fits a terminal."""
+    lines = repr(found).splitlines()
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 120
+    return lines
+
+
+def test_results_show_their_answer_first():
+    labels = np.random.default_rng(0).integers(0, 4, size=(300, 1)) + np.zeros((1, 8), dtype=int)
+    labels[:40] = np.random.default_rng(1).integers(0, 4, size=(40, 8))
+    choice = ge.choose_k(labels, ks=range(2, 7))
+    first, *others = ten_lines(choice)
+    assert first == f"Choice: {choice.suggested} clusters are suggested, of the numbers 2 to 6"
+    assert others[0] == f"  why: {choice.reasons[choice.suggested]}"
+    assert others[-1] == "  see: table, labels, reasons, plot()"
+    assert ten_lines(ge.choose_k(features=blobs(3), ks=[2, 3], n_clusterings=5))
+    evidence = ge.EAC(4).fit(labels).evidence()
+    first, *others = ten_lines(evidence)
+    assert first == "Evidence: 300 objects in 4 clusters, by 8 clusterings"
+    assert others[0].startswith(f"  confidence: {evidence.objects.confidence.mean():.2f} on average")
+    assert ten_lines(ge.EAC(1).fit([[0, 1], [0, 1]]).evidence())
+    assert ten_lines(ge.compare(labels, 4, methods="eac,lwgp"))[0].startswith("Comparison: ")
+    assert ten_lines(ge.evidence.spectrum(labels))[0] == "Spectrum: 4 clusters have the most support"
+    assert ten_lines(ge.evidence.Spectrum(*np.empty((5, 0))))[0] == "Spectrum: all objects are alike"

@@ -168,6 +168,13 @@ def test_new_objects_keep_the_meaning_that_minus_one_had():
     assert numbers.encoded([["-1", "0", "a"], [1, 1, 0]]).to_array().tolist() == [[-1, 1], [0, 1], [-1, 0]]
 
 
+def test_the_largest_integers_in_a_list_stay_exact():
+    """NumPy takes floats for numbers on both sides of 2^63, and new objects would not find their label."""
+    ens = ge.Ensemble([[2**64 - 1, 2**64 - 2, 3, 3], [0, 0, 1, 1]])
+    assert ens.categories[0].tolist() == [3, 2**64 - 2, 2**64 - 1]
+    assert ens.encoded([[2**64 - 2, 3], [0, 1]]).to_array().tolist() == [[1, 0], [0, 1]]
+
+
 def test_objects_with_none_nan_and_na():
     columns = [["b", None, "a", "b"], [3, 3, pd.NA, 4], ["x", float("nan"), "x", "y"]]
     check(ge.Ensemble(np.array(columns, dtype=object).T), columns)

@@ -40,6 +40,15 @@ def single_cell(found):
     assert margin.min() < 0.5 < margin.median()
 
 
+def which_resolution(found):
+    assert (found["choice"].suggested, found["finer"].suggested) == (4, 10)
+    assert next(iter(found["n_clusters"].values())) == 4
+    assert min(list(found["stability"].values())[:5]) > 0.95 > found["stability"][4.0]
+    assert found["between"][:3, :3].min() > 0.75 < found["between"][3:, 3:].min() + 0.01
+    assert found["between"][:3, 3:].max() < 0.6
+    assert found["found"] > 0.8 > max(list(found["single"].values())[:3])
+
+
 def any_shape(found):
     assert all(consensus > 0.98 and plain < 0.5 for plain, consensus in found["scores"].values())
 
@@ -111,7 +120,7 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
-    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method),
+    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 
@@ -120,7 +129,7 @@ HOLDS = {check.__name__: check for check in CHECKS}
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_an_example_says_holds(name, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
-    if name == "single_cell":
+    if name in ("single_cell", "which_resolution"):
         pytest.importorskip("anndata", reason="cells come in an AnnData")
         pytest.importorskip("igraph", reason="Leiden is igraph's")
     monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})  # which an example adds to

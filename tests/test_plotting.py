@@ -27,6 +27,25 @@ CHOICE = choose_k(LABELS, ks=range(2, 7))
 LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 
+@pytest.fixture(autouse=True)
+def apart(request):
+    """Draw each picture into a figure of its own, as reports do."""
+    if "pyplot" in request.fixturenames:
+        yield
+    else:
+        with plotting.for_files():
+            yield
+
+
+@pytest.fixture
+def pyplot():
+    """pyplot without a figure."""
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    return pyplot
+
+
 def literal_coassociation(labels):
     """Return the share of the clusterings that put two objects together, pair by pair."""
     n, m = labels.shape
@@ -579,6 +598,41 @@ def test_titles_stay_in_the_picture(draw):
         assert outside(ax, [ax.title]) == {}
 
 
+# --- pyplot -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
+def test_pictures_go_into_the_current_axes(draw, pyplot):
+    """So they appear in a notebook, and plt.savefig writes them."""
+    first = draw()
+    assert first is pyplot.gca()
+    assert len(pyplot.get_fignums()) == 1
+    assert len(first.get_children()) > 10
+    pyplot.close("all")
+    figure, (left, right) = pyplot.subplots(1, 2)
+    pyplot.sca(left)
+    assert draw() is left
+    assert draw(ax=right) is right
+    assert pyplot.get_fignums() == [figure.number]
+
+
+def test_pictures_of_several_panels_make_a_figure_of_their_own(pyplot, unwieldy):
+    figure, ax = pyplot.subplots()
+    for n, clustering in enumerate((0, None), 2):
+        found = np.ravel(plotting.correspondence(unwieldy, clustering))
+        assert found[0].figure is pyplot.gcf() is not figure
+        assert len(pyplot.get_fignums()) == n
+    assert len(ax.get_children()) == len(pyplot.Figure().subplots().get_children())
+
+
+def test_pictures_for_files_stay_apart_from_pyplot(pyplot):
+    with plotting.for_files():
+        ax = plotting.sizes(TRUTH)
+        assert plotting.sizes(TRUTH) is not ax
+    assert pyplot.get_fignums() == []
+    assert plotting.sizes(TRUTH) is pyplot.gca()
+
+
 @pytest.mark.parametrize("p", [30, 60, 120])
 def test_counts_below_a_dendrogram_can_be_read(p):
     """Large enough, and not into each other; where they could not be, a sentence stands for them."""
@@ -644,3 +698,67 @@ def test_an_axis_without_zero_says_so():
     assert ax.get_ylabel() == "objects (logarithmic)"
     assert ax.get_ylim()[0] < 1
     assert plotting.sizes([0, 1, 1]).get_ylim()[0] == 0
+
+
+# --- a choice of the number of clusters -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own():
+    """A choice by clusterings of k clusters each, of samples of the objects."""
+    X = np.random.default_rng(0).normal(np.repeat([[0, 0], [9, 0], [0, 9]], 20, axis=0))
+    return choose_k(features=X, ks=range(2, 6), n_clusterings=15)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
+    ax = plotting.consensus_matrix(CHOICE, k)
+    picture = np.asarray(ax.images[0].get_array())
+    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # missing="ignore"
+    np.testing.assert_allclose(np.sort(picture.ravel()), np.sort(np.nan_to_num(literal).ravel()), atol=1e-12)
+    assert len(blocks(ax)[0]) == k
+    assert ax.get_title() == f"Consensus of 150 objects in {k} clusters"
+    assert drawn(ax).std() > 0.05
+
+
+def test_many_objects_have_a_consensus_matrix_of_some(monkeypatch):
+    """No N × N matrix is made, of whatever many objects."""
+    labels, _ = structured_labels(3000, 5, 3, seed=1)
+    found = choose_k(labels, ks=[2, 3])
+    assert found.consensus[2] is found.consensus[3]
+    ax = plotting.consensus_matrix(found)
+    assert ax.images[0].get_array().shape == (500, 500)
+    assert "500 of 3,000 objects" in ax.get_title()
+    assert "500 objects" in plotting.cdf(found).get_title()
+
+
+def test_a_choice_has_the_pairs_of_each_number(own):
+    ax = plotting.cdf(own)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["2 clusters", "3 clusters, suggested", "4 clusters", "5 clusters"]
+    for row, line in zip(own.rows, ax.lines, strict=True):
+        found = own.consensus[row["k"]].pairs
+        assert (found.pac(), found.area()) == (row["pac"], row["area"])
+        np.testing.assert_allclose(line.get_ydata()[1:-1], found.cdf(np.sort(found.consensus)))
+
+
+def test_the_four_pictures_of_a_choice(own, pyplot):
+    for choice, name in ((own, "delta area"), (CHOICE, "support")):
+        panels = choice.plot()
+        titles = [ax.get_title() for ax in panels.ravel()]
+        assert panels[0, 0].figure is pyplot.gcf()
+        assert titles[0].endswith(f"in {choice.suggested} clusters")
+        assert titles[1].startswith("Consensus of")
+        assert titles[2].startswith(name)
+        assert titles[3].startswith("The clusters of")
+        drawn(panels[0, 0])
+    assert own.plot(5)[0, 0].get_title() == "Consensus of 60 objects in 5 clusters"
+    refused(lambda: own.plot(9), ValueError, "k=9", "2, 3, 4, 5")
+    refused(lambda: plotting.consensus_matrix(EST), TypeError, "ge.choose_k(labels)")
+
+
+def test_matrices_of_all_numbers_side_by_side(own):
+    panels = plotting.consensus_matrices(own)
+    assert [ax.get_title() for ax in panels] == ["2 clusters", "3 clusters, suggested", "4 clusters", "5 clusters"]
+    assert all(ax.images[0].get_array().shape == (60, 60) for ax in panels)
+    drawn(panels[0])

@@ -69,6 +69,7 @@ def read(estimator, *given, **more):
 
 
 TREE, SURE, BASE = "How many clusters?", "How sure is it?", "The base clusterings"
+SURE_OF_EACH = "How sure are the clusterings of each number?"
 DOUBT, MADE, FIRST = "The least certain objects", "How it was made", "The clusters"
 FITTED = {
     "linkage": (LWEA(4), LABELS, [FIRST, SURE, TREE, BASE, DOUBT, MADE]),
@@ -161,7 +162,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
-    assert found.texts["h2"] == ["Why?", "Where the objects go", "All criteria"]
+    assert found.texts["h2"] == ["Why?", SURE_OF_EACH, "Where the objects go", "All criteria"]
     assert choice.reasons[choice.suggested] in found.texts["td"]
     assert f"{choice.table['lifetime'][3]:,.4g}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
@@ -326,3 +327,17 @@ def test_a_page_in_a_browser(tmp_path, browser):
     browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)  # A4
     assert browser.evaluate(f"{WIDER}.map(e => e.tagName + e.className)") == []
     assert {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}.isdisjoint(browser.events)
+
+
+def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
+    """Not even pyplot is loaded, which would look for a display."""
+    code = (
+        "import sys, numpy as np\nfrom gpuens import cli\n"
+        "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
+        "assert cli.main(['run', 'l.npy', '-k', '3', '--report', '--quiet']) == 0\n"
+        "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    env = {**os.environ, "MPLBACKEND": "tkagg", "DISPLAY": ""}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

@@ -24,6 +24,13 @@ def adata():
     return anndata.AnnData(X, obs=obs, obsm={"X_pca": X[:, :2], "labels": LABELS}, uns={"before": {"params": 1}})
 
 
+def by_size(labels):
+    """Return labels numbered by the sizes of their clusters, the largest first; -1 stays."""
+    labels = np.asarray(labels)
+    number = np.argsort(np.argsort(-np.bincount(labels[labels >= 0]), kind="stable"))
+    return np.where(labels < 0, -1, number[labels]).tolist()
+
+
 def same(one, other):
     """Fail unless two AnnData hold the same."""
     pd.testing.assert_frame_equal(one.obs, other.obs)
@@ -39,10 +46,13 @@ def test_what_is_added(adata):
     assert ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="em", random_state=1) is None
     est = ge.EM(3, random_state=1).fit(LABELS)
     assert adata.obs.consensus.cat.categories.tolist() == ["0", "1", "2"]
-    assert adata.obs.consensus.astype(int).tolist() == est.labels_.tolist()
+    order = np.argsort(-np.bincount(est.labels_), kind="stable")
+    assert adata.obs.consensus.value_counts(sort=False).is_monotonic_decreasing
+    assert order[adata.obs.consensus.astype(int)].tolist() == est.labels_.tolist()
+    assert adata.uns["consensus"]["labels_of_fit"].tolist() == order.tolist()
     np.testing.assert_array_equal(adata.obs.consensus_confidence, est.confidence_)
     np.testing.assert_array_equal(adata.obs.consensus_margin, est.evidence().objects.margin)
-    np.testing.assert_array_equal(adata.obsm["consensus_membership"], est.membership_)
+    np.testing.assert_array_equal(adata.obsm["consensus_membership"], est.membership_[:, order])
     about = adata.uns["consensus"]
     assert about["params"]["method"] == "em"
     assert (about["params"]["random_state"], about["params"]["clusterings"]) == (1, NAMES)
@@ -60,7 +70,7 @@ def test_cells_of_no_cluster_are_missing(adata):
     labelled = (noisy >= 0).any(axis=1)
     expected = np.full(90, -1)
     expected[labelled] = ge.consensus(noisy[labelled], 3)
-    assert adata.obs.consensus.cat.codes.tolist() == expected.tolist()
+    assert adata.obs.consensus.cat.codes.tolist() == by_size(expected)
     adata.obs["leiden_0"] = adata.obs["leiden_0"].cat.rename_categories({"0": "T cell"})
     with pytest.warns(UserWarning, match="labels: '-1' in 'leiden_0' count as clusters"):
         ge.sc.consensus(adata, "leiden_*", n_clusters=3)
@@ -71,7 +81,7 @@ def test_a_copy_leaves_the_original_alone(adata):
     found = ge.sc.consensus(adata, [0, "leiden_1", "leiden_3"], n_clusters=3, key_added="mine", copy=True)
     same(adata, before)
     expected = ge.consensus(LABELS[:, [0, 1, 3]], 3)
-    assert found.obs.mine.astype(int).tolist() == expected.tolist()
+    assert found.obs.mine.astype(int).tolist() == by_size(expected)
     assert "mine_membership" not in found.obsm
 
 
@@ -96,13 +106,13 @@ def test_cells_without_labels_are_missing(adata):
     assert adata.obs.index[adata.obs.consensus.isna()].tolist() == ["c7"]
     assert np.isnan(adata.obsm["consensus_membership"][7]).all()
     expected = ge.consensus(np.delete(LABELS, 7, axis=0), 3, method="em")
-    assert adata.obs.consensus.drop("c7").astype(int).tolist() == expected.tolist()
+    assert adata.obs.consensus.drop("c7").astype(int).tolist() == by_size(expected)
 
 
 def test_methods_by_features_get_a_representation(adata):
     ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="tome", use_rep="X_pca")
-    assert adata.obs.consensus.astype(int).tolist() == (
-        ge.consensus(LABELS, 3, method="tome", features=adata.obsm["X_pca"]).tolist()
+    assert adata.obs.consensus.astype(int).tolist() == by_size(
+        ge.consensus(LABELS, 3, method="tome", features=adata.obsm["X_pca"])
     )
 
 
@@ -198,3 +208,96 @@ def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch,
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("cells.h5ad", "next.h5ad", "next.h5ad.json", "out.h5ad", "out.h5ad.json")
     ]
+
+
+# --- how many clusters ------------------------------------------------------------------------------------------------
+
+
+def test_a_choice_goes_into_uns(adata, tmp_path):
+    found = ge.sc.choose_k(adata, "leiden_*", ks=range(2, 6))
+    expected = ge.choose_k(LABELS, ks=range(2, 6))
+    assert found.to_dict() == expected.to_dict()
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    kept = anndata.read_h5ad(tmp_path / "cells.h5ad").uns["choose_k"]
+    assert kept["suggested"] == expected.suggested
+    assert kept["reasons"] == {str(k): why for k, why in expected.reasons.items()}
+    np.testing.assert_allclose(kept["table"]["support"], expected.table["support"])
+    assert kept["table"]["k"].tolist() == [2, 3, 4, 5]
+    assert list(kept["params"]["clusterings"]) == NAMES
+    del adata.obs["cell"]
+    assert ge.sc.choose_k(adata, ks=[2, 3], key_added="again").to_dict() == ge.choose_k(LABELS, ks=[2, 3]).to_dict()
+    by_key = ge.sc.choose_k(adata, obsm_key="labels", ks=[2, 3])
+    assert by_key.suggested == adata.uns["again"]["suggested"]
+
+
+def test_a_choice_by_features_of_cells(adata):
+    found = ge.sc.choose_k(adata, use_rep="X_pca", ks=[2, 3], n_clusterings=5, random_state=1)
+    expected = ge.choose_k(features=adata.obsm["X_pca"], ks=[2, 3], n_clusterings=5, random_state=1)
+    assert found.to_dict() == expected.to_dict()
+    assert adata.uns["choose_k"]["params"]["use_rep"] == "X_pca"
+
+
+def test_a_choice_refuses(adata):
+    refused(lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"), ValueError, "use_rep='X_pca'", "not both")
+    refused(lambda: ge.sc.choose_k(adata, "leiden_*", obsm_key="labels"), ValueError, "give one of them")
+    refused(lambda: ge.sc.choose_k(adata, use_rep="X_none"), ValueError, "X_none")
+    refused(lambda: ge.sc.choose_k(LABELS), TypeError, "AnnData")
+    refused(lambda: ge.sc.choose_k(adata, "leiden_*", key_added="a/b"), ValueError, "a/b")
+
+
+# --- an embedding -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def drawn(adata):
+    pytest.importorskip("matplotlib")
+    ge.sc.consensus(adata, "leiden_*", n_clusters=3)
+    adata.obs.loc["c7", "consensus"] = np.nan
+    adata.obsm["X_umap"] = np.arange(180.0).reshape(90, 2)
+    return adata
+
+
+def test_cells_are_drawn_where_the_embedding_has_them(drawn):
+    ax = ge.plotting.embedding(drawn)
+    (points,) = ax.collections
+    np.testing.assert_array_equal(np.sort(points.get_offsets()[:, 0]), drawn.obsm["X_umap"][:, 0])
+    colors = {
+        tuple(place): tuple(color) for place, color in zip(points.get_offsets(), points.get_facecolors(), strict=True)
+    }
+    by_category = {}
+    for name, place in zip(drawn.obs.consensus, drawn.obsm["X_umap"], strict=True):
+        by_category.setdefault(name, set()).add(colors[tuple(place)])
+    assert [len(of_one) for of_one in by_category.values()] == [1] * 4
+    assert len(set.union(*by_category.values())) == 4
+    assert [text.get_text() for text in ax.texts] == ["0", "1", "2"]
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("n", [1, 6, 7, 20, 21, 90])
+def test_each_cluster_of_cells_has_a_colour_of_its_own(drawn, n):
+    drawn.obs["many"] = pd.Categorical([f"{i % n}" for i in range(90)])
+    (points,) = ge.plotting.embedding(drawn, "many").collections
+    assert len(np.unique(points.get_facecolors(), axis=0)) == n
+
+
+def test_numbers_of_cells_are_a_scale(drawn):
+    from matplotlib.figure import Figure
+
+    ax = ge.plotting.embedding(drawn, "consensus_confidence", basis="X_pca", ax=Figure().subplots())
+    (points,) = ax.collections
+    assert np.sort(points.get_array()).tolist() == sorted(drawn.obs.consensus_confidence)
+    assert len(ax.figure.axes) == 2
+    assert not ax.texts
+
+
+def test_many_cells_are_some(drawn, monkeypatch):
+    monkeypatch.setattr("gpuens.plotting.cells.DRAWN", 40)
+    assert len(ge.plotting.embedding(drawn).collections[0].get_offsets()) == 40
+
+
+def test_an_embedding_refuses(drawn):
+    refused(lambda: ge.plotting.embedding(drawn, "nothing"), ValueError, "color='nothing'")
+    refused(lambda: ge.plotting.embedding(drawn, basis="X_none"), ValueError, "X_none", "X_pca")
+    refused(lambda: ge.plotting.embedding(LABELS), TypeError, "AnnData")
+    del drawn.obsm["X_umap"], drawn.obsm["X_pca"]
+    refused(lambda: ge.plotting.embedding(drawn), ValueError, "there is no embedding", "labels")

@@ -9,7 +9,8 @@ base clusterings gives it a row of labels, and `predict` a cluster. Evidence say
 # %%
 # Today: two thirds of the digits, but no six. Each of 20 k-means sees half of the pixels, and is kept.
 
-import pickle
+import tempfile
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,16 +26,17 @@ views = [rng.choice(X.shape[1], 32, replace=False) for _ in range(20)]
 models = [KMeans(rng.integers(10, 31), n_init=1, random_state=0).fit(X[today][:, view]) for view in views]
 labels = np.column_stack([model.labels_ for model in models])
 consensus = ge.LWEA(9).fit(labels)
-kept = pickle.dumps((models, consensus))  # a file, until tomorrow
+place = Path(tempfile.mkdtemp(), "digits.npz")
+consensus.save(place)  # until tomorrow: label rows and a rule, without pickle
 
 # %%
 # Tomorrow: each k-means labels the others by its nearest centroid, and the consensus labels the rows. Rows known from
 # today keep their cluster, others go to the cluster that they are most similar to.
 
-models, consensus = pickle.loads(kept)
+kept = ge.load(place)
 X_new, kind_new = X[~today], kind[~today]
 labels_new = np.column_stack([model.predict(X_new[:, view]) for model, view in zip(models, views, strict=True)])
-found = consensus.predict(labels_new)
+found = kept.predict(labels_new)
 
 ordinary = kind_new != 6
 anew = ge.LWEA(9).fit(np.vstack([labels, labels_new[ordinary]])).labels_[len(labels) :]
@@ -46,11 +48,10 @@ print(f"a consensus of all, made anew, agrees on {same:.0%} of the new digits bu
 
 # %%
 # The sixes are of a kind that no clustering has seen. Each k-means puts them somewhere, but not all at the same place:
-# `ge.evidence.objects` takes any labels and any consensus, so those of both days.
+# the evidence for their labels, beside the clusters of today, shows it.
 
-evidence = ge.evidence.objects(np.vstack([labels, labels_new]), np.concatenate([consensus.labels_, found]))
-confidence = evidence.confidence[len(labels) :]
-unsure = np.quantile(evidence.confidence[: len(labels)], 0.1)
+confidence = kept.evidence(labels_new).objects.confidence
+unsure = np.quantile(consensus.confidence_, 0.1)
 for name, some in {"known kinds": ordinary, "sixes": ~ordinary}.items():
     print(f"less confidence than the last tenth of today: {np.mean(confidence[some] < unsure):.0%} of the {name}")
 
@@ -58,7 +59,7 @@ for name, some in {"known kinds": ordinary, "sixes": ~ordinary}.items():
 # Models come and go. A clustering that can no longer be asked leaves missing labels, -1; a few of the twenty will do.
 
 left = (20, 15, 10, 5, 2)
-answers = [consensus.predict(np.where(np.arange(20) < n, labels_new, -1))[ordinary] for n in left]
+answers = [kept.predict(np.where(np.arange(20) < n, labels_new, -1))[ordinary] for n in left]
 accuracies = [ge.metrics.accuracy(answer, kind_new[ordinary]) for answer in answers]
 
 fig, (ax, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")

@@ -55,9 +55,5 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     adata.obsm["X_tsne"] = TSNE(max_iter=500, random_state=0).fit_transform(adata.obsm["X_pca"])
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-x, y = adata.obsm["X_tsne"].T
-left.scatter(x, y, c=adata.obs["consensus"].cat.codes, cmap="tab10", s=4)
-left.set_title("consensus")
-shown = right.scatter(x, y, c=adata.obs["consensus_margin"], cmap="magma", s=4)
-right.set_title("margin")
-fig.colorbar(shown)
+ge.plotting.embedding(adata, "consensus", ax=left)
+ge.plotting.embedding(adata, "consensus_margin", ax=right)

@@ -149,3 +149,7 @@ def forecast(
     events = Events(None, lambda line: None)
     runner = Runner(jobs, base, store, events, shard=shards.shard(shard, of), force=force, checksum=checksum)
     return foreseen(runner)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

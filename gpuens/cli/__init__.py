@@ -20,7 +20,7 @@ from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, 
 
 # a module each, in the order of the help
 COMMANDS = (
-    *("run", "cluster", "batch", "choose", "compare", "describe", "evidence"),
+    *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
     *("generate", "score", "methods", "info", "demo", "warm"),
 )
 

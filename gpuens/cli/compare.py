@@ -106,6 +106,9 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         shares = [row["anmi"], row["ecs"], row["item_consensus"], row["silhouette"], *(row[name] for name in scores)]
         sizes = [f"{row[name]:,}" for name in ("n_clusters", "smallest", "largest")]
-        memory = "-" if row["memory"] is None else human_bytes(row["memory"])
+        memory = "-" if row["memory"] is None else human_bytes(row["memory"]) if row["memory"] >= MB else "< 1 MB"
         lines.append([row["method"], *map(share, shares), *sizes, human_seconds(row["seconds"]), memory])
     return aligned([["", *heads], *lines])
+
+
+MB = 10**6  # below, memory is what the system gives a process in any case

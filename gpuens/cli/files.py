@@ -80,6 +80,13 @@ def check_page(path: str, *sources: str, named: bool = True) -> None:
         outputs.check_page_place(path)
 
 
+def check_model(path: str, *others: str) -> None:
+    """Refuse a model file that cannot be written, or would take the place of another file of the command."""
+    from gpuens.io import outputs
+
+    outputs.check_output(path, (".npz",), inputs=others)
+
+
 def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
     """Write a page that ``draw`` makes; ``told``: say so. What was found is printed before, as drawing may fail."""
     from gpuens.io import atomic

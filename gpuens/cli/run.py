@@ -10,6 +10,7 @@ from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
     check_beside,
     check_inputs,
+    check_model,
     check_output,
     check_page,
     facts,
@@ -70,6 +71,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "an array (npz); of scec, em, voting and others, see `gpuens methods NAME`",
     )
     parser.add_argument(
+        "--model",
+        metavar="FILE",
+        help="write what labels new objects to an npz file, for `gpuens predict` and ge.load",
+    )
+    parser.add_argument(
         "--key-added",
         metavar="NAME",
         help="of labels from one h5ad file to another: what they are called in obs of the copy (consensus)",
@@ -115,6 +121,8 @@ def run(args: argparse.Namespace) -> None:
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         check_page(_page_of(output), args.labels, named=False)
+    if args.model is not None:
+        check_model(args.model, args.labels, output, *([args.features] if args.features else []))
     chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
@@ -130,17 +138,21 @@ def run(args: argparse.Namespace) -> None:
         key_added,
         args.report,
     )
+    about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
-        record |= facts(args, clock, device=device, output=output, **one.facts(done))
+        record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
         atomic.unlink(_page_of(output))  # of other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:
                 done = one.complete(done, clock)
-                record |= facts(args, clock, device=device, output=output, **one.facts(done))
+                record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
+        if args.model is not None:
+            with clock.phase("model"):
+                estimator.save(args.model)
         if args.report:
             from gpuens.report import of_fit
 
@@ -151,6 +163,8 @@ def run(args: argparse.Namespace) -> None:
         _print_summary(one, done)
         if args.report:
             print(f"report: {_page_of(output)}")
+        if args.model is not None:
+            print(f"model: {args.model}, for gpuens predict")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
 
 

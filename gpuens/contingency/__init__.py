@@ -12,3 +12,7 @@ from gpuens.contingency.scores import agreement, ari_of, nmi_of
 from gpuens.contingency.tables import cells, pair_tables, table
 
 __all__ = ["Table", "agreement", "ari_of", "cells", "entropy", "intersections", "nmi_of", "pair_tables", "table"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -41,3 +41,7 @@ __all__ = [
     "rows_in_chunks",
     "write_labels",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

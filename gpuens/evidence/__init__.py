@@ -6,8 +6,9 @@ Everything follows from label rows and the sizes of what clusters share; only `p
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
+from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
-from gpuens.evidence.objects import Objects, objects
+from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.evidence.spectrum import Spectrum, spectrum
 from gpuens.evidence.whole import Evidence
@@ -16,8 +17,10 @@ __all__ = [
     "Agreement",
     "BeyondChance",
     "Clusters",
+    "ConsensusMatrix",
     "Consistency",
     "Evidence",
+    "NewObjects",
     "Objects",
     "Pairs",
     "Spectrum",
@@ -29,3 +32,7 @@ __all__ = [
     "pairs",
     "spectrum",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

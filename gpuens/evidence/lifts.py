@@ -41,17 +41,22 @@ class Lifts:
                 np.log(found, out=found)
         return cls(LookedUp(of_others), own, offsets)
 
-    def confidence(self, rows: Rows, codes: np.ndarray, labels: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    def confidence(
+        self, rows: Rows, codes: np.ndarray, labels: np.ndarray, counted: np.ndarray, *, new: bool
+    ) -> np.ndarray:
         """Return the share of each row's label in the sum of the pooled lifts (G,), from 0 to 1.
 
         ``codes`` (G, M) are those of the rows on the host, ``counted`` (G,) the clusterings that count for each.
+        ``new``: the rows are not among the members, and so do not speak for themselves in any case.
         """
-        each, own = np.arange(len(labels)), np.zeros(len(labels))
-        for column, offset in zip(codes.T, self.offsets[:-1], strict=True):
-            known = column != rows.ensemble.missing_code
-            own[known] += self.own[offset + column[known], labels[known]]
+        each = np.arange(len(labels))
         pooled = self.of_others(rows)
-        pooled[each, labels] = own
+        if not new:
+            own = np.zeros(len(labels))
+            for column, offset in zip(codes.T, self.offsets[:-1], strict=True):
+                known = column != rows.ensemble.missing_code
+                own[known] += self.own[offset + column[known], labels[known]]
+            pooled[each, labels] = own
         pooled /= np.maximum(counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)
         np.exp(pooled, out=pooled)

@@ -85,27 +85,56 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     return of_rows(*given(labels, consensus, device), missing)
 
 
+class NewObjects(NamedTuple):
+    """Evidence for the labels of new objects beside the clusters of a fit, of which they are no members.
+
+    Attributes
+    ----------
+    labels : ndarray (n_objects,), int64
+        What `predict` gives them, numbered as by the fit.
+    objects : Objects
+        As of the objects of the fit, but means are over all members of a cluster.
+    """
+
+    labels: np.ndarray
+    objects: Objects
+
+
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
     """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1; an entry for each row."""
-    check_tables(rows.n_clusters, int(consensus.max()) + 1)
-    shared, members = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
-    sizes = np.bincount(consensus, weights=rows.counts)
-    matches_of, lifts = LookedUp(shared), Lifts.of(shared, members, rows.offsets)
+    return _of_objects(rows, consensus, rows, consensus, missing, new=False)
+
+
+def of_new_rows(rows: Rows, consensus: np.ndarray, new: Rows, labels: np.ndarray, missing: str = "zero") -> Objects:
+    """Return the evidence for the labels of new rows, in the same numbering, beside the clusters of `of_rows`."""
+    return _of_objects(rows, consensus, new, labels, missing, new=True)
+
+
+def _of_objects(
+    known: Rows, consensus: np.ndarray, rows: Rows, given: np.ndarray, missing: str, *, new: bool
+) -> Objects:
+    """Return the evidence for rows and their labels beside the clusters of known rows: these ones, or ``new`` ones."""
+    check_tables(known.n_clusters, int(consensus.max()) + 1)
+    shared, members = members_of_clusters(known, consensus), labelled_by(known, consensus, missing)
+    sizes = np.bincount(consensus, weights=known.counts)
+    matches_of, lifts = LookedUp(shared), Lifts.of(shared, members, known.offsets)
     step = max(256, devices.scratch(rows.device) // (80 * (len(sizes) + rows.n_clusterings)))
     found = np.empty((len(Objects._fields), rows.n_rows))
     for start in range(0, rows.n_rows, step):
         some = slice(start, start + step)
-        piece, labels = rows.take(some), consensus[some]
+        piece, labels = rows.take(some), given[some]
         codes = devices.to_host(piece.codes)
         labelled = codes != piece.ensemble.missing_code
         counted = labelled if missing == "ignore" else np.ones_like(labelled)
-        confidence = lifts.confidence(piece, codes, labels, counted.sum(axis=1))
+        confidence = lifts.confidence(piece, codes, labels, counted.sum(axis=1), new=new)
         matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
-        each = np.arange(len(labels))
-        matches[each, labels] -= labelled.sum(axis=1)  # those of an object with itself
-        clusterings[each, labels] -= counted.sum(axis=1)
+        if not new:
+            each = np.arange(len(labels))
+            matches[each, labels] -= labelled.sum(axis=1)  # those of an object with itself
+            clusterings[each, labels] -= counted.sum(axis=1)
         means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
-        inside, margin, silhouette, entropy = _from_means(means, labels, sizes[labels] == 1)
+        alone = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1
+        inside, margin, silhouette, entropy = _from_means(means, labels, alone)
         found[:, some] = Objects(inside, margin, silhouette, confidence, entropy)
     return Objects(*found)
 

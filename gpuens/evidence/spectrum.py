@@ -38,7 +38,7 @@ FLOOR = 1e-3  # ε: differences of eigenvalues near 1 are chance
 TIE = 1e-4  # of square roots: Lanczos's eigenvalues are exact to 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spectrum:
     """The support for each number of clusters.
 
@@ -100,6 +100,17 @@ class Spectrum:
         if not self.close(best[1], first):
             return None
         return f"{best[1]} clusters have {second / first:.0%} of the support of {best[0]}"
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{k} ({self.of(k):.3f})" for k in self.best()[:5])
+        several = f"{self.suggested} clusters have the most support"
+        return checks.summary(
+            self,
+            several if len(self.numbers) else "all objects are alike",
+            support=best,
+            doubt=self.doubt() or "",
+            see="suggested, support, numbers, eigenvalues",
+        )
 
     def warn_of_doubt(self) -> None:
         """Warn where the suggested number is in doubt: nobody asked for it."""

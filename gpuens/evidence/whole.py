@@ -15,7 +15,7 @@ from gpuens.evidence.clusters import Clusters
 from gpuens.evidence.clusters import of_rows as clusters_of_rows
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.given import CONVENTIONS, given
-from gpuens.evidence.objects import Objects
+from gpuens.evidence.objects import NewObjects, Objects, of_new_rows
 from gpuens.evidence.objects import of_rows as objects_of_rows
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.rows import Rows
@@ -95,6 +95,27 @@ class Evidence:
     def beyond_chance(self) -> BeyondChance:
         return beyond_chance(self._rows)
 
+    def __repr__(self) -> str:
+        n, k = len(self.labels), int(self._labels.max()) + 1
+        answer = f"{n:,} objects in {k:,} clusters, by {self.shape[1]:,} clusterings"
+        try:
+            objects, clusters, agreement = self.objects, self.clusters, self.agreement
+        except MemoryError as error:
+            return checks.summary(self, answer, left_out=str(error))
+        low, mean = float(objects.confidence.min()), float(objects.confidence.mean())
+        known = objects.margin[~np.isnan(objects.margin)]
+        order = np.argsort(-clusters.sizes, kind="stable")[:5]
+        shown = [f"{clusters.sizes[c]:,} ({clusters.consensus[c]:.2f})" for c in order]
+        return checks.summary(
+            self,
+            answer,
+            confidence=f"{mean:.2f} on average, {low:.2f} at least",
+            doubtful=f"{np.mean(known <= 0):.1%} of the objects, whose margin is not above 0" if len(known) else "",
+            sizes_and_consensus=", ".join(shown) + " …" * (k > len(shown)),
+            agreement=f"{agreement.anmi:.2f} (mean NMI with the clusterings)",
+            see="objects, clusters, agreement, consistency, beyond_chance, pairs()",
+        )
+
     @property
     def labels(self) -> np.ndarray:
         """The consensus of each object (n_objects,), int64, numbered 0 … k - 1."""
@@ -104,6 +125,12 @@ class Evidence:
     def shape(self) -> tuple[int, int]:
         """The number of rows whose evidence is found, and of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings
+
+    def of_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
+        """Return the evidence for labels of new rows in the same numbering, of objects whose rows are ``row_of``."""
+        row_of = devices.to_host(row_of)
+        found = of_new_rows(self._rows, self._labels, rows, labels, self.missing)
+        return NewObjects(labels[row_of], Objects(*(values[row_of] for values in found)))
 
     def pairs(self, **choices: Any) -> Pairs:
         """Return `gpuens.evidence.pairs` of the base clusterings; parameters are those."""

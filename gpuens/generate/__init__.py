@@ -49,3 +49,7 @@ def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
     if found is leiden_ensemble:
         package(device)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,3 +31,7 @@ __all__ = [
     "read_labels",
     "write_labels",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

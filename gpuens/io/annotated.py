@@ -174,17 +174,35 @@ def entries(
 ) -> Entries:
     """Return what a consensus adds to an AnnData.
 
-    The labels (n_obs,) are categories of obs, with -1 as missing; of what is ``beside`` them, (n_obs,) goes to obs and
-    (n_obs, k) to obsm; parameters and facts to uns, without what is None.
+    The labels (n_obs,) are categories of obs, "0" for the largest cluster as scverse has it, with -1 as missing; of
+    what is ``beside`` them, (n_obs,) goes to obs and (n_obs, k), with columns in the order of the categories, to obsm;
+    parameters and facts to uns, without what is None.
     """
     import pandas as pd
 
-    names = pd.Index([str(c) for c in range(int(labels.max(initial=-1)) + 1)])
-    found: Entries = [("obs", key, pd.Categorical.from_codes(labels, names))]
+    sizes = np.bincount(labels[labels >= 0])
+    order = np.argsort(-sizes, kind="stable")  # the label of each category
+    number = np.argsort(order)
+    codes = np.where(labels < 0, -1, number[labels] if len(number) else -1)
+    found: Entries = [("obs", key, pd.Categorical.from_codes(codes, pd.Index([str(c) for c in range(len(order))])))]
     for name, values in beside.items():
-        found.append(("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values))
-    about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "gpuens": __version__}
+        if values.ndim == 1:
+            found.append(("obs", f"{key}_{name}", values))
+        else:  # columns of no cell come last
+            columns = [*order.tolist(), *range(len(order), values.shape[1])]
+            found.append(("obsm", f"{key}_{name}", values[:, columns]))
+    about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "labels_of_fit": order, "gpuens": __version__}
     return [*found, ("uns", key, about)]
+
+
+def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a choice of the number of clusters adds to uns, from its facts without labels."""
+    import pandas as pd
+
+    table = pd.DataFrame(facts["ks"]).astype(float).astype({"k": "int64"})
+    told = {name: value for name, value in facts.items() if name not in ("ks", "by_criterion") and value is not None}
+    best = {"by_criterion": dict(facts["by_criterion"]), "table": table.set_axis([str(k) for k in table["k"]], axis=0)}
+    return {**told, **best, "params": dict(_stored(parameters)), "gpuens": __version__}
 
 
 def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

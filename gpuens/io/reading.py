@@ -303,6 +303,11 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
     return found
 
 
+def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, header: bool | None = None) -> list[Any]:
+    """Return the names of a file's columns, numbers where it has none; parameters are those of `read_labels`."""
+    return open_file(path, checks.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
+
+
 def read_ids(
     path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
 ) -> "pd.Index | None":

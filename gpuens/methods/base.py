@@ -3,8 +3,9 @@
 `Consensus` joins any similarity with any partitioner; a named method is a subclass whose ``_parts`` returns its two.
 """
 
+import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -14,7 +15,7 @@ from gpuens import checks
 from gpuens import device as devices
 from gpuens.device import Array
 from gpuens.ensemble import Ensemble
-from gpuens.evidence import Evidence
+from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
 from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
@@ -205,11 +206,39 @@ class Consensus(ClusterMixin, BaseEstimator):
             For another number of clusterings, columns of a DataFrame with other names or in another order than those of
             fit, and for objects without a label known from fit.
         """
+        groups, kind = self._new(X)
+        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], kind)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what `predict` and `evidence` of new objects need to a file, from which `gpuens.load` reads it.
+
+        The file holds no pickle: a description as JSON, the distinct label rows with their labels, and the numbers of
+        the rule for other rows. The objects of fit, and the features that some methods need, are not in it.
+
+        Parameters
+        ----------
+        path : str or path
+            An ``.npz`` file; an existing one is replaced when the new one is complete.
+
+        Raises
+        ------
+        OSError, ValueError, TypeError
+            For unwritable places and other endings, fits of soft clusterings, labels other than whole numbers and
+            texts, and methods whose own rule for new objects a file cannot hold.
+        """
+        self._refuse_soft("save writes what predict needs")
+        from gpuens.methods.model import model_of
+
+        model_of(self).save(path)
+
+    def _refuse_soft(self, what: str) -> None:
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
-            raise TypeError(
-                "predict takes labels, but fit was given soft clusterings; membership_ has their memberships."
-            )
+            raise TypeError(f"{what}, but fit was given soft clusterings; membership_ has their memberships.")
+
+    def _new(self, X: Any) -> tuple[Reduction, str]:
+        """Return the core groups of new objects in the numbering of fit, and the memory of their labels."""
+        self._refuse_soft("predict takes labels")
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -222,8 +251,7 @@ class Consensus(ClusterMixin, BaseEstimator):
                 "input: the clusterings of fit, in their order."
             )
         given = self.reduction_.ensemble.encoded(X)
-        groups = core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
-        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
+        return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind))), given.device_kind
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
         """Return the labels of rows in the cluster numbering of fit."""
@@ -381,16 +409,33 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     # --- evidence ---------------------------------------------------------------------------------------------------
 
-    def evidence(self, *, missing: str | None = None) -> Evidence:
+    @overload
+    def evidence(self, X: None = None, *, missing: str | None = None) -> Evidence: ...
+
+    @overload
+    def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects: ...
+
+    def evidence(self, X: Any = None, *, missing: str | None = None) -> Evidence | NewObjects:
         """Return the evidence that the base clusterings give for the labels, see `gpuens.evidence.Evidence`.
 
-        ``missing`` is that of the method by default, "zero" if it has none. Its parts are computed when they are first
-        asked for, and kept until the next fit.
+        With new objects ``X``, as `predict` takes them, it is the evidence for their labels, ``.labels`` and
+        ``.objects``, beside the clusters of fit. ``missing`` is that of the method by default, "zero" if it has none.
+        Parts of the evidence are computed when they are first asked for, and kept until the next fit.
 
         Raises
         ------
         TypeError
             For labels in chunks, and for soft clusterings.
+        ValueError
+            For new objects that `predict` refuses.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+        >>> found = est.evidence([[0, 0, 1], [0, 2, 2], [0, 0, 1]])  # three clusterings of 3 new objects
+        >>> found.labels.tolist(), found.objects.confidence.round(2).tolist()
+        ([0, 0, 1], [0.81, 0.57, 0.86])
         """
         if (why := self._lacks_evidence()) is not None:
             raise TypeError(why)
@@ -401,7 +446,10 @@ class Consensus(ClusterMixin, BaseEstimator):
             row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
             labels[row_of] = devices.to_host(self.labels_)
             self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
-        return self._evidence
+        if X is None:
+            return self._evidence
+        new, _ = self._new(X)
+        return self._evidence.of_new(new.rows, self._labels_of(new.rows), new.row_of)
 
     def _lacks_evidence(self) -> str | None:
         """Return why this fit has no evidence, None if it has."""

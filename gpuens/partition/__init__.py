@@ -80,3 +80,7 @@ __all__ = [
     "squared_euclidean",
     "transfer_cut",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

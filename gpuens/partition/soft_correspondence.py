@@ -108,7 +108,7 @@ class SoftCorrespondence(Partitioner):
         return Partition(
             found.labels,
             n_found,
-            rule=_LargestMembership(found.table, n_found),
+            rule=LargestMembership(found.table, n_found),
             found={
                 "correspondence": found.correspondences,
                 "objective": found.objective,
@@ -147,7 +147,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
 
 
 @dataclass(frozen=True)
-class _LargestMembership:
+class LargestMembership:
     """A rule: the first largest membership of each row."""
 
     table: np.ndarray

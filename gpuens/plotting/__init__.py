@@ -1,12 +1,15 @@
 """Pictures of an ensemble, its consensus and the evidence for it.
 
-Every function draws into the given Axes, or into a new Figure without a window, and returns the Axes;
-``ax.figure.savefig("picture.png")`` writes the file. matplotlib is loaded on the first drawing. However many objects
-there are, a picture draws hundreds of things at most.
+Every function draws into the given Axes, or into pyplot's current ones as seaborn does, and returns the Axes: in a
+notebook the picture appears, and ``plt.savefig("picture.png")`` writes it. Functions with several panels make a figure
+of their own. matplotlib is loaded on the first drawing. However many objects there are, a picture draws hundreds of
+things at most.
 """
 
+from gpuens.plotting.cells import embedding
+from gpuens.plotting.choice import consensus_matrices, consensus_matrix
 from gpuens.plotting.correspondences import correspondence
-from gpuens.plotting.drawing import no_matplotlib
+from gpuens.plotting.drawing import for_files, no_matplotlib
 from gpuens.plotting.evidence import (
     between_clusters,
     cdf,
@@ -28,9 +31,13 @@ __all__ = [
     "clusterings",
     "clustree",
     "coassociation_heatmap",
+    "consensus_matrices",
+    "consensus_matrix",
     "correspondence",
     "criterion",
     "dendrogram",
+    "embedding",
+    "for_files",
     "item_consensus",
     "lifetimes",
     "no_matplotlib",
@@ -38,3 +45,7 @@ __all__ = [
     "sizes",
     "tracking",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,6 +16,7 @@ from gpuens.plotting.drawing import (
     color_bar,
     entitle,
     kind,
+    new_figure,
     short,
     write_names,
     write_shares,
@@ -100,8 +101,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
         n_own, k = matrices[h].shape
         column = 0.42 if n_own * k <= CELLS_WRITTEN else 0.2
         size = min(2.2 + 2 * max(1.6, column * k), WIDEST), max(3.0, 1.8 + 0.22 * min(n_own, 60))
-        figure = axes(None, size).figure
-        figure.clear()
+        figure = new_figure(size)
         panels = figure.subplots(1, 2, sharey=True).tolist()
         entitle(figure, title)
         entitle(panels[0], "correspondence S")
@@ -130,8 +130,7 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
 
 def _panels(n_rows: int, n_cols: int, n_panels: int) -> list[Any]:
     """Return the Axes of a new Figure."""
-    figure = axes(None, (2.4 * n_cols, 2.2 * n_rows)).figure
-    figure.clear()
+    figure = new_figure((2.4 * n_cols, 2.2 * n_rows))
     panels: list[Any] = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
     for empty in panels[n_panels:]:
         empty.remove()

@@ -1,5 +1,8 @@
 """What all pictures share: a palette, axes, names and titles."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +12,7 @@ from gpuens.device import to_host
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
@@ -22,20 +26,55 @@ SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a pictu
 LETTER = 0.1  # inches of a title
 CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
 
+_for_files: ContextVar[bool] = ContextVar("for_files", default=False)
+
 
 def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) -> "Axes":
-    """Return the given Axes, or those of a new Figure of a size in inches, for square cells if ``square``."""
+    """Return the given Axes, or pyplot's current ones.
+
+    Where pyplot has no figure, or pictures are `for_files`, they are those of a new one: of a ``size`` in inches, for
+    square cells if ``square``.
+    """
     if ax is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise no_matplotlib() from error
-        return Figure(figsize=size, dpi=150, layout="compressed" if square else "constrained").subplots()
+        pyplot = None if _for_files.get() else _pyplot()
+        if pyplot is not None and pyplot.get_fignums():
+            return pyplot.gca()  # type: ignore[no-any-return]
+        return new_figure(size, square=square).subplots()
     if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
         raise TypeError(
             f"ax must be one of matplotlib's Axes, such as Figure().subplots() returns, not {checks.shown(ax)}."
         )
     return ax
+
+
+def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
+    """Return a new Figure of a size in inches; pyplot, and so a notebook, shows it unless pictures are `for_files`."""
+    settings: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "compressed" if square else "constrained"}
+    if not _for_files.get():
+        return _pyplot().figure(**settings)  # type: ignore[no-any-return]
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise no_matplotlib() from error
+    return Figure(**settings)
+
+
+@contextmanager
+def for_files() -> Iterator[None]:
+    """Keep pictures without ``ax`` apart from pyplot: nothing is shown, and no figure stays open."""
+    token = _for_files.set(True)
+    try:
+        yield
+    finally:
+        _for_files.reset(token)
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise no_matplotlib() from error
+    return pyplot
 
 
 def no_matplotlib() -> ImportError:

@@ -39,8 +39,9 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
 
     Parameters
     ----------
-    pairs : gpuens.evidence.Pairs, or dict {number of clusters: Pairs}
-        A single one is drawn with that of independent clusterings (dashed).
+    pairs : gpuens.evidence.Pairs, dict {number of clusters: Pairs}, or what `gpuens.choose_k` returns
+        A single one is drawn with that of independent clusterings (dashed). Of a choice, that for each number; where
+        the clusterings are the same for all, the one of the at most 500 objects that it keeps.
     lower, upper : float
         The range of C whose pairs are ambiguous, for PAC.
     ax : matplotlib Axes, optional
@@ -68,23 +69,30 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
     """
     from gpuens.evidence import Pairs
 
-    several = pairs if isinstance(pairs, Mapping) else {None: pairs}
+    suggested = getattr(pairs, "suggested", None)
+    several = _pairs_of(pairs) if suggested is not None else pairs if isinstance(pairs, Mapping) else {None: pairs}
     for one in several.values():
         if not isinstance(one, Pairs):
             raise TypeError(
-                f"pairs must be what ge.evidence.pairs(labels) returns, or a dict of such, not {kind(one)}."
+                "pairs must be what ge.evidence.pairs(labels) or ge.choose_k(…) returns, or a dict of pairs, not "
+                f"{kind(one)}."
             )
     ax = axes(ax, (6.4, 4.2))
     ax.axvspan(lower, upper, color=SHADE, alpha=0.12, linewidth=0)
     colors = _sequence(len(several)) if len(several) > 1 else [INK]
     for (k, one), color in zip(several.items(), colors, strict=True):
-        _step(ax, one, color, label=None if k is None else f"{k} clusters")
+        if k is not None and k == suggested:
+            _step(ax, one, MARK, label=f"{k} clusters, suggested", linewidth=2.2, zorder=3)
+        else:
+            _step(ax, one, color, label=None if k is None else f"{k} clusters")
     if len(several) == 1:
         (one,) = several.values()
         chance = one.chance()
         _step(ax, chance, MARK, label="independent clusterings", linestyle="--")
         pac, by_chance = one.pac(lower, upper), chance.pac(lower, upper)
-        entitle(ax, f"PAC {_points(pac)}; independent clusterings have {_points(by_chance)}")
+        same = f"Consensus of the pairs of {one.n_objects:,} objects, the same for all k"
+        by_pac = f"PAC {_points(pac)}; independent clusterings have {_points(by_chance)}"
+        entitle(ax, by_pac if suggested is None else same)
     else:
         entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8, ncols=1 + (len(several) > 24))
@@ -336,11 +344,17 @@ def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
     return found
 
 
+def _pairs_of(choice: Any) -> dict[int | None, "Pairs"]:
+    """Return the pairs of a choice for each number of clusters, those for all under None."""
+    found = {k: matrix.pairs for k, matrix in choice.consensus.items()}
+    return {None: next(iter(found.values()))} if len(set(map(id, found.values()))) == 1 else found
+
+
 def _step(ax: Any, pairs: "Pairs", color: Any, **how: Any) -> None:
     order = np.argsort(pairs.consensus, kind="stable")
     reached = np.cumsum(pairs.counts[order]) / pairs.n_pairs
     x = np.concatenate([[0.0], pairs.consensus[order], [1.0]])
-    ax.step(x, np.concatenate([[0.0], reached, [1.0]]), where="post", color=color, linewidth=1.4, **how)
+    ax.step(x, np.concatenate([[0.0], reached, [1.0]]), where="post", color=color, **{"linewidth": 1.4, **how})
 
 
 def _sequence(n: int) -> Any:

@@ -71,20 +71,8 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     names, clusters = np.unique(labels, return_inverse=True)
     drawn = evenly(clusters, max_objects)
     similarity = to_host(coassociation(ensemble, drawn, drawn))
-    # farther than any two objects of one cluster, so that the tree completes clusters first
-    order = seriated((1.0 - similarity) + 2.0 * (clusters[drawn][:, None] != clusters[drawn]))
-    clusters = clusters[drawn][order]
-
     ax = axes(ax, (7.2, 6.2), square=True)
-    # smoothing only where there are more objects than pixels
-    image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
-    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
-    widths = np.diff(np.append(starts, len(clusters)))
-    _frames(ax, starts, widths)
-    readable = widths >= 0.025 * len(clusters)  # names of thin clusters would overlap
-    ticks = (starts + (widths - 1) / 2)[readable]
-    for axis in (ax.xaxis, ax.yaxis):
-        write_names(axis, ticks, names[clusters[starts][readable]])
+    image = draw_in_blocks(ax, similarity, names, clusters[drawn])
     count = f"{ensemble.n_objects:,} objects"
     shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
     ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
@@ -160,6 +148,26 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
     color_bar(image, ax, "NMI of two answers")
     entitle(ax, f"Agreement between the answers of {len(names)} methods")
     return ax
+
+
+def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters: np.ndarray) -> Any:
+    """Draw similarities (n, n) of objects in the order of their clusters (n,), with frames around these; return them.
+
+    Similar clusters are neighbours, and so are similar objects in a cluster. The names of clusters are at the axes.
+    """
+    # farther than any two objects of one cluster, so that the tree completes clusters first
+    order = seriated((1.0 - similarity) + 2.0 * (clusters[:, None] != clusters))
+    clusters = clusters[order]
+    # smoothing only where there are more objects than pixels
+    image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
+    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
+    widths = np.diff(np.append(starts, len(clusters)))
+    _frames(ax, starts, widths)
+    readable = widths >= 0.025 * len(clusters)  # names of thin clusters would overlap
+    ticks = (starts + (widths - 1) / 2)[readable]
+    for axis in (ax.xaxis, ax.yaxis):
+        write_names(axis, ticks, names[clusters[starts][readable]])
+    return image
 
 
 def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:

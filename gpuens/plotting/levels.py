@@ -164,9 +164,7 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     >>> ge.plotting.criterion(found, "lifetime").get_title()
     'lifetime by number of clusters, 3 suggested'
     """
-    if not hasattr(choice, "suggested"):
-        raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {kind(choice)}.")
-    has = criteria(choice)
+    has = criteria(choice_of(choice))
     checks.check_choice(name, "name", has)
     rows = [row for row in choice.rows if row[name] is not None]
     ks, values = np.array([row["k"] for row in rows]), np.array([row[name] for row in rows], dtype=np.float64)
@@ -182,6 +180,13 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
     return plain(ax)
+
+
+def choice_of(choice: Any) -> Any:
+    """Return a choice of the number of clusters; refuse anything else."""
+    if not (hasattr(choice, "suggested") and hasattr(choice, "rows")):
+        raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {kind(choice)}.")
+    return choice
 
 
 def criteria(choice: Any) -> list[str]:

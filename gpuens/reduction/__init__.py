@@ -47,3 +47,7 @@ def reducer(value: Any) -> Reducer:
         )
     found: Reducer = value
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

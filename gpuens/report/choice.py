@@ -7,6 +7,11 @@ from gpuens import plotting
 from gpuens.plotting.levels import CRITERIA, criteria
 from gpuens.report.page import Picture, Section, Table, render
 
+SURE = (
+    "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "
+    "shades, and a CDF that is flat between two steps."
+)
+
 
 def of_choice(choice: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of what `gpuens.choose_k` returns."""
@@ -17,6 +22,12 @@ def of_choice(choice: Any, title: str) -> bytes:
         Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels)),
         Picture("How the clusters divide", partial(plotting.clustree, choice.labels)),
     ]
+    sure = []
+    if choice.consensus:
+        sure = [
+            Picture("Consensus of all pairs at each number of clusters", partial(plotting.cdf, choice)),
+            Picture("Consensus matrices", lambda: plotting.consensus_matrices(choice)[0]),
+        ]
     rows = [[row["k"], *(row[name] for name in found)] for row in choice.rows]
     reasons = Table("reasons", ("number of clusters", "why"), list(choice.reasons.items()))
     named = [(name.replace("_", " "), k) for name, k in choice.by_criterion.items()]
@@ -26,6 +37,7 @@ def of_choice(choice: Any, title: str) -> bytes:
         title, _answer(choice),
         [
             Section("Why?", [reasons, single], pictures),
+            Section("How sure are the clusterings of each number?", pictures=sure, note=SURE),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
         ],

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuens import installing, progress
-from gpuens.plotting import no_matplotlib
+from gpuens.plotting import for_files, no_matplotlib
 
 DPI = 110  # of pictures: twenty of them are 1 MB
 ROWS_SHOWN = 30  # of a table
@@ -87,7 +87,8 @@ def _shown(table: Table) -> dict[str, Any]:
 
 def _drawn(picture: Picture, bar: Any) -> dict[str, str]:
     file = io.BytesIO()
-    ax = picture.draw()
+    with for_files():
+        ax = picture.draw()
     ax.figure.savefig(file, format="png", dpi=DPI)
     bar.update(1)
     alt = f"{picture.says}: {ax.get_title()}" if ax.get_title() else picture.says

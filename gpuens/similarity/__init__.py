@@ -73,3 +73,7 @@ __all__ = [
     "trajectories",
     "weac_weights",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

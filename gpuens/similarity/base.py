@@ -331,11 +331,13 @@ class Sum(Similarity):
         return total
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        return _SummedUp(tuple((factor, one.scale, one.sums(rows, labels)) for factor, one in self.terms))
+        return SummedUp(tuple((factor, one.scale, one.sums(rows, labels)) for factor, one in self.terms))
 
 
 @dataclass(frozen=True)
-class _SummedUp:
+class SummedUp:
+    """A function that maps rows to the sum (G, k) of several such functions, each with a factor and a scale."""
+
     terms: tuple[tuple[float, float, Sums], ...]
 
     def __call__(self, rows: Rows) -> np.ndarray:

@@ -133,6 +133,7 @@ class Neighborhoods(Similarity):
         Whether two objects of the same row are neighbours: they need not be, equal rows are not the most similar.
     sizes : ndarray (N_c,), int64
         Objects in each cluster.
+    blocks : Blocks
     """
 
     kind = "pairs"
@@ -145,7 +146,7 @@ class Neighborhoods(Similarity):
         self.n_objects = rows.n_objects
         self.own = blocks.of_equal_rows(rows) >= threshold
         self.sizes = rows.cluster_sizes()
-        self._blocks = blocks.on(rows.device)
+        self.blocks, self._blocks = blocks, blocks.on(rows.device)
         self._codes = rows.codes
         # columns of equal counts side by side: then few words of bits need more than one plane
         order = np.argsort(rows.counts, kind="stable")
@@ -161,6 +162,11 @@ class Neighborhoods(Similarity):
 
     def free_memory(self) -> None:
         self._all = None  # G² bits, cheap to compute again
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The codes of the rows (G, M), host."""
+        return devices.to_host(self._codes)
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         common = self.common_in(start, stop, first).astype(np.float64)
@@ -235,7 +241,7 @@ class Neighborhoods(Similarity):
         for at, bits in self.pieces(bytes_each=16 * k):
             members[at] = devices.to_host(self.counts_in(at, bits, codes, np.array([0, k])))
         members *= rows.counts[:, None]
-        return _CommonSums(self, members)
+        return CommonSums(self, members)
 
     def bits(self, codes: Any) -> Any:
         """Return the neighbourhoods of label rows (R, M) as bits (R, n_words), uint64, own row included."""
@@ -299,7 +305,9 @@ class Neighborhoods(Similarity):
 
 
 @dataclass(frozen=True)
-class _CommonSums:
+class CommonSums:
+    """A function that maps rows to the neighbours they have in common with the members of clusters (G, k), summed."""
+
     near: Neighborhoods
     members: np.ndarray  # (G, k) int64: members of each cluster that are neighbours of the objects of each row
 

@@ -65,11 +65,13 @@ class Observed(Similarity):
         )
         of_clusters = LookedUp(self.weights[:, None] * held)
         members = np.bincount(devices.to_host(labels), weights=rows.counts, minlength=k)
-        return _Ratios(of_clusters, self.of_clusterings[:, None] * seen, members)
+        return Ratios(of_clusters, self.of_clusterings[:, None] * seen, members)
 
 
 @dataclass(frozen=True)
-class _Ratios:
+class Ratios:
+    """A function that maps rows to ratios of sums over the members of clusters (G, k), times their number."""
+
     together: LookedUp
     both: np.ndarray  # (M, k)
     members: np.ndarray  # (k,)

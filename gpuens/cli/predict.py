@@ -1,0 +1,153 @@
+"""``gpuens predict``: labels of new objects by a model that `gpuens run --model` or ``estimator.save`` wrote."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.files import check_inputs, facts, print_written
+from gpuens.record import Clock
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = command(
+        "predict",
+        predict,
+        "Label new objects by a model, without a new consensus.",
+        epilog="A label row known from the fit keeps its label; any other gets the cluster that it is most similar to, "
+        "or that the method's own rule gives. Label values unknown at the fit count as missing. OUTPUT.json is a "
+        "record of the run.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="npz file of `gpuens run --model` or estimator.save")
+    parser.add_argument(
+        "labels",
+        metavar="LABELS",
+        help="label file of the new objects, as for `gpuens run`: columns go by the names of the fit, where both have "
+        "names, and others are ignored",
+    )
+    add_selection(parser)
+    add_reading(parser)
+    parser.add_argument(
+        "--drop-unlabelled",
+        action="store_true",
+        help="leave out objects without any label that the model knows; they are -1 in the output",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="labels, confidence and margin: csv, tsv, parquet or npz (beside the input: <LABELS>.predicted.csv and "
+        "so on for tables, else .npz)",
+    )
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+
+
+def predict(args: argparse.Namespace) -> None:
+    clock = Clock()
+    from gpuens import device as devices
+    from gpuens import io
+    from gpuens.io import atomic, outputs
+    from gpuens.io.kinds import WITH_NUMBERS
+
+    check_inputs(args.model, kinds=(".npz",))
+    check_inputs(args.labels, kinds=io.INPUTS)
+    output = _default_output(args.labels) if args.output is None else args.output
+    io.packages_for(outputs.check_output(output, WITH_NUMBERS, inputs=(args.model, args.labels)))
+    outputs.check_record(atomic.record_of(output))
+    device = devices.resolve(args.device)
+    with clock.phase("read"):
+        from gpuens.methods.model import load
+
+        model = load(args.model, device=args.device)
+        columns, ids = _columns(args, model)
+    with clock.phase("predict"):
+        given, known = _given(args, model, columns)
+        labels, beside = _predicted(model, given.take(known))
+    with clock.phase("write"), atomic.recorded(output) as record:
+        found = {name: _of_all(values, known, float("nan")) for name, values in beside.items()}
+        io.write_labels(output, _of_all(labels, known, -1), ids=ids, beside=found)
+        record |= facts(
+            args, clock, device=device, output=output, model=args.model, method=model.method,
+            parameters=model.parameters, input=args.labels, n_objects=len(known),
+            **({} if known.all() else {"n_unlabelled": int((~known).sum())}), **_means(beside),
+        )  # fmt: skip
+    if not args.quiet:
+        _print_summary(args, model, labels, known, beside)
+        print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
+
+
+def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
+    """Return the columns of the new objects in the order of the model, and the names of the objects."""
+    from gpuens.cli.files import without_index
+    from gpuens.io.reading import names_in, read_column_file
+
+    how = reading(args)
+    names = names_in(args.labels, **{name: how[name] for name in ("key", "sep", "header")})
+    if how["columns"] is None and all(isinstance(name, str) for name in [*names, *model.columns]):
+        model.numbering.places_among(names, f"path {args.labels!r}")
+        how["columns"] = model.columns
+    read = read_column_file(args.labels, named=True, **how)
+    return [without_index(column) for column in read.columns.values()], read.ids
+
+
+def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[Any, Any]:
+    """Return the labels in the numbering of the model, and which objects have one; refuse others unless left out."""
+    given, known = model.given(columns)
+    if not known.all() and not (args.drop_unlabelled and known.any()):
+        instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
+        raise ValueError(
+            f"path {args.labels!r} has {(~known).sum():,} of {len(known):,} objects without a label that the model "
+            f"knows, the first is object {int(known.argmin())}; {instead}."
+        )
+    return given, known
+
+
+def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the labels, and how sure they are where the model knows."""
+    if model.lacks_evidence() is not None:
+        return model.predict(given), {}
+    found = model.evidence(given)
+    return found.labels, {"confidence": found.objects.confidence, "margin": found.objects.margin}
+
+
+def _of_all(values: Any, known: Any, nothing: float) -> Any:
+    """Return the values of all objects of the file, ``nothing`` for those left out."""
+    import numpy as np
+
+    if known.all():
+        return values
+    found = np.full(len(known), nothing, dtype=np.result_type(values, type(nothing)))
+    found[known] = values
+    return found
+
+
+def _means(beside: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    means = {name: None if np.isnan(values).all() else float(np.nanmean(values)) for name, values in beside.items()}
+    return {"evidence": means} if means else {}
+
+
+def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any, beside: dict[str, Any]) -> None:
+    import numpy as np
+
+    sizes = np.bincount(labels, minlength=model.n_clusters)
+    print(f"{args.labels}: {len(known):,} objects, {len(model.columns)} clusterings")
+    if not known.all():
+        print(f"unlabelled: {(~known).sum():,} objects, left out and -1 in the output")
+    shown = ", ".join(f"{size:,}" for size in sizes[:8]) + " …" * (len(sizes) > 8)
+    print(f"{args.model}: {model.method}, {model.n_clusters} clusters, of {shown} new objects")
+    if beside:
+        print(f"evidence: confidence {beside['confidence'].mean():.3f}")
+    else:
+        print(f"without confidence: {model.lacks_evidence()}")
+
+
+def _default_output(labels: str) -> str:
+    """Return the default output: new.csv → new.csv.predicted.csv, and npz for what holds no names of objects."""
+    from gpuens.checks import file_kind, without_slash
+    from gpuens.io.kinds import INPUTS, TABLES
+
+    kind = file_kind(labels, INPUTS)
+    return f"{without_slash(labels)}.predicted{kind if kind in TABLES else '.npz'}"

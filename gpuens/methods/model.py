@@ -1,0 +1,329 @@
+"""Model files: a fitted method without its objects, in an npz file that holds no pickle.
+
+    model     the description as JSON in UTF-8, an array of bytes: method, parameters, versions, clusterings, the rule
+    rows      the distinct label rows of the fit (G, M), codes in the numbering of the clusterings' labels
+    counts    how many objects each row stands for (G,)
+    labels    the cluster of each row (G,)
+    rule_0 …  the arrays of the rule that labels unknown rows
+
+Rows, counts and labels are left out where a fit in chunks has no common rows.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens import __version__, checks, record
+from gpuens import device as devices
+from gpuens.device import Array
+from gpuens.encoding import codes_dtype, label_values
+from gpuens.ensemble import Ensemble
+from gpuens.evidence import Evidence, NewObjects
+from gpuens.evidence.given import CONVENTIONS
+from gpuens.io import atomic
+from gpuens.io.arrays import Archive
+from gpuens.methods.stored_rules import Reading, Writing
+from gpuens.reduction import Reduction, core_groups
+from gpuens.reduction.find import find_rows
+from gpuens.rows import Rows, Rule
+
+FORMAT, VERSION = "gpuens model", 1
+ENDINGS = (".npz",)
+LABELS = (int, bool, str)  # types of label values that JSON holds
+HELD = ("rows", "counts", "labels")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted method without its objects: it labels new ones. `gpuens.load` reads it from a file.
+
+    Attributes
+    ----------
+    method : str
+        The class of the estimator, such as "LWEA".
+    parameters : dict
+        Those of the estimator, as JSON holds them: the text of what is neither number, text nor list.
+    columns : list of str or int
+        The base clusterings, in the order of the fit: their names, or numbers from 0.
+    n_clusters : int
+        The number of clusters of the consensus.
+    n_objects : int or None
+        How many objects the fit had; None of a fit in chunks that does not know their rows.
+    versions : dict of str to str
+        The packages that the fit was made with.
+    missing : {"zero", "ignore"}
+        What the evidence makes of missing labels, if `evidence` is not told.
+    """
+
+    method: str
+    parameters: dict[str, Any]
+    n_clusters: int
+    versions: dict[str, str]
+    missing: str
+    numbering: Ensemble
+    known: Rows | None  # the distinct rows of the fit, in lexicographic order
+    labels: np.ndarray | None  # of the known rows
+    counted: bool  # whether the known rows are those of all objects
+    rule: Rule
+    device: str = "auto"
+
+    @property
+    def columns(self) -> list[Any]:
+        return self.numbering.names
+
+    @property
+    def n_objects(self) -> int | None:
+        return self.known.n_objects if self.counted and self.known is not None else None
+
+    def predict(self, X: Any) -> Array:
+        """Return the label of each new object, as the estimator's own `predict` would, (n_objects,) int64.
+
+        Parameters
+        ----------
+        X : labels of new objects (n_objects, n_clusterings)
+            Whatever `gpuens.Ensemble` takes. Named columns go by their names: they may be in any order, and among
+            others, which are ignored. A number and its text are the same label, as a file of few objects may have
+            numbers alone where that of the fit had texts too. Label values unknown at fit count as missing.
+
+        Raises
+        ------
+        ValueError
+            For other clusterings than those of the fit, and for objects without a label known from it.
+        """
+        given = self._known(X)
+        groups = self._groups(given)
+        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
+
+    def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects:
+        """Return how sure the labels of new objects are: ``.labels`` and ``.objects``, see `gpuens.evidence.objects`.
+
+        Parameters
+        ----------
+        X : labels of new objects, as in `predict`
+        missing : {"zero", "ignore"}, optional
+            By default that of the method.
+
+        Raises
+        ------
+        ValueError
+            As `predict`.
+        TypeError
+            For models of fits in chunks that do not know the rows of all objects.
+        """
+        if (why := self.lacks_evidence()) is not None:
+            raise TypeError(why)
+        groups = self._groups(self._known(X))
+        rows, labels = self.known, self.labels
+        assert rows is not None
+        assert labels is not None
+        found = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing)
+        return found.of_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
+
+    def lacks_evidence(self) -> str | None:
+        """Return why the model has no evidence for new objects, None if it has."""
+        if self.counted:
+            return None
+        return (
+            "evidence goes by the label rows of all objects, which the model of a fit in chunks does not hold; fit "
+            "labels in memory."
+        )
+
+    def given(self, X: Any) -> tuple[Ensemble, np.ndarray]:
+        """Return new labels in the numbering of the fit, and the mask (n_objects,) of objects with a known label."""
+        return self.numbering.encoded_in_part(X, as_written=True)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, which `gpuens.load` reads; parameters and errors are those of `Consensus.save`."""
+        checks.file_kind(path, ENDINGS)
+        writing = Writing()
+        described = {
+            "format": FORMAT,
+            "version": VERSION,
+            "gpuens": __version__,
+            "method": self.method,
+            "parameters": self.parameters,
+            "n_clusters": self.n_clusters,
+            "versions": self.versions,
+            "missing": self.missing,
+            "columns": self.columns,
+            "categories": [
+                _plain(own, name) for own, name in zip(self.numbering.categories, self.columns, strict=True)
+            ],
+            "counted": self.counted,
+            "rule": writing.rule(self.rule),
+        }
+        held: dict[str, Any] = {} if self.known is None else _arrays_of(self.known, self.labels)
+        held |= {f"rule_{number}": values for number, values in enumerate(writing.arrays)}
+        text = np.frombuffer(atomic.encoded(described), dtype=np.uint8)
+        with atomic.replacing(path) as file:
+            np.savez_compressed(file, model=text, **held)
+
+    def _known(self, X: Any) -> Ensemble:
+        """Return new labels in the numbering of the fit; refuse objects without a known label."""
+        found, known = self.given(X)
+        if not known.all():
+            raise ValueError(
+                f"X has {np.count_nonzero(~known)} object(s) without a label that the model knows, the first is object "
+                f"{int(known.argmin())}; leave them out."
+            )
+        return found
+
+    def _groups(self, given: Ensemble) -> Reduction:
+        return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
+
+    def _labels_of(self, rows: Rows) -> np.ndarray:
+        """Return the labels of rows: of known ones those of the fit."""
+        if self.known is None or self.labels is None:
+            return self.rule(rows)
+        places = devices.to_host(find_rows(rows.codes, self.known.ensemble.codes_on(rows.device), device=rows.device))
+        labels: np.ndarray = self.labels[places]
+        if len(unknown := np.flatnonzero(places < 0)):
+            labels[unknown] = self.rule(rows.take(unknown))
+        return labels
+
+    def __repr__(self) -> str:
+        about = f"{self.method}, {self.n_clusters} clusters by {len(self.columns)} clusterings"
+        return f"Model({about}{'' if self.n_objects is None else f' of {self.n_objects} objects'})"
+
+
+def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
+    """Return a fitted method from a file that ``estimator.save(path)`` or ``gpuens run --model`` wrote.
+
+    The file holds no code, and nothing in it is run: it is safe to load a file from anybody.
+
+    Parameters
+    ----------
+    path : str or path
+    device : {"auto", "cpu", "cuda", "emulated"}
+        Where to label new objects; "auto" is where their labels are.
+
+    Returns
+    -------
+    Model
+        With ``predict(X)`` and ``evidence(X)`` for new objects.
+
+    Raises
+    ------
+    OSError, ValueError, MemoryError
+        For a file that is not there, not a model, damaged, or written by a newer gpuens.
+
+    Examples
+    --------
+    >>> import gpuens as ge, pathlib, tempfile
+    >>> est = ge.LWEA(2).fit([["a", "a", "a", "b", "b", "b"], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "customers.npz")
+    ...     est.save(path)
+    ...     model = ge.load(path)
+    >>> model
+    Model(LWEA, 2 clusters by 3 clusterings of 6 objects)
+    >>> new = [["a", "b"], [1, 2], [1, 1]]
+    >>> model.predict(new).tolist(), model.evidence(new).objects.confidence.round(2).tolist()
+    ([0, 1], [0.62, 0.86])
+    """
+    checks.file_kind(path, ENDINGS)
+    checks.check_readable(path)
+    where = devices.resolve(device, "cpu")
+    with checks.reading(path), Archive(path) as archive:
+        described = _described(archive)
+    refuse_foreign(path, described)
+    with checks.reading(path), Archive(path) as archive:
+        return _read(archive, described, device, where)
+
+
+def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> None:
+    """Refuse files that are no models, and those of a newer gpuens."""
+    if described.get("format") != FORMAT:
+        raise ValueError(
+            f"path {os.fspath(path)!r} is no model file; name one that estimator.save(path) or gpuens run --model "
+            "wrote."
+        )
+    version = described.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(
+            f"path {os.fspath(path)!r} is a model of version {version}, written by gpuens {described.get('gpuens')}, "
+            f"and gpuens {__version__} reads versions up to {VERSION}; update gpuens, or save the "
+            "model anew."
+        )
+
+
+def model_of(estimator: Any) -> Model:
+    """Return the model of a fitted estimator of labels."""
+    reduction = estimator.reduction_
+    numbering = reduction.ensemble.take(slice(0, 0))
+    known, counted, labels = None, False, None
+    if estimator._row_labels is not None:
+        chunked = devices.chunked(estimator.labels_)
+        counted = reduction.covers_all or not chunked
+        if not chunked:
+            known = reduction.groups().rows
+        else:  # rows without their objects
+            known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
+            counted = counted and reduction.distinct is None
+        labels = estimator._labels_of(known)
+    parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
+    return Model(
+        type(estimator).__name__, parameters, estimator.n_clusters_, record.surroundings()["versions"],
+        str(getattr(estimator, "missing", "zero")), numbering, known, labels, counted, estimator._rule(),
+    )  # fmt: skip
+
+
+# --- what a file holds ------------------------------------------------------------------------------------------------
+
+
+def _described(archive: Archive) -> dict[str, Any]:
+    if "model" not in archive.names:
+        return {}
+    text = archive.read("model")
+    found = json.loads(text.tobytes()) if text.dtype == np.uint8 else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _arrays_of(known: Rows, labels: Any) -> dict[str, np.ndarray]:
+    return dict(zip(HELD, (known.ensemble.codes, known.counts, devices.to_host(labels)), strict=True))
+
+
+def _read(archive: Archive, described: dict[str, Any], device: str, where: str) -> Model:
+    names = [name if isinstance(name, str) else int(name) for name in described["columns"]]
+    categories = [_categories(own) for own in described["categories"]]
+    if len(names) != len(categories) or not all(map(len, categories)):
+        raise ValueError("the clusterings have other names than labels.")
+    largest = max(map(len, categories))
+    numbering = Ensemble.of_codes(np.empty((0, len(names)), codes_dtype(largest), order="F"), categories, names)
+    n_arrays = sum(name.startswith("rule_") for name in archive.names)
+    reading = Reading([archive.read(f"rule_{number}") for number in range(n_arrays)], numbering, where)
+    known, labels, k = None, None, checks.check_integer(described["n_clusters"], "n_clusters", minimum=1)
+    if "rows" in archive.names:
+        codes, counts, labels = (archive.read(name) for name in HELD)
+        if codes.ndim != 2 or codes.shape[1] != len(names) or not len(codes) == len(counts) == len(labels):
+            raise ValueError("rows, counts and labels are not of the same rows.")
+        if labels.dtype.kind != "i" or labels.min() < 0 or labels.max() >= k:
+            raise ValueError("a row has a label that is none.")
+        known, labels = reading.rows(codes, counts), labels.astype(np.int64)
+    return Model(
+        str(described["method"]), dict(described["parameters"]), k, dict(described["versions"]),
+        checks.check_choice(described["missing"], "missing", CONVENTIONS), numbering, known, labels,
+        bool(described["counted"]) and known is not None, reading.rule(described["rule"]), device,
+    )  # fmt: skip
+
+
+def _plain(categories: np.ndarray, name: Any) -> list[Any]:
+    """Return the label values of a clustering for JSON; refuse others than whole numbers and texts."""
+    values: list[Any] = categories.tolist()
+    for value in values:
+        if type(value) not in LABELS:
+            raise TypeError(
+                f"labels of clustering {name!r} are such as {checks.shown(value)}, but a model file holds whole "
+                "numbers and texts; turn them into texts before the fit."
+            )
+    return values
+
+
+def _categories(values: list[Any]) -> np.ndarray:
+    """Return the label values of a clustering from JSON."""
+    if not all(type(value) in LABELS for value in values):
+        raise ValueError("a label is neither a whole number nor a text.")
+    return label_values(values)

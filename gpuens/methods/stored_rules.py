@@ -1,0 +1,201 @@
+"""Rules as JSON and arrays: what a model file holds of the way in which a fitted method labels unknown rows.
+
+    rule ─▶ {"is": its kind, field: value or number of an array, …} and a list of arrays ─▶ an equal rule
+
+Only the kinds that are listed here are made from a file, from numbers whose types and shapes are checked: a file holds
+no code, and none of its numbers leads compiled loops beyond an array.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens import checks
+from gpuens import device as devices
+from gpuens.encoding import codes_dtype
+from gpuens.ensemble import Ensemble
+from gpuens.partition.base import MostSimilar
+from gpuens.partition.label_kmeans import Nearest
+from gpuens.partition.meta_clustering import FirstChoice
+from gpuens.partition.soft_correspondence import LargestMembership
+from gpuens.partition.transfer_cut import NearestCenter
+from gpuens.rows import Numbered, Rows
+from gpuens.similarity.base import LookedUp, SummedUp
+from gpuens.similarity.blocks import Blocks
+from gpuens.similarity.neighborhood import CommonSums, Neighborhoods
+from gpuens.similarity.observed import Ratios
+
+
+class Field(NamedTuple):
+    """How a field of a rule is written to a file, and read from it."""
+
+    write: Callable[[Any, "Writing"], Any]  # its value → JSON
+    read: Callable[[Any, "Reading", dict[str, int]], Any]  # JSON and the sizes known so far → its value
+
+
+class Writing:
+    """The arrays of rules that are written."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+
+    def array(self, values: Any) -> int:
+        """Return the number under which an array is kept."""
+        self.arrays.append(np.asarray(devices.to_host(values)))
+        return len(self.arrays) - 1
+
+    def rule(self, rule: Any) -> dict[str, Any]:
+        """Return a rule as JSON; refuse those of other packages."""
+        name = _NAMES.get(type(rule))
+        if name is None:
+            raise TypeError(
+                f"the method labels new objects by a {type(rule).__name__}, which a model file cannot hold; pickle the "
+                "estimator instead."
+            )
+        kind = _KINDS[name]
+        values = kind.values(rule)
+        return {"is": name, **{field: how.write(values[field], self) for field, how in kind.fields.items()}}
+
+
+class Reading:
+    """The arrays of a file, and the numbering of clusters that its rules were learned in."""
+
+    def __init__(self, arrays: list[np.ndarray], numbering: Ensemble, device: str) -> None:
+        self.arrays, self.numbering, self.device = arrays, numbering, device
+
+    def array(self, number: Any, kinds: str, dims: str, sizes: dict[str, int]) -> np.ndarray:
+        """Return an array; refuse other dtypes than ``kinds``, and another size of a dimension that has one."""
+        found: np.ndarray = self.arrays[number]
+        if found.dtype.kind not in kinds or found.ndim != len(dims):
+            raise ValueError(f"array {number} is {found.ndim}-D of {found.dtype}, where {len(dims)} are expected.")
+        for dim, size in zip(dims, found.shape, strict=True):
+            if sizes.setdefault(dim, size) != size:
+                raise ValueError(f"array {number} has shape {found.shape}, but {dim} is {sizes[dim]}.")
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        return {"c": self.numbering.n_clusters, "m": self.numbering.n_clusterings}
+
+    def rule(self, described: Any) -> Any:
+        """Return the rule of what `Writing.rule` returned."""
+        kind, sizes = _KINDS[described["is"]], self.sizes()
+        values = {field: how.read(described[field], self, sizes) for field, how in kind.fields.items()}
+        return kind.make(self, **values)
+
+    def rows(self, codes: np.ndarray, counts: np.ndarray) -> Rows:
+        """Return label rows in the numbering; refuse codes of clusters that are not there."""
+        numbering = self.numbering
+        sizes = np.diff(numbering.offsets)
+        missing = np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1
+        there = codes.dtype == codes_dtype(int(sizes.max())) and ((codes < sizes) | (codes == missing)).all()
+        if not there or (counts < 1).any():
+            raise ValueError("a row is of clusters that are not there.")
+        rows = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
+        return Rows.of(rows, counts.astype(np.int64), self.device)
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
+    """Return a field with an array: a letter for each dimension, of one size within a rule; c is N_c, m is M."""
+
+    def write(value: Any, to: Writing) -> Any:
+        return None if optional and value is None else to.array(value)
+
+    def read(number: Any, of: Reading, sizes: dict[str, int]) -> Any:
+        return None if optional and number is None else of.array(number, kinds, dims, sizes)
+
+    return Field(write, read)
+
+
+def _several(*fields: Field) -> Field:
+    """Return a field with a tuple of tuples, each of these fields."""
+
+    def write(value: Any, to: Writing) -> Any:
+        return [[how.write(part, to) for how, part in zip(fields, parts, strict=True)] for parts in value]
+
+    def read(described: Any, of: Reading, sizes: dict[str, int]) -> Any:
+        found = []
+        for parts in described:
+            own = of.sizes()
+            found.append(tuple(how.read(part, of, own) for how, part in zip(fields, parts, strict=True)))
+        return tuple(found)
+
+    return Field(write, read)
+
+
+def _reals(dims: str) -> Field:
+    return _array("iuf", dims)
+
+
+def _whole_numbers(dims: str, *, optional: bool = False) -> Field:
+    return _array("i", dims, optional=optional)
+
+
+WHOLE = Field(lambda value, _: int(value), lambda value, *_: checks.check_integer(value, "a number", minimum=0))
+REAL = Field(lambda value, _: float(value), lambda value, *_: checks.check_number(value, "a number"))
+TEXT = Field(lambda value, _: str(value), lambda value, *_: str(value))
+RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(value))
+
+
+# --- kinds of rules ---------------------------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """A kind of rule: its class and its fields, whose values are those of the rule and make one."""
+
+    of: type
+    fields: dict[str, Field]
+    values: Callable[[Any], dict[str, Any]]
+    make: Callable[..., Any]
+
+
+def _kind(of: type, **fields: Field) -> Kind:
+    return Kind(of, fields, vars, lambda _, **values: of(**values))
+
+
+def _of_common_sums(rule: CommonSums) -> dict[str, Any]:
+    near = rule.near
+    return {**vars(near), "codes": near.codes, "blocks": near.blocks.values, "members": rule.members}
+
+
+def _common_sums(
+    of: Reading, *, codes: np.ndarray, counts: np.ndarray, blocks: np.ndarray, threshold: float, members: np.ndarray
+) -> CommonSums:
+    sizes = np.diff(of.numbering.offsets)
+    if len(blocks) != (sizes**2).sum():
+        raise ValueError("the similarities of clusters are not those of the clusterings.")
+    matrices = [part.reshape(k, k) for part, k in zip(np.split(blocks, np.cumsum(sizes**2)[:-1]), sizes, strict=True)]
+    return CommonSums(Neighborhoods(of.rows(codes, counts), Blocks(matrices), threshold), members)
+
+
+_KINDS = {
+    "numbered": _kind(Numbered, rule=RULE, number=_whole_numbers("j"), n_labels=WHOLE),
+    "nearest": _kind(
+        Nearest, cost=_reals("cj"), const=_reals("j"), number=_whole_numbers("j"),
+        apart=_several(_reals("cj"), _reals("j"), REAL, WHOLE),
+    ),
+    "nearest-center": _kind(
+        NearestCenter, table=_reals("cd"), centers=_reals("jd"), towards=_reals("cj"), number=_whole_numbers("j")
+    ),
+    "first-choice": _kind(
+        FirstChoice, clusters=_whole_numbers("c"), n_clusters=WHOLE, in_use=_whole_numbers("j", optional=True)
+    ),
+    "largest-membership": _kind(LargestMembership, table=_reals("cj"), n_clusters=WHOLE),
+    "most-similar": _kind(MostSimilar, sums=RULE, members=_reals("j"), by=TEXT),
+    "looked-up": _kind(LookedUp, table=_reals("cj")),
+    "ratios": _kind(Ratios, together=RULE, both=_reals("mj"), members=_reals("j")),
+    "summed-up": _kind(SummedUp, terms=_several(REAL, REAL, RULE)),
+    "common-sums": Kind(
+        CommonSums,
+        {
+            "codes": _array("u", "gm"), "counts": _whole_numbers("g"), "blocks": _reals("b"), "threshold": REAL,
+            "members": _whole_numbers("gj"),
+        },
+        _of_common_sums,
+        _common_sums,
+    ),
+}  # fmt: skip
+_NAMES = {kind.of: name for name, kind in _KINDS.items()}

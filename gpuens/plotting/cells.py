@@ -1,0 +1,127 @@
+"""Pictures of the cells of an AnnData on an embedding, such as UMAP's."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.plotting.drawing import CLUSTERS, INK, axes, color_bar, entitle, evenly, kind, plain, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DRAWN = 50_000  # cells: more would hide each other
+EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # by preference
+SURE = "viridis"  # of numbers, such as confidence
+NAMED = 40  # clusters whose names are written
+MISSING = 0.85  # of cells without a cluster, a light grey
+MANY = "tab20", "turbo"  # colours of up to 20 clusters, and of more
+
+
+def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw the cells on an embedding, coloured by a column of ``obs``: a consensus, or how sure the cells are of it.
+
+    Scanpy draws the same columns by ``scanpy.pl.umap(adata, color=["consensus", "consensus_confidence"])``.
+
+    Parameters
+    ----------
+    adata : AnnData
+    color : str
+        The column: categories are colours with names at the middles of their cells, numbers a scale.
+    basis : str, optional
+        The entry of ``obsm`` with the embedding, of which two columns are drawn; by default "X_umap", "X_tsne",
+        "X_draw_graph_fa" or "X_pca", the first that is there.
+    ax : matplotlib Axes, optional
+        Of more than 50,000 cells as many are drawn, the same share of every cluster.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but an AnnData, and for columns and embeddings that are not there.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, pandas as pd
+    >>> import gpuens as ge
+    >>> obs = pd.DataFrame({"leiden_1": list("aaabbb"), "leiden_2": list("aabccc")}, index=list("uvwxyz"))
+    >>> adata = anndata.AnnData(np.zeros((6, 1)), obs=obs, obsm={"X_umap": np.arange(12.0).reshape(6, 2)})
+    >>> ge.sc.consensus(adata, "leiden_*", n_clusters=2)
+    >>> ge.plotting.embedding(adata).get_title(), ge.plotting.embedding(adata, "consensus_margin").get_title()
+    ('consensus', 'consensus_margin')
+    """
+    if not (hasattr(adata, "obs") and hasattr(adata, "obsm")):
+        raise TypeError(f"adata must be an AnnData, not {kind(adata)}.")
+    if color not in adata.obs:
+        raise ValueError(f"color={color!r} is no column of obs, which has {checks.listed(adata.obs.columns)}.")
+    places = _places(adata, basis)
+    column = adata.obs[color]
+    named = hasattr(column, "cat") or column.dtype.kind not in "iuf"
+    codes, names = _categories(column) if named else (np.zeros(len(column), np.int64), ())
+    some = evenly(codes, DRAWN)
+    ax = axes(ax, (5.4, 4.6))
+    size = float(np.clip(30_000 / len(some), 1.0, 30.0))
+    if named:
+        _draw_clusters(ax, places, codes, names, some, size)
+    else:
+        values = column.to_numpy(dtype=np.float64)[some]
+        order = np.argsort(-values, kind="stable")  # the doubtful ones on top
+        x, y = places[some][order].T
+        image = ax.scatter(x, y, s=size, c=values[order], cmap=SURE, linewidths=0)
+        color_bar(image, ax, short(color, 40))
+    ax.set(xticks=[], yticks=[])
+    entitle(ax, short(color, 40))
+    return plain(ax)
+
+
+def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
+    palette = np.array([*_colors(len(names)), (MISSING,) * 3])
+    order = some[np.random.default_rng(0).permutation(len(some))]  # no cluster on top of the others
+    x, y = places[order].T
+    ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
+    for code, name in enumerate(names if len(names) <= NAMED else ()):
+        if (own := codes == code).any():
+            x, y = np.median(places[own], axis=0)
+            text = ax.text(x, y, short(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
+            text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1.0})
+            text.set_parse_math(False)
+
+
+def _colors(n: int) -> np.ndarray:
+    """Return a colour (n, 3) of each cluster, all different; those of successive clusters are far apart."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if n <= len(CLUSTERS):
+        return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
+    if n <= 20:
+        turn = np.concatenate([np.arange(0, 20, 2), np.arange(1, 20, 2)])  # dark ones first
+        dark_first: np.ndarray = colormaps[MANY[0]](turn[:n])[:, :3]
+        return dark_first
+    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # by the golden ratio
+    spread: np.ndarray = colormaps[MANY[1]](turn / (n - 1))[:, :3]
+    return spread
+
+
+def _categories(column: Any) -> tuple[np.ndarray, Any]:
+    """Return the codes (n_obs,) of a column's categories, -1 for missing, and their names."""
+    found = column.astype("category").cat
+    return found.codes.to_numpy().astype(np.int64), found.categories
+
+
+def _places(adata: Any, basis: str | None) -> np.ndarray:
+    there = list(adata.obsm)
+    name = next((name for name in EMBEDDINGS if name in there), None) if basis is None else basis
+    if name not in there:
+        missing = "basis: there is no embedding" if basis is None else f"basis={basis!r} names nothing"
+        raise ValueError(
+            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; run scanpy.tl.umap, or name one of "
+            "two columns."
+        )
+    places = np.asarray(adata.obsm[name])
+    if places.ndim != 2 or places.shape[1] < 2:
+        raise ValueError(f"basis={name!r} has shape {places.shape}, but two columns are drawn; name another.")
+    return places[:, :2].astype(np.float64)

@@ -1,0 +1,128 @@
+"""Pictures of a choice of the number of clusters: the consensus matrix for each number, and an overview."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuens import checks
+from gpuens.plotting.drawing import axes, color_bar, entitle, new_figure
+from gpuens.plotting.evidence import cdf
+from gpuens.plotting.labels import draw_in_blocks
+from gpuens.plotting.levels import choice_of, criterion, tracking
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PANEL = 2.6  # inches of a matrix among others
+SHARE = "C: share of the clusterings"
+
+
+def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the consensus matrix for a number of clusters, in the order of their consensus, with frames around it.
+
+    Parameters
+    ----------
+    choice : what `gpuens.choose_k` returns
+        Its entries are those of at most 500 objects, drawn at random: no N × N matrix is made.
+    k : int, optional
+        The number of clusters; the suggested one by default.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but a choice, and for a number that was not compared.
+
+    References
+    ----------
+    Monti et al., "Consensus clustering", Machine Learning 52 (2003) 91-118.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
+    >>> ge.plotting.consensus_matrix(found, 2).get_title()
+    'Consensus of 6 objects in 2 clusters'
+    """
+    k = _number(choice, k)
+    ax = axes(ax, (6.4, 5.4), square=True)
+    image = _draw(ax, choice, k)
+    n, n_objects = len(choice.consensus[k].objects), len(choice.labels[k])
+    shown = f"{n:,} objects" if n == n_objects else f"{n:,} of {n_objects:,} objects"
+    ax.set(xlabel="cluster of the consensus")
+    entitle(ax, f"Consensus of {shown} in {k} clusters")
+    color_bar(image, ax, SHARE)
+    return ax
+
+
+def consensus_matrices(choice: Any) -> np.ndarray:
+    """Draw the consensus matrices for all numbers of clusters side by side, in a figure of their own.
+
+    Parameters
+    ----------
+    choice : what `gpuens.choose_k` returns
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, one for each number
+
+    Raises
+    ------
+    TypeError
+        For anything but a choice.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
+    >>> [ax.get_title() for ax in ge.plotting.consensus_matrices(found)]
+    ['2 clusters', '3 clusters, suggested']
+    """
+    numbers = sorted(choice_of(choice).consensus)
+    n_cols = min(4, math.ceil(math.sqrt(len(numbers))))
+    n_rows = math.ceil(len(numbers) / n_cols)
+    figure = new_figure((max(4.0, PANEL * n_cols + 0.8), PANEL * n_rows + 0.3), square=True)
+    panels = figure.subplots(n_rows, n_cols, squeeze=False).ravel()
+    for empty in panels[len(numbers) :]:
+        empty.remove()
+    for k, panel in zip(numbers, panels, strict=False):
+        image = _draw(panel, choice, k)
+        panel.set(xticks=[], yticks=[])
+        panel.set_title(f"{k} clusters" + ", suggested" * (k == choice.suggested), fontsize=11)
+    color_bar(image, panels[: len(numbers)].tolist(), SHARE)
+    found: np.ndarray = panels[: len(numbers)]
+    return found
+
+
+def overview(choice: Any, k: int | None = None) -> np.ndarray:
+    """Draw consensus matrix, CDF, delta area or support, and tracking plot; see `gpuens.choosing.Choice.plot`."""
+    k = _number(choice, k)
+    figure = new_figure((12.6, 9.4))
+    panels: np.ndarray = figure.subplots(2, 2)
+    consensus_matrix(choice, k, ax=panels[0, 0])
+    cdf(choice, ax=panels[0, 1])
+    name = "delta_area" if "delta_area" in choice.rows[0] else "support"
+    criterion(choice, name, ax=panels[1, 0])
+    tracking(choice.labels, ax=panels[1, 1])
+    return panels
+
+
+def _number(choice: Any, k: int | None) -> int:
+    """Return the number of clusters to draw; refuse what is no choice, and a number that it has not compared."""
+    choice_of(choice)
+    if k is None:
+        return int(choice.suggested)
+    if k not in choice.consensus:
+        raise ValueError(f"k={checks.shown(k)} was not compared; take one of {checks.listed(choice.consensus)}.")
+    return int(k)
+
+
+def _draw(ax: "Axes", choice: Any, k: int) -> Any:
+    found = choice.consensus[k]
+    names, clusters = np.unique(choice.labels[k][found.objects], return_inverse=True)
+    return draw_in_blocks(ax, found.matrix(), names, clusters)
