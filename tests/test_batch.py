@@ -311,7 +311,7 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert (marker["id"], marker["status"], marker["n_clusters"], marker["method"]) == ("a", "ok", 3, "lwgp")
     assert marker["parameters"] == expected.get_params()
     assert marker["gpuens"] == ge.__version__
-    assert set(marker["seconds"]) == {"read", "fit", "write", "report", "total"}
+    assert set(marker["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
     page = Path("jobs.results/a.html").read_text()
     assert "LWGP found 3 clusters of 60 objects" in page
     assert page.count("data:image/png;base64,") == 7

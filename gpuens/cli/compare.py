@@ -56,14 +56,14 @@ def compare(args: argparse.Namespace) -> None:
         check_page(args.report, args.labels)
     from gpuens import comparison, datasets
 
-    with failures.stage("read"):
+    with failures.stage("read", f"reading {args.labels}"):
         read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         truth = None
         if args.truth is not None:
             named = {"id_column": args.id_column, "exclude": args.exclude}
             truth = one_column(args.truth, "write one of them to a file", args.labels, read.ids, **named)
-    with failures.stage("compare"):
+    with failures.stage("compare", "comparing methods"):
         found = comparison.compare(
             read.ensemble,
             args.n_clusters,
