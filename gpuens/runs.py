@@ -111,7 +111,7 @@ class Run:
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
-            read = io.read_label_file(self.labels, **self.reading)
+            read = io.read_label_file(self.labels, named=True, **self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
@@ -172,9 +172,9 @@ class Run:
         with chunks.connected() as client:
             with clock.phase("plan", f"planning the work on {self.labels}"):
                 labels = chunks.placed(read_labels(self.labels, chunk_rows=chunks.rows, **reading))
-                announce(f"plan: {plan(labels, self.estimator, client=client)}")
+                announce(f"plan: {plan(labels, self.estimator, client=client, every_column=True)}")
             with clock.phase("fit", f"fitting {self.method} in chunks"):
-                fit(self.estimator, labels, client=client)
+                fit(self.estimator, labels, client=client, every_column=True)
             self._warn_of_equal_columns()
             with clock.phase("write", f"writing {self.output}"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)

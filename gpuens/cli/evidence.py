@@ -56,7 +56,7 @@ def evidence(args: argparse.Namespace) -> None:
 
     with failures.stage("read", f"reading {args.labels}"):
         read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
-        instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
+        instead, how = "choose one by --columns-consensus", reading(args, "_consensus") | {"exclude": None}
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
     with failures.stage("evidence", EVIDENCE):
         missing = "ignore" if args.ignore_missing else "zero"

@@ -3,7 +3,7 @@
 `Consensus` joins any similarity with any partitioner; a named method is a subclass whose ``_parts`` returns its two.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -143,6 +143,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     _objects: Dendrogram | None
     _most_similar: Rule | None
     _evidence: Evidence | None
+    _left_out: Sequence[Any] = ()  # columns of a DataFrame that were no clusterings
 
     def __init__(
         self,
@@ -197,7 +198,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
         A label row known from fit keeps its label; any other gets the cluster that it is most similar to, or that the
-        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing.
+        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing. Columns of a
+        DataFrame that were left out by `fit` may be there.
 
         Raises
         ------
@@ -210,6 +212,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             raise TypeError(
                 "predict takes labels, but fit was given soft clusterings; membership_ has their memberships."
             )
+        if self._left_out and hasattr(X, "columns"):
+            X = X[[name for name in X.columns if name not in self._left_out]]
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -341,6 +345,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _note_names(self, ensemble: Ensemble) -> None:
         """Store the clusterings' number and names in scikit-learn's attributes for features."""
         self.n_features_in_ = ensemble.n_clusterings
+        self._left_out = getattr(ensemble, "left_out", ())
         if all(isinstance(name, str) for name in ensemble.names):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
