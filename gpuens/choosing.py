@@ -268,7 +268,7 @@ def choose_k(
 
     def chosen(choice: Choice) -> Choice:
         if choice.suggested in lopsided:
-            checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested]}")
+            checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
         return replace(choice, method=method, lopsided=lopsided)
 
     supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], labels, X, seed, device)
