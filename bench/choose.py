@@ -37,6 +37,7 @@ KS, KS_OF_NOISE = range(2, 19), range(2, 9)
 CLUSTERINGS, OF_A_TREE, NULL = 20, 50, 19
 REAL = {"iris": "iris", "wine": "wine", "digits": "digits", "pendigits": "pendig_test", "segmentation": "is"}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
+TREE = "eac"  # the method, whose tree also has lifetimes
 SMALL, FEW_KS = 5, (2, 4, 6)  # of scaling: clusterings of each number, and the numbers, from features
 FEW = 300  # objects of the first choice
 CRITERIA = {
@@ -110,9 +111,9 @@ def both(X: np.ndarray, k: int, options: argparse.Namespace) -> common.Record:
     ks, n = (range(2, 6), 5) if options.quick else (KS, CLUSTERINGS)
 
     def choose() -> dict[str, int]:
-        own = ge.choose_k(features=X, ks=ks, n_clusterings=n, random_state=options.seed)
+        own = ge.choose_k(features=X, ks=ks, n_clusterings=n, method=TREE, random_state=options.seed)
         labels = ge.generate.kmeans_ensemble(X, 10 if options.quick else OF_A_TREE, random_state=options.seed)
-        of_labels = ge.choose_k(labels, ks=ks)
+        of_labels = ge.choose_k(labels, ks=ks, method=TREE)
         more = {"of_labels": of_labels.suggested, "lifetime": of_labels.by_criterion["lifetime"]}
         return {"suggested": own.suggested, **own.by_criterion, **more, "close": own.runners_up}
 
@@ -125,7 +126,7 @@ def beyond_chance(X: np.ndarray, options: argparse.Namespace) -> common.Record:
 
     n, ks = (3, (2, 3)) if options.quick else (CLUSTERINGS // 2, KS_OF_NOISE)
     found, _, cpu = common.timed(
-        lambda: ge.choose_k(features=X, ks=ks, n_clusterings=n, null=NULL, random_state=options.seed)
+        lambda: ge.choose_k(features=X, ks=ks, n_clusterings=n, null=NULL, method=TREE, random_state=options.seed)
     )
     by = {"suggested": found.suggested, **found.by_criterion}
     p = next(row["p"] for row in found.rows if row["k"] == found.suggested)
@@ -161,11 +162,11 @@ def of_source(source: str, n: int) -> dict[str, Any]:
     if source == "one ensemble":
         import gpuens as ge
 
-        return {"labels": ge.Ensemble(mixture(n, 0.002, 0)[0]), "ks": range(2, 21)}
+        return {"labels": ge.Ensemble(mixture(n, 0.002, 0)[0]), "ks": range(2, 21), "method": TREE}
     rng = np.random.default_rng(0)
     centers, of = APART * rng.standard_normal((4, N_FEATURES)), rng.integers(4, size=n)
     X = (centers[of] + rng.standard_normal((n, N_FEATURES))).astype(np.float32)
-    return {"features": X, "ks": FEW_KS, "n_clusterings": SMALL}
+    return {"features": X, "ks": FEW_KS, "n_clusterings": SMALL, "method": TREE}
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

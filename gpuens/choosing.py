@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from gpuens import __version__, checks, forecast, generate, progress
 from gpuens import device as devices
 from gpuens.comparison import made
+from gpuens.defaults import METHOD
 from gpuens.ensemble import Ensemble
 from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, beyond_chance, pairs, spectrum
 from gpuens.evidence.beyond_chance import LEVEL
@@ -25,7 +27,7 @@ from gpuens.evidence.given import CONVENTIONS
 from gpuens.evidence.spectrum import LARGEST
 from gpuens.features import as_features
 from gpuens.generate.kmeans import share
-from gpuens.methods.lopsided import unsaid
+from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
 from gpuens.object_names import in_one_order
 from gpuens.reduction import core_groups
 from gpuens.resumed import Arrays, Folder, digest, found_anew
@@ -73,6 +75,11 @@ class Choice:
     consensus : dict of int to gpuens.evidence.ConsensusMatrix
         The pairs of objects by the share of the clusterings that put both together, and the consensus matrix of at most
         500 objects: of the clusterings for each k, or the same one for all k.
+    method : str
+        The method whose consensus `labels` are.
+    lopsided : dict of int to str
+        The numbers whose consensus is far less even than the base clusterings, such as with a cluster of single
+        objects, and what to do. Of the suggestion there is a warning, too.
     """
 
     rows: list[dict[str, Any]]
@@ -82,6 +89,8 @@ class Choice:
     structure: bool | None
     doubt: str | None = None
     consensus: dict[int, ConsensusMatrix] = field(default_factory=dict, repr=False)
+    method: str = METHOD
+    lopsided: dict[int, str] = field(default_factory=dict)
 
     def plot(self, k: int | None = None) -> np.ndarray:
         """Draw what ConsensusClusterPlus' users look at: consensus matrix, CDF, delta area and tracking plot.
@@ -152,7 +161,11 @@ class Choice:
         """Return all but the labels, for JSON."""
         reasons = {str(k): why for k, why in self.reasons.items()}
         chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
-        chosen["doubt"] = self.doubt
+        chosen |= {
+            "doubt": self.doubt,
+            "method": self.method,
+            "lopsided": {str(k): why for k, why in self.lopsided.items()},
+        }
         return {**chosen, "by_criterion": self.by_criterion, "ks": self.rows}
 
 
@@ -188,7 +201,7 @@ def choose_k(
     *,
     features: Any = None,
     ks: Iterable[int] | None = None,
-    method: str = "eac",
+    method: str = METHOD,
     n_clusterings: int = 50,
     objects: float = SHARE,
     n_init: int = 5,
@@ -217,7 +230,8 @@ def choose_k(
         The numbers of clusters, 2 … 20 by default, or those of the dict. Of fewer objects than 20, or few that differ,
         the default ends with as many as each clustering can have.
     method : str
-        A method by name; linkages cut one tree for all k where the labels are the same.
+        A method by name, by default that of `gpuens.consensus`; linkages cut one tree for all k where the labels are
+        the same.
     n_clusterings : int
         With features: the number of clusterings for each k.
     objects : float
@@ -268,7 +282,8 @@ def choose_k(
     if null and not isinstance(X, np.ndarray):
         raise TypeError("features are a sparse matrix, but reference data are dense: pass features.toarray().")
     seed = int(rng.integers(2**31))
-    how = _How(method, seed, missing, device)
+    own = int(random_state) if isinstance(random_state, Integral) else seed
+    how = _How(method, own, seed, missing, device)
     resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, n_init=n_init, device=device)
     if X is not None:
         numbers = _numbers_of(ks, X, objects)
@@ -297,7 +312,7 @@ def choose_k(
         }
         keep = Folder(resume, about).part
     rows: list[dict[str, Any]] = []
-    answers, consensus = {}, {}
+    answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
         with unsaid():  # of one k after the other
             part = keep(f"k_{k}", partial(find, k))
@@ -305,15 +320,23 @@ def choose_k(
         rows.append(json.loads(str(part["row"])))
         if "codes" in part:
             consensus[k] = ConsensusMatrix.of_arrays(part)
+        if (why := rows[-1].pop("lopsided", None)) is not None:
+            lopsided[k] = why
     if all(row["silhouette"] is None for row in rows):
         raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
+
+    def chosen(choice: Choice) -> Choice:
+        if choice.suggested in lopsided:
+            checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
+        return replace(choice, method=method, lopsided=lopsided, consensus=consensus)
+
     supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], labels, X, seed, device)
     if supported is not None:
         _add_support(rows, supported)
     if "pac" not in rows[0]:
         assert supported is not None  # as labels are no mapping
-        choice = _beside_chance(_by_support(rows, answers, supported), labels, device)
-        return replace(choice, consensus=dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing)))
+        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing))
+        return chosen(_beside_chance(_by_support(rows, answers, supported), labels, device))
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -323,10 +346,8 @@ def choose_k(
         _beside_null(rows, X, null, how, resampled, keep)
     choice = _by_chooser(rows, answers)
     if supported is not None:
-        choice = _beside_references(_by_support(rows, answers, supported, choice))
-    else:
-        choice = _beside_chance(choice, labels[choice.suggested], device)
-    return replace(choice, consensus=consensus)
+        return chosen(_beside_references(_by_support(rows, answers, supported, choice)))
+    return chosen(_beside_chance(choice, labels[choice.suggested], device))
 
 
 def foresee(
@@ -373,7 +394,7 @@ def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
     n, numbers = X.shape[0], _numbers_of(given["ks"], X, given["objects"])
     ends, tried = sorted({numbers[0], numbers[-1]}), max(5, given["n_clusterings"] // 5)
     times = len(numbers) / len(ends) * given["n_clusterings"] / tried * (1 + given["null"])
-    how = _How(given["method"], 0, given["missing"], given["device"])
+    how = _How(given["method"], 0, 0, given["missing"], given["device"])
     drawing = {name: given[name] for name in ("objects", "n_init", "device")}
 
     def parts(some: np.ndarray) -> Callable[[], list[Arrays]]:
@@ -394,12 +415,13 @@ class _How(NamedTuple):
     """How the consensus for a number of clusters is found."""
 
     method: str
-    seed: int
+    random_state: int  # of the method: where it is given as a seed, that of `gpuens.consensus` and so the same labels
+    seed: int  # of all other draws
     missing: str
     device: str
 
     def made(self, k: int, X: Any = None) -> Any:
-        estimator = made(self.method, k, self.seed, self.device)
+        estimator = made(self.method, k, self.random_state, self.device)
         if estimator.needs_features and X is None:
             raise ValueError(
                 f"method {self.method!r} compares the objects by features; give choose_k features in place of labels, "
@@ -407,10 +429,12 @@ class _How(NamedTuple):
             )
         return estimator
 
-    def part(self, k: int, labels: np.ndarray, evidence: Evidence, **more: Any) -> Arrays:
-        """Return the labels of the objects, and their row of the table as JSON."""
+    def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
+        """Return the labels of the objects, and their row of the table as JSON, with "lopsided": why they are."""
         rng = np.random.default_rng([self.seed, 0, k])  # the same whatever the other numbers are
-        row = {"k": k, **_of_consensus(evidence, rng), **more}
+        remedy = remedy_of(estimator, estimator._parts()[1], len(labels), k)
+        why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
+        row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
         return {"labels": labels, "row": np.array(json.dumps(row))}
 
 
@@ -477,7 +501,7 @@ def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arr
     pairs = evidence.pairs()
     shown = ConsensusMatrix.of(ensemble, how.seed, how.missing, pairs)
     return shown.arrays() | how.part(
-        k, devices.to_host(estimator.labels_), evidence, pac=pairs.pac(), rpac=_defined(pairs.rpac()),
+        k, devices.to_host(estimator.labels_), evidence, estimator, pac=pairs.pac(), rpac=_defined(pairs.rpac()),
         corrected_pac=_defined(pairs.corrected_pac()), area=pairs.area(), delta_area=None,
         inconsistency=evidence.consistency.inconsistency,
     )  # fmt: skip
@@ -495,13 +519,12 @@ def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arra
         tree = getattr(estimator, "dendrogram_", None)
         if tree is None:
             estimator = estimator if k == largest else how.made(k).fit(ensemble)
-            return how.part(k, devices.to_host(estimator.labels_), estimator.evidence(missing=how.missing))
+            return how.part(k, devices.to_host(estimator.labels_), estimator.evidence(missing=how.missing), estimator)
         groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
         row_of = devices.to_host(groups.row_of)
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
-        return how.part(
-            k, labels[row_of], Evidence.of_groups(groups.rows, labels, row_of, how.missing), lifetime=lifetime
-        )
+        evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing)
+        return how.part(k, labels[row_of], evidence, estimator, lifetime=lifetime)
 
     return find
 

@@ -26,7 +26,6 @@ def encode_labels(labels: Any, names: Sequence[Any] | None) -> tuple[tuple[Any, 
     columns, found_names, kind = split_columns(labels)
     names = found_names if names is None else checks.check_names(names, len(columns))
     codes, categories = encode_columns(columns, names)
-    checks.check_clusterings([len(c) for c in categories], names, len(codes))
     return (codes, categories, names), kind
 
 

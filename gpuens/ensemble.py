@@ -20,7 +20,7 @@ from gpuens.encoding import (
     unlabelled_objects,
 )
 from gpuens.object_names import places_of
-from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_columns import OF_FRAME, Source, sorted_out
 from gpuens.odd_labels import warn_of_odd_labels
 
 
@@ -38,7 +38,9 @@ class Ensemble:
         indexes have the same names in different orders go together by names, in the order of the first. An index 0, 1,
         2, … is no names.
     names : sequence, optional
-        The names of the clusterings; by default the columns of a DataFrame, else 0 … M - 1.
+        The names of the clusterings, of which none is left out. By default those of the columns of a DataFrame, but for
+        what is unlike the clusterings (by its name a truth, a batch or ids, or what agrees with none of the others) and
+        is left out with a warning; else 0 … M - 1.
 
     Attributes
     ----------
@@ -59,6 +61,8 @@ class Ensemble:
     index : pandas Index (n_objects,) or None
         The names of the objects, if labels were a DataFrame or Series. What else is of the same objects, such as
         features or a consensus, goes together with them by names if it has an index, too.
+    left_out : list
+        The columns of a DataFrame that were left out.
 
     Raises
     ------
@@ -83,6 +87,7 @@ class Ensemble:
     offsets: np.ndarray
     names: list[Any]
     index: Any = None
+    left_out: Sequence[Any] = ()
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
     _copies: dict[str, Any]  # the codes, by memory
 
@@ -92,10 +97,8 @@ class Ensemble:
             if names is not None:
                 self.names = checks.check_names(names, self.n_clusterings)
             return
-        self.__dict__.update(Ensemble.of_read(labels, names)[0].__dict__)
+        self.__dict__.update(Ensemble.of_read(labels, names, _source_of(labels, names))[0].__dict__)
         warn_of_odd_labels(self.categories, self.names)
-        if hasattr(labels, "columns"):
-            warn_of_odd_columns(self.codes, np.diff(self.offsets), self.names, "labels")
 
     @classmethod
     def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
@@ -108,19 +111,28 @@ class Ensemble:
         >>> ens.n_objects, labelled.tolist()
         (2, [True, False, True])
         """
-        ensemble, labelled = cls.of_read(labels, names, drop_unlabelled=True)
+        ensemble, labelled = cls.of_read(labels, names, _source_of(labels, names), drop_unlabelled=True)
         warn_of_odd_labels(ensemble.categories, ensemble.names)
         return ensemble, labelled
 
     @classmethod
     def of_read(
-        cls, labels: Any, names: Sequence[Any] | None, *, drop_unlabelled: bool = False
+        cls, labels: Any, names: Sequence[Any] | None, source: Source | None = None, *, drop_unlabelled: bool = False
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
-        ``drop_unlabelled``: of the objects with any label, with their mask (n_objects,); else others are refused.
+        ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``: of
+        the objects with any label, with their mask (n_objects,); else others are refused.
         """
         (codes, categories, names), kind = encode_labels(labels, names)
+        everything = names
+        if source is not None:
+            n_clusters = np.array([len(values) for values in categories])
+            kept = sorted_out(device.to_host(codes), n_clusters, names, source)
+            if len(kept) < len(names):
+                codes, categories = _columns_of(codes, kept, n_clusters), [categories[m] for m in kept]
+                names = [names[m] for m in kept]
+        checks.check_clusterings([len(values) for values in categories], names, len(codes))
         unlabelled, index = unlabelled_objects(codes), index_of_labels(labels)
         labelled = None
         if drop_unlabelled:
@@ -130,6 +142,7 @@ class Ensemble:
             checks.refuse_unlabelled(unlabelled)
         ensemble = cls.of_codes(codes, categories, names, kind)
         ensemble.index = index
+        ensemble.left_out = [name for name in everything if name not in names]
         return ensemble, labelled
 
     @classmethod
@@ -202,6 +215,7 @@ class Ensemble:
             new = Ensemble(labels, names=names)
         else:
             found, kind = encode_labels(labels, names)
+            checks.check_clusterings([len(values) for values in found[1]], found[2], len(found[0]))
             new = Ensemble.of_codes(*found, kind)
             new.index = index_of_labels(labels)
             warn_of_odd_labels(new.categories, new.names)
@@ -264,12 +278,7 @@ class Ensemble:
         kept = [m for m in range(self.n_clusterings) if m not in out]
         if not kept:
             raise ValueError("clusterings: none would be left; leave out fewer of them.")
-        n_clusters = np.diff(self.offsets)[kept]
-        dtype = np.dtype(codes_dtype(int(n_clusters.max())))
-        xp = device.namespace(device.kind_of(self._any_copy))
-        codes = xp.empty((self.n_objects, len(kept)), dtype=dtype, order="F")
-        for place, m in enumerate(kept):
-            codes[:, place] = cast_codes(self._any_copy[:, m], dtype)
+        codes = _columns_of(self._any_copy, kept, np.diff(self.offsets))
         if (gone := device.to_host(unlabelled_objects(codes))).any():
             raise ValueError(
                 f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
@@ -411,6 +420,20 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
+
+
+def _source_of(labels: Any, names: Any) -> Source | None:
+    """Return the source of the columns of a DataFrame, None of other labels, and where all columns are named."""
+    return OF_FRAME if hasattr(labels, "columns") and names is None else None
+
+
+def _columns_of(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
+    """Return some columns of codes, in the type for their numbers of clusters."""
+    dtype = np.dtype(codes_dtype(int(n_clusters[kept].max())))
+    found = device.namespace(device.kind_of(codes)).empty((codes.shape[0], len(kept)), dtype=dtype, order="F")
+    for place, m in enumerate(kept):
+        found[:, place] = cast_codes(codes[:, m], dtype)
+    return found
 
 
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}

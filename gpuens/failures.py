@@ -6,6 +6,8 @@ import signal
 import tempfile
 from collections.abc import Iterator
 
+from gpuens import progress
+
 USAGE, REFUSED, SOME_FAILED, TEMPORARY = 2, 3, 4, 75
 
 WORDS = (ValueError, TypeError, ImportError)  # refusals: another try with the same words and data gives the same
@@ -49,10 +51,14 @@ def signal_of(error: KeyboardInterrupt) -> signal.Signals:
 
 
 @contextlib.contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Note on an error in this block at which stage of the work it happened; of nested blocks the inner one counts."""
+def stage(name: str, doing: str | None = None) -> Iterator[None]:
+    """Note on an error in this block at which stage of the work it happened; of nested blocks the inner one counts.
+
+    ``doing`` says what is being done, for `gpuens.progress.telling`; the name if not given.
+    """
     try:
-        yield
+        with progress.doing(doing or name):
+            yield
     except BaseException as error:
         if stage_of(error) is None:
             error.stage = name  # type: ignore[attr-defined]

@@ -1,9 +1,11 @@
-"""Warnings about columns unlike clusterings (batches, donors, true classes) and about repeated ones."""
+"""Columns that are no clusterings, as batches, donors and true classes are none, and clusterings that are repeated."""
 
 import hashlib
+import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +17,47 @@ SAMPLE = 20_000  # objects that tell most clusterings apart
 ODD_NAMES = frozenset(
     (
         *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
+        *("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id"),
         *("truth", "ground_truth", "true_label", "true_labels", "class", "target", "cell_type", "celltype"),
     )
 )
 
 
-def warn_of_odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: str) -> None:
-    """Warn about columns that are probably not clusterings, with the rule that found them."""
-    for place, reason in odd_columns(codes, n_clusters, names).items():
-        checks.warn(
-            f"{source}: column {names[place]!r} is unlike the other clusterings ({reason}); leave it out if it is not "
-            "one."
-        )
+class Source(NamedTuple):
+    """Where columns are from, and how one says there that a column is to be kept: parts of a sentence."""
+
+    what: str  # "path 'labels.csv'"
+    keep: str  # "name them in columns (--columns)"
+
+
+def of_file(path: str | os.PathLike[str]) -> Source:
+    """Return the source of the columns of a file."""
+    return Source(f"path {os.fspath(path)!r}", "name the columns to read, columns=[…] (--columns)")
+
+
+OF_FRAME = Source("labels", "pass gpuens.Ensemble(labels, names=list(labels.columns))")
+
+
+def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: Source) -> list[int]:
+    """Return the places of the columns that are clusterings; warn, in one line, of what is left out and why."""
+    return _without(odd_columns(codes, n_clusters, names), names, source)
+
+
+def sorted_out_by_name(names: list[Any], source: Source) -> list[int]:
+    """Return the places of the columns whose names are not those of a batch, a truth, …, as `sorted_out`."""
+    return _without(_odd_names(names), names, source)
+
+
+def _without(odd: dict[int, str], names: list[Any], source: Source) -> list[int]:
+    if not odd or len(odd) == len(names):  # what else could be meant
+        return list(range(len(names)))
+    which = [f"{names[place]!r} ({reason})" for place, reason in sorted(odd.items())]
+    more = f" and {len(which) - 10} more" if len(which) > 10 else ""
+    are = "is left out, as it is" if len(which) == 1 else "are left out, as they are"
+    checks.warn(
+        f"{source.what}: {', '.join(which[:10])}{more} {are} unlike the clusterings; to keep all, {source.keep}."
+    )
+    return [place for place in range(len(names)) if place not in odd]
 
 
 def warn_of_equal_columns(
@@ -95,7 +126,7 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> 
     n, m = codes.shape
     if m < 2:
         return {}
-    why = {place: "by its name" for place, name in enumerate(names) if str(name).lower() in ODD_NAMES}
+    why = _odd_names(names)
     if m > 2 and n >= 100:
         largest = np.argsort(n_clusters)[::-1]
         most, second = (int(n_clusters[place]) for place in largest[:2])
@@ -104,6 +135,11 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> 
         for place in _independent(codes):
             why.setdefault(place, "it agrees with none of the others better than chance")
     return why
+
+
+def _odd_names(names: list[Any]) -> dict[int, str]:
+    plain = [re.sub(r"[\W_]+", "_", str(name).lower()).strip("_") for name in names]
+    return {place: "by its name" for place, name in enumerate(plain) if name in ODD_NAMES}
 
 
 def _independent(codes: np.ndarray) -> list[int]:

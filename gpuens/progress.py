@@ -1,11 +1,16 @@
-"""Progress bars for long work: shown on a terminal or on request."""
+"""What long work says of itself: bars on a terminal or on request, and lines of the command line where no bar is."""
 
 import contextlib
 import functools
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+SLOW_SECONDS = 2.0  # of work after which a line says what is being done
+LOOK_SECONDS = 0.2  # between two looks at what is being done
 
 
 def bar(
@@ -44,7 +49,9 @@ def bar(
     if isinstance(over, int):
         over, total = None, over
     if not _shown(show):
-        return _Nothing(over)
+        return _Nothing(over, description if show == "auto" else "")
+    if _teller is not None:
+        _teller.hush()
     return _bar()(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
 
 
@@ -53,8 +60,16 @@ def _bar() -> type:
     from tqdm import tqdm
 
     class Bar(tqdm):
-        # a signal can end its making; the bar is closed all the same, which reads these
-        disable, pos, start_t, last_print_t = True, 0, 0.0, 0.0
+        """A bar that can be closed before it is made, as a signal can end its making, and whose first frame is right.
+
+        Both read when it began.
+        """
+
+        def __new__(cls, *args: Any, **more: Any) -> "Bar":
+            made: Bar = super().__new__(cls, *args, **more)
+            made.disable, made.pos = True, 0
+            made.start_t = made.last_print_t = time.time()
+            return made
 
     return Bar
 
@@ -76,33 +91,130 @@ def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
     if not isinstance(show, str) or show != "auto":
-        from gpuens import checks  # which imports NumPy
-
-        raise ValueError(f"progress must be 'auto', True or False, not {checks.shown(show)}.")
-    setting = os.environ.get("GPUENS_PROGRESS", "")
+        raise ValueError(f"progress must be 'auto', True or False, not {show!r:.80}.")
+    setting = _setting()
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")
     # stderr is None under pythonw
     return setting == "1" if setting else sys.stderr is not None and sys.stderr.isatty()
 
 
-class _Nothing:
-    """A bar that shows nothing."""
+def _setting() -> str:
+    return os.environ.get("GPUENS_PROGRESS", "")
 
-    def __init__(self, over: Iterable[Any] | None) -> None:
+
+class _Nothing:
+    """A bar that shows nothing; a line may say what it is for."""
+
+    def __init__(self, over: Iterable[Any] | None, description: str) -> None:
         self._over = over
+        self._work = _begin(description) if description else None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(() if self._over is None else self._over)
+        try:
+            yield from () if self._over is None else self._over
+        finally:
+            self.close()
 
     def __enter__(self) -> "_Nothing":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        pass
+        self.close()
 
     def update(self, n: float = 1) -> None:
         pass
 
     def close(self) -> None:
-        pass
+        _end(self._work)
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """Work that is being done, and whether that has been said."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.told, self.since = what, False, time.monotonic()
+
+
+class _Teller:
+    """A thread that says on stderr, once, what takes longer than `SLOW_SECONDS`."""
+
+    def __init__(self) -> None:
+        self.works = [_Work("loading")]  # the outermost first; it ends when any other begins
+        self._said: set[str] = set()
+        self._over = threading.Event()
+        threading.Thread(target=self._watch, name="gpuens-progress", daemon=True).start()
+
+    def end_loading(self) -> None:
+        if self.works and self.works[0].what == "loading":
+            self.works.clear()
+
+    def hush(self) -> None:
+        """Say nothing of what is being done, as a bar does."""
+        for work in self.works:
+            work.told = True
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            works = list(self.works)
+            while works and time.monotonic() - works[-1].since < SLOW_SECONDS:
+                works.pop()
+            if line := ": ".join(work.what for work in works if not work.told):
+                self._say(line)
+            for work in works:
+                work.told = True
+
+    def _say(self, line: str) -> None:
+        if line not in self._said and sys.stderr is not None:
+            self._said.add(line)
+            with contextlib.suppress(OSError, ValueError):  # a stream that has been closed
+                print(f"gpuens: {line} …", file=sys.stderr, flush=True)
+
+
+_teller: _Teller | None = None  # of the command line: the library is silent
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[None]:
+    """Say on stderr what takes long in this block and shows no bar, unless GPUENS_PROGRESS=0."""
+    global _teller
+    before = _teller
+    _teller = None if _setting() == "0" else _Teller()
+    try:
+        yield
+    finally:
+        if _teller is not None:
+            _teller.stop()
+        _teller = before
+
+
+@contextlib.contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Name the work of this block, for `telling`."""
+    work = _begin(what)
+    try:
+        yield
+    finally:
+        _end(work)
+
+
+def _begin(what: str) -> _Work | None:
+    if _teller is None:
+        return None
+    _teller.end_loading()
+    if _setting() == "0":  # in a block that is `silent`
+        return None
+    work = _Work(what)
+    _teller.works.append(work)
+    return work
+
+
+def _end(work: _Work | None) -> None:
+    if _teller is not None and work is not None and work in _teller.works:
+        _teller.works.remove(work)

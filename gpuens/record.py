@@ -15,32 +15,55 @@ from typing import Any
 
 from gpuens import __version__, failures
 
+START, BETWEEN = "start", "other"  # what a clock counts before the first phase, and between phases
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
 
 
 class Clock:
-    """The seconds of each phase of a command, and in total, imports included."""
+    """The seconds of each phase of a command; with those at its start, imports included, and between phases the total.
+
+    A phase within another one counts for itself alone.
+    """
 
     def __init__(self, told: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
         """``told`` is called with the name and the seconds of each phase at its end."""
-        self._started = time.perf_counter()
-        self._phases: dict[str, float] = {}
+        self._since = time.perf_counter()
+        self._seconds: dict[str, float] = {START: 0.0}
+        self._current = [START]  # the outermost first
         self._told = told
 
     @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        with failures.stage(name):
-            yield
-        self._phases[name] = round(self._phases.get(name, 0.0) + time.perf_counter() - started, 3)
-        self._told(name, self._phases[name])
+    def phase(self, name: str, doing: str | None = None) -> Iterator[None]:
+        """Count this block; ``doing`` says what is done in it, as in `failures.stage`."""
+        self._count()
+        self._current.append(name)
+        try:
+            with failures.stage(name, doing):
+                yield
+        finally:
+            self._count()
+            self._current.pop()
+            self._current[0] = BETWEEN
+        self._told(name, round(self._seconds[name], 3))
+
+    def _count(self) -> None:
+        """Add the seconds since the last count to the current phase."""
+        now = time.perf_counter()
+        name = self._current[-1]
+        self._seconds[name] = self._seconds.get(name, 0.0) + now - self._since
+        self._since = now
 
     def spent(self) -> dict[str, Any]:
         """Return the seconds and the peak memory for a record."""
         return {"seconds": self.seconds_so_far(), "peak_memory_bytes": peak_memory()}
 
     def seconds_so_far(self) -> dict[str, float]:
-        return {**self._phases, "total": round(time.perf_counter() - self._started, 3)}
+        """Return the seconds of each phase, which add up to those in total."""
+        self._count()
+        found = dict(self._seconds)
+        found[BETWEEN] = found.pop(BETWEEN, 0.0)  # comes last
+        phases = {name: round(seconds, 3) for name, seconds in found.items()}
+        return {**phases, "total": round(sum(phases.values()), 3)}
 
 
 def peak_memory() -> int | None:

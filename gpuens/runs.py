@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gpuens.record import TIES, Clock
 
 CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
+EVIDENCE = "finding how sure each object is"  # what is done, for whoever waits
 
 
 class Chunks(NamedTuple):
@@ -109,26 +110,21 @@ class Run:
         from gpuens.evidence.given import check_tables
         from gpuens.io import annotated
 
-        with clock.phase("read"):
-            read = io.read_label_file(self.labels, **self.reading)
+        with clock.phase("read", f"reading {self.labels}"):
+            read = io.read_label_file(self.labels, named=True, **self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
                 features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
         if instead is not None:
-            from gpuens import forecast
-            from gpuens.methods import ESTIMATORS
-
-            if (seconds := forecast.advice(self.estimator, instead, read.ensemble)) is not None:
-                own, other = map(forecast.human_seconds, seconds)
-                name = ESTIMATORS[type(instead).__name__]
-                announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
+            with clock.phase("forecast"):
+                self._advise(instead, read.ensemble, announce)
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report) and self.estimator.n_clusters is not None:
-            with clock.phase("read"):
+            with clock.phase("fit"):
                 check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
-        with clock.phase("fit"):
+        with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
             self.estimator.fit(read.ensemble, **features)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
@@ -136,12 +132,21 @@ class Run:
         if self.key_added is None:
             return self._written(done, found_by(self.estimator, read.labelled), clock)
         done = done._replace(sizes=sorted(done.sizes, reverse=True))  # of the categories
-        with clock.phase("evidence"):
+        with clock.phase("evidence", EVIDENCE):
             found = found_unasked(self.estimator, read.labelled)
-        with clock.phase("write"):
+        with clock.phase("write", f"writing {self.output}"):
             added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
             annotated.write_copy(self.output, self.labels, added)
         return done._replace(evidence=found.evidence)
+
+    def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
+        from gpuens import forecast
+        from gpuens.methods import ESTIMATORS
+
+        if (seconds := forecast.advice(self.estimator, instead, ensemble)) is not None:
+            own, other = map(forecast.human_seconds, seconds)
+            name = ESTIMATORS[type(instead).__name__]
+            announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
 
     @property
     def has_more(self) -> bool:
@@ -150,14 +155,14 @@ class Run:
 
     def complete(self, done: Done, clock: Clock) -> Done:
         """Find evidence and membership, and write the labels once more, with them beside."""
-        with clock.phase("evidence") if self.evidence else nullcontext():
+        with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
             found = found_by(self.estimator, done.read.labelled, self.evidence, self.membership)
         return self._written(done, found, clock)
 
     def _written(self, done: Done, found: "Found", clock: Clock) -> Done:
         from gpuens import io
 
-        with clock.phase("write"):
+        with clock.phase("write", f"writing {self.output}"):
             io.write_labels(self.output, found.labels, ids=done.read.ids, beside=found.beside)
         return done._replace(evidence=found.evidence)
 
@@ -166,13 +171,13 @@ class Run:
 
         reading = {name: self.reading[name] for name in ("columns", "exclude", "missing") if name in self.reading}
         with chunks.connected() as client:
-            with clock.phase("plan"):
+            with clock.phase("plan", f"planning the work on {self.labels}"):
                 labels = chunks.placed(read_labels(self.labels, chunk_rows=chunks.rows, **reading))
-                announce(f"plan: {plan(labels, self.estimator, client=client)}")
-            with clock.phase("fit"):
-                fit(self.estimator, labels, client=client)
+                announce(f"plan: {plan(labels, self.estimator, client=client, every_column=True)}")
+            with clock.phase("fit", f"fitting {self.method} in chunks"):
+                fit(self.estimator, labels, client=client, every_column=True)
             self._warn_of_equal_columns()
-            with clock.phase("write"):
+            with clock.phase("write", f"writing {self.output}"):
                 counts = write_labels(self.output, self.estimator.labels_, client=client)
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
 

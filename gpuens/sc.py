@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gpuens import installing
 from gpuens.defaults import METHOD
 from gpuens.device import to_host
@@ -12,7 +10,8 @@ from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.columns import omit_ids, positions
 from gpuens.methods import made
-from gpuens.odd_columns import warn_of_odd_columns
+from gpuens.odd_columns import Source
+from gpuens.odd_labels import warn_of_odd_labels
 from gpuens.runs import entries, found_unasked
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ def consensus(
     adata : AnnData
     keys : name, number, pattern, or list of them, optional
         The columns of ``obs`` with base clusterings, such as ``"leiden_*"``. By default those of categories and
-        integers, but for an earlier consensus and for ids. Columns unlike the others cause a warning (a batch, the
-        truth).
+        integers, but for an earlier consensus, for ids and for columns unlike the others (a batch, the truth), of which
+        a warning says that they are left out.
     obsm_key : str, optional
         In place of keys: the entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
@@ -103,13 +102,12 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
             f"{instead}."
         )
-    labels = _given(adata, keys, obsm_key)
-    if drop_unlabelled:
-        ensemble, labelled = Ensemble.of_labelled(labels)
-        if hasattr(labels, "columns"):
-            warn_of_odd_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "adata")
-    else:
-        ensemble, labelled = Ensemble(labels), None
+    labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
+    source = Source("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
+    if obsm_key is not None and hasattr(labels, "columns"):
+        source = Source(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
+    ensemble, labelled = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled)
+    warn_of_odd_labels(ensemble.categories, ensemble.names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])

@@ -13,6 +13,9 @@ import pytest
 
 import gpuens as ge
 
+# commands say nothing of how slow this machine is, here and in child processes, but where a test asks for it
+os.environ.setdefault("GPUENS_PROGRESS", "0")
+
 # --- ensembles --------------------------------------------------------------------------------------------------------
 
 

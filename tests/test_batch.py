@@ -311,7 +311,7 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert (marker["id"], marker["status"], marker["n_clusters"], marker["method"]) == ("a", "ok", 3, "lwgp")
     assert marker["parameters"] == expected.get_params()
     assert marker["gpuens"] == ge.__version__
-    assert set(marker["seconds"]) == {"read", "fit", "write", "report", "total"}
+    assert set(marker["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
     page = Path("jobs.results/a.html").read_text()
     assert "LWGP found 3 clusters of 60 objects" in page
     assert page.count("data:image/png;base64,") == 7
@@ -434,13 +434,82 @@ def test_a_forecast_writes_nothing(folder, call):
     assert not Path("jobs.results").exists()
     size = os.path.getsize("data/a.npy")
     assert re_lines(out) == [
-        "gone: data/gone.npy is not there, or empty",
+        "gone: would fail: path 'data/gone.npy' does not exist; check the name.",
         f"a: {size / 1000:.1f} kB, about * s",
         f"b: {size / 1000:.1f} kB, about * s",
-        f"3 jobs, 3 to do: {2 * size / 1000:.1f} kB of input, about * s",
+        f"3 jobs, 3 to do: {2 * size / 1000:.1f} kB of input, about * s, 1 would fail",
     ]
     call("jobs.yaml --shard 1/3")
     assert re_lines(call("jobs.yaml --dry-run --shard 1/3")[1]) == ["a: done", "1 jobs in shard 1/3, 0 to do: *"]
+
+
+def test_a_forecast_opens_the_header_of_every_input(folder, call):
+    """Whose faults are found, without reading what comes after it."""
+    Path("data/cut.npy").write_bytes(Path("data/a.npy").read_bytes()[:-1])
+    Path("data/text.npy").write_text("no array")
+    np.savez("data/two.npz", first=LABELS["a"], second=LABELS["b"][:5])
+    pd.DataFrame(LABELS["a"]).add_prefix("c").to_csv("data/a.csv", index=False)
+    pytest.importorskip("zarr").save_array("data/a.zarr", LABELS["a"])
+    jobs = [
+        job("cut", input="data/cut.npy"), job("text", input="data/text.npy"), job("key", input="data/two.npz"),
+        job("column", input="data/a.csv", columns=["c0", "nothing"]), job("a", input="data/a.csv", exclude=["c1"]),
+        job("chunks", input="data/a.zarr"),
+    ]  # fmt: skip
+    Path("jobs.yaml").write_text(yaml.safe_dump(jobs))
+    code, out, _ = call("jobs.yaml --dry-run")
+    assert code == 0
+    lines = dict(line.split(": ", 1) for line in out.splitlines())
+    assert "path 'data/cut.npy' cannot be read" in lines["cut"]
+    assert "path 'data/text.npy' cannot be read" in lines["text"]
+    assert "key is needed to choose an array" in lines["key"]
+    assert "there is no column 'nothing'" in lines["column"]
+    assert all(lines[name].startswith("would fail: ") for name in ("cut", "text", "key", "column"))
+    assert re_lines(lines["a"])[0].endswith(" bytes, about * s")
+    assert lines["6 jobs, 6 to do"].endswith(" s, 4 would fail")
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_what_a_forecast_does_not_know_it_says_once(folder, monkeypatch, some):
+    from gpuens import forecast
+
+    def foresee(estimator, labels):
+        return forecast.Forecast(2.0 if some and type(estimator) is LWGP else float("nan"), float("nan"))
+
+    monkeypatch.setattr(forecast, "foresee", foresee)
+    jobs = [job(f"j{i}", input=f"data/{name}.npy", method="lwea") for i, name in enumerate("abababab")]
+    said = batch.forecast([*jobs, *[job("known", input="data/a.npy")] * some], "out")
+    assert said.count("unknown") == 1
+    of = " for 8 of them" if some else ""
+    assert re_lines(said)[-1].endswith(
+        f" of input, {'about * s, ' * some}seconds unknown{of} until the first job is done"
+    )
+    assert all(line.endswith(" kB") for line in said.splitlines() if line.startswith("j"))
+
+
+def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, monkeypatch):
+    gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
+    Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))
+    monkeypatch.setattr("gpuens.cli.batch.MOST_FAILED", 2)
+    code, out, _ = call("jobs.yaml --keep-going")
+    assert code == 4
+    assert out.splitlines() == [
+        "4 jobs: 1 done, 3 failed",
+        "failed: gone0: path 'data/gone0.npy' does not exist; check the name.",
+        "failed: gone1: path 'data/gone1.npy' does not exist; check the name.",
+        "failed: 1 more, see summary.csv",
+        "written: jobs.results/summary.csv",
+    ]
+
+
+def test_labels_have_the_kind_of_the_input_unless_another_is_named(folder):
+    """And with it the names of the objects."""
+    table = pd.DataFrame(LABELS["a"], index=[f"o{i}" for i in range(60)]).add_prefix("c")
+    table.to_csv("a.csv", index_label="object")
+    jobs = [job("csv", input="a.csv"), job("npy", input="a.csv", format="npy"), job("a")]
+    found = batch.run(jobs, "out")
+    assert [row["output"] for row in found.jobs] == ["csv.labels.csv", "npy.labels.npy", "a.labels.npy"]
+    assert pd.read_csv("out/csv.labels.csv")["object"].tolist() == list(table.index)
+    assert batch.run(jobs, "out").already == 3
 
 
 def re_lines(out):

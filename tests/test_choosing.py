@@ -8,8 +8,10 @@ from conftest import refused, structured_labels
 from scipy.sparse import csr_array
 
 import gpuens as ge
-from gpuens import forecast
+from gpuens import choosing, forecast, report
 from gpuens.choosing import foresee
+from gpuens.defaults import METHOD
+from gpuens.evidence.spectrum import Spectrum
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -31,7 +33,7 @@ def test_planted_numbers_are_suggested(k):
 
 def test_criteria_are_those_of_the_clusterings_of_each_k():
     labels = {k: ge.generate.kmeans_ensemble(blobs(3), 10, (k, k), objects=0.8, random_state=1) for k in (2, 3, 5)}
-    found = ge.choose_k(labels)
+    found = ge.choose_k(labels, method="eac")
     assert found.suggested == 3
     good = found.table.index[found.table.silhouette >= found.table.silhouette_low.max()].tolist()
     assert [found.suggested, *found.runners_up] == good[::-1]
@@ -172,7 +174,7 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*arbitrary")
 def test_one_ensemble_is_cut_from_one_tree():
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
-    found = ge.choose_k(labels, ks=(2, 4, 6))
+    found = ge.choose_k(labels, ks=(2, 4, 6), method="eac")
     est = ge.EAC(6).fit(labels)
     for row in found.rows:
         np.testing.assert_array_equal(found.labels[row["k"]], ge.EAC(row["k"]).fit(labels).labels_)
@@ -224,11 +226,35 @@ def test_methods_by_features_get_them():
 
 
 def test_a_method_without_a_tree_is_fitted_for_each_number():
+    """By default that of `gpuens.consensus`, whose labels are the same."""
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
-    found = ge.choose_k(labels, ks=(3, 4, 5), method="lwgp")
+    found = ge.choose_k(labels, ks=(3, 4, 5))
     assert found.suggested == 4
     assert found.reasons[4].startswith("support 0.")
-    np.testing.assert_array_equal(found.labels[5], ge.LWGP(5).fit(labels).labels_)
+    assert found.method == found.to_dict()["method"] == METHOD
+    np.testing.assert_array_equal(found.labels[5], ge.consensus(labels, n_clusters=5))
+    seeded = ge.choose_k(labels, ks=(3, 5), method="kcc", random_state=7)
+    np.testing.assert_array_equal(seeded.labels[5], ge.KCC(5, random_state=7).fit(labels).labels_)
+
+
+@pytest.mark.parametrize("method", ["eac", "lwgp"])  # which cuts a tree, and which fits each number
+def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
+    labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
+
+    def why_lopsided(rows, sizes, remedy):
+        return f"{rows.n_objects} objects in {sizes.tolist()}: {remedy}." if len(sizes) > 3 else None
+
+    monkeypatch.setattr(choosing, "why_lopsided", why_lopsided)
+    with pytest.warns(UserWarning, match=f"^4 clusters by {method}: 150 objects in .* another method") as caught:
+        found = ge.choose_k(labels, ks=(3, 4, 5), method=method)
+    assert (found.suggested, found.lopsided.keys()) == (4, {4, 5})
+    assert str(np.bincount(found.labels[4]).tolist()) in found.lopsided[4]
+    assert str(caught[-1].message).endswith(found.lopsided[4])
+    assert found.to_dict()["lopsided"] == {str(k): why for k, why in found.lopsided.items()}
+    assert "lopsided" not in found.table
+    assert f"But 150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
+    monkeypatch.setattr(Spectrum, "best", lambda self, numbers: [3])
+    ge.choose_k(labels, ks=(3, 4), method=method)  # of the suggestion alone
 
 
 @pytest.mark.parametrize(

@@ -413,6 +413,36 @@ def test_compare_on_the_command_line(folder, capsys, found):
     assert again["anmi"] == eac["anmi"]
 
 
+@pytest.mark.filterwarnings("ignore:path")
+def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, labels):
+    """In any order where both name the objects, and whatever is left out of the labels."""
+    given, truth = labels
+    table = pd.DataFrame(given, columns=list("abcdef")).assign(kind=truth)
+    table.insert(0, "cell", [f"c{i}" for i in range(len(truth))])
+    table.to_csv("all.csv", index=False)
+    table.iloc[::-1].to_csv("turned.csv", index=False)
+    table.drop(columns=["cell", "kind"]).to_csv("unnamed.csv", index=False)
+    table["f"].to_csv("f.csv", index=False)
+
+    def rows(words):
+        assert cli.main(f"compare {words} -k 4 --methods eac,kcc --json".split()) == 0
+        return [
+            {name: row[name] for name in ("anmi", "nmi", "ari")}
+            for row in json.loads(capsys.readouterr().out)["methods"]
+        ]
+
+    expected = rows("labels.csv --truth truth.csv")
+    assert rows("all.csv --truth kind") == expected
+    assert rows("all.csv --truth all.csv:kind --columns a,b,c,d,e,f") == expected
+    assert rows("all.csv --truth turned.csv:kind --exclude kind") == expected
+    assert rows("all.csv --truth turned.csv:kind --exclude kind --id-column cell") == expected
+    assert rows("unnamed.csv --truth all.csv:7") == expected
+    assert rows("labels.csv --exclude f --truth f.csv") == rows(
+        "labels.csv --exclude f --truth f"
+    )  # of the labels alone
+    assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
+
+
 def test_describe_on_the_command_line(folder, capsys):
     assert cli.main(["describe", "labels.csv", "--no-forecasts"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -427,7 +457,13 @@ def test_describe_on_the_command_line(folder, capsys):
     [
         ("compare labels.csv", 2, "-k"),
         ("compare labels.csv -k 4 --methods lwaa", 3, "did you mean 'lwea'"),
-        ("compare labels.csv -k 4 --truth labels.csv --methods eac", 3, "has 6 columns where one is needed"),
+        ("compare labels.csv -k 4 --truth labels.csv --methods eac", 3, "choose one by --truth FILE:COLUMN"),
+        (
+            "compare labels.csv -k 4 --truth nothing --methods eac",
+            3,
+            "--truth=nothing is no label file, and names no single column",
+        ),
+        ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
         ("compare labels.csv -k 4 --report page.txt", 2, ".html"),
         ("describe nowhere.csv", 3, "does not exist"),
         ("describe labels.csv -k 1000", 3, "n_clusters=1000"),

@@ -1,5 +1,6 @@
 """Labels in chunks: the same answer as in one piece, by threads or by worker processes, whatever happens to them."""
 
+import json
 import os
 import pickle
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import conftest
 import numpy as np
@@ -1125,6 +1127,27 @@ def test_columns_of_chunks_are_chosen_as_those_of_a_file(tmp_path, labels, suffi
     )
     gone = read(columns=[1, 2], missing=["0"])
     np.testing.assert_array_equal(gone, np.where(table[:, [1, 2]] == 0, -1, table[:, [1, 2]]))
+
+
+def test_columns_that_are_no_clusterings_are_left_out_of_chunks(tmp_path, monkeypatch):
+    """By the first objects of a file, and by the names of a DataFrame's columns."""
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    labels, truth = structured_labels(600, 4, 4, seed=2)
+    frame = pd.DataFrame(labels).add_prefix("run").assign(plate=np.arange(600) % 3, truth=truth)
+    frame.to_parquet(tmp_path / "labels.parquet")
+    with pytest.warns(UserWarning, match=r"'plate' \(it agrees .*\), 'truth' \(by its name\) are left out"):
+        found = in_chunks.read_labels(tmp_path / "labels.parquet")
+    assert list(found.columns) == ["run0", "run1", "run2", "run3"]
+    expected = ge.LWGP(4).fit(labels).labels_
+    chunks = dd.from_pandas(frame.drop(columns="plate"), npartitions=3)
+    with pytest.warns(UserWarning, match=r"labels: 'truth' \(by its name\) is left out, .* say every_column=True"):
+        np.testing.assert_array_equal(ge.LWGP(4).fit(chunks).labels_.compute(), expected)
+    every = in_chunks.fit(ge.LWGP(4), chunks, every_column=True)
+    assert every.n_features_in_ == 5
+    monkeypatch.chdir(tmp_path)
+    for line, n in (("", 4), (" --columns run*,truth", 5)):
+        assert main(f"run labels.parquet -k 4 --scheduler threads --method lwgp -o out.npy{line}".split()) == 0
+        assert json.loads(Path("out.npy.json").read_text())["n_clusterings"] == n
 
 
 def test_a_damaged_chunk_of_a_zarr_file_is_named(tmp_path, labels):

@@ -1,5 +1,6 @@
 """The warning of results that are far less even than the base clusterings, and where there is none."""
 
+import re
 import sys
 import warnings
 
@@ -62,6 +63,27 @@ def test_clusters_of_single_objects():
     assert "clusters of at most 20 of 6000 objects are 1 of 3" in said
 
 
+@pytest.mark.parametrize(
+    ("sizes", "sentence"),
+    [
+        (
+            (14_778, 9_000, 8_000, 7_000, 4_889, 2),
+            "one of 6 clusters has 2 of 43669 objects, and the others at least 4889",
+        ),
+        ((9_000,) * 8 + (20, 30), "2 of 10 clusters have at most 30 of 72050 objects, and the others at least 9000"),
+    ],
+)
+def test_a_cluster_of_next_to_nothing_beside_large_ones(sizes, sentence):
+    """Which are fewer than a quarter of the clusters."""
+    n = sum(sizes)
+    assert sentence in warned(lambda: warn_of_lopsided(even(n), of_sizes(*sizes), "take another method"))
+    warn_of_lopsided(
+        even(n), of_sizes(*sizes[:3], n - sum(sizes[:3]) - 100, 100), ""
+    )  # small, but more than next to nothing
+    alike = Rows(np.repeat(np.arange(len(sizes)), sizes)[:, None].repeat(3, axis=1))
+    warn_of_lopsided(alike, of_sizes(*sizes), "")  # so have the base clusterings
+
+
 def test_objects_are_counted_not_rows():
     counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
     rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
@@ -114,11 +136,21 @@ class SizedEAC(ge.EAC):
         self.n_clusters, self.min_size = n_clusters, min_size
 
 
+@pytest.mark.parametrize("written", ["average", "complete", "single"])
+def test_a_partitioner_with_a_smallest_size_is_told_as_it_is_written(written):
+    """And what is said can be done."""
+    est = ge.Consensus(2, partitioner=written)
+    said = remedy_of(est, est._parts()[1], 30, 2)
+    better = re.match(r"pass partitioner='(.*)' \(--partitioner \1\) for larger ones, or take another", said)[1]
+    assert better.endswith("min_size=2")
+    assert est.set_params(partitioner=better)._parts()[1].min_size == 2
+
+
 def test_methods_with_a_smallest_size_are_told_so():
     assert remedy_of(SizedEAC(3), Sized(), 3000, 3) == (
-        "pass min_size=100 for larger ones, or take another method, such as lwgp"
+        "pass min_size=100 (--min-size 100) for larger ones, or take another method, such as lwgp"
     )
-    assert "min_size=2 " in remedy_of(ge.Consensus(3, partitioner=Sized()), Sized(), 30, 3)
+    assert "pass Sized(min_size=2) " in remedy_of(ge.Consensus(3, partitioner=Sized()), Sized(), 30, 3)
     for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # which have none
         assert remedy_of(estimator, estimator._parts()[1], 3000, 3) == "take another method, such as lwgp"
     assert remedy_of(ge.LWGP(3), ge.LWGP(3)._parts()[1], 3000, 3) == "take another method"
@@ -157,8 +189,11 @@ def test_answers_that_are_thrown_away():
     found = ge.Auto(5, methods=["oc-h", "eac"]).fit(LABELS)
     assert found.choice_ == "eac"
     assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # its own is
-    choice = ge.choose_k(LABELS, ks=[5, 6], method="oc-h")
-    assert len(choice.table) == 2
+    choices = []
+    assert "clusters by oc-h: one of" in warned(
+        lambda: choices.append(ge.choose_k(LABELS, ks=[5, 6], method="oc-h"))
+    )  # its suggestion
+    assert choices[0].lopsided.keys() == {5, 6}
     with unsaid():
         ge.OCH(5).fit(LABELS)
 

@@ -182,7 +182,7 @@ def test_a_page_beside_the_output_replaces_no_other_file(folder, call):
 
 
 def job(name="a", **more):
-    return {"id": name, "input": "labels.csv", "n_clusters": 3, **more}
+    return {"id": name, "input": "labels.csv", "n_clusters": 3, "format": "npy", **more}
 
 
 @pytest.mark.parametrize(

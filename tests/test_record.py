@@ -1,8 +1,10 @@
 """What records say: the peak is that of the process itself, and the machine is this one."""
 
+import contextlib
 import platform
 import subprocess
 import sys
+import time
 
 import numpy as np
 import psutil
@@ -35,11 +37,24 @@ def test_the_machine_and_the_versions():
 
 def test_a_clock_has_the_seconds_of_each_phase_and_of_all():
     clock = record.Clock()
-    with clock.phase("first"), clock.phase("within"):
-        pass
+    told = []
+    clock._told = lambda name, seconds: told.append((name, seconds))
+    time.sleep(0.03)
+    with clock.phase("first"):
+        with clock.phase("within"):
+            time.sleep(0.02)
+        time.sleep(0.01)
+    time.sleep(0.04)
+    with contextlib.suppress(ZeroDivisionError), clock.phase("first"):
+        time.sleep(0.01)
+        raise ZeroDivisionError
     spent = clock.spent()
-    assert list(spent["seconds"]) == ["within", "first", "total"]
-    assert 0 <= spent["seconds"]["within"] <= spent["seconds"]["first"] <= spent["seconds"]["total"] < 60
+    *phases, total = spent["seconds"]
+    assert [*phases, total] == ["start", "first", "within", "other", "total"]
+    least = {"start": 0.03, "first": 0.02, "within": 0.02, "other": 0.04, "total": 0.11}
+    assert all(least[name] <= seconds < 60 for name, seconds in spent["seconds"].items())
+    assert sum(spent["seconds"][name] for name in phases) == pytest.approx(spent["seconds"]["total"], abs=1e-9)
+    assert [name for name, _ in told] == ["within", "first"]
     assert spent["peak_memory_bytes"] == pytest.approx(record.peak_memory(), rel=0.5)
 
 

@@ -152,7 +152,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
     assert said.err == "foreseen: 40 s\n"
-    assert "by single criteria: support 4, gap 4, drop 4, ratio 4, lifetime 4, mean " in said.out
+    assert "by single criteria: support 4, gap 4, drop 4, ratio 4, mean " in said.out
     assert said.out.endswith("written: page.html\n")
     assert {path.name for path in Path("kept").iterdir()} == {
         "work.json",
@@ -162,9 +162,10 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
+    assert found.texts["p"][1] == "The consensus of each number is that of lwgp."
     assert found.texts["h2"] == ["Why?", SURE_OF_EACH, "Where the objects go", "All criteria"]
     assert choice.reasons[choice.suggested] in found.texts["td"]
-    assert f"{choice.table['lifetime'][3]:,.4g}" in found.texts["td"]
+    assert f"{choice.table['anmi'][3]:,.4g}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
 
@@ -178,7 +179,7 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     assert "lwgp" in found.texts["td"]
     record = json.loads(Path("out.csv.json").read_text())
     assert record["report"] == "out.csv.html"
-    assert set(record["seconds"]) == {"read", "fit", "write", "report", "total"}
+    assert set(record["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
 
 
 def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp_path, monkeypatch):

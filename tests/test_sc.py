@@ -95,8 +95,18 @@ def test_keys_are_those_like_labels_but_for_ids_and_results(adata):
     ge.sc.consensus(adata, obsm_key="labels", n_clusters=3, key_added="third")
     assert adata.obs.third.tolist() == adata.obs.consensus.tolist()
     adata.obs["batch"] = pd.Categorical(np.arange(90) % 2)
-    with pytest.warns(UserWarning, match="'batch' is unlike the other clusterings"):
-        ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3)
+    with pytest.warns(
+        UserWarning, match=r"adata.obs: 'batch' \(by its name\) is left out, .* name the clusterings in keys"
+    ):
+        ge.sc.consensus(adata, n_clusters=3, key_added="fourth")
+    assert adata.uns["fourth"]["params"]["clusterings"] == NAMES
+    assert adata.obs.fourth.tolist() == adata.obs.consensus.tolist()
+    ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3, key_added="fifth")  # named, and no warning
+    assert adata.uns["fifth"]["params"]["clusterings"] == [*NAMES, "batch"]
+    adata.obsm["table"] = adata.obs[[*NAMES, "batch"]]
+    with pytest.warns(UserWarning, match=r"adata.obsm\['table'\]: 'batch'"):
+        ge.sc.consensus(adata, obsm_key="table", n_clusters=3, key_added="sixth")
+    assert adata.obs.sixth.tolist() == adata.obs.consensus.tolist()
 
 
 def test_cells_without_labels_are_missing(adata):

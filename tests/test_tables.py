@@ -532,22 +532,59 @@ def clusterings(n=400, seed=0):
     [
         ("batch", lambda rng, truth: truth, "by its name"),
         ("Cell_Type", lambda rng, truth: truth, "by its name"),
+        ("Donor ID", lambda rng, truth: truth, "by its name"),
+        ("id", lambda rng, truth: np.arange(400) // 2, "by its name"),
         ("n_counts", lambda rng, truth: rng.integers(0, 300, 400).astype(float), "values where the others have"),
         ("plate", lambda rng, truth: rng.integers(0, 3, 400), "better than chance"),
     ],
 )
 def test_columns_that_are_not_like_the_others(table, name, make, why):
     frame, truth, rng = clusterings()
+    own = list(frame.columns)
     frame[name] = make(rng, truth)
-    with pytest.warns(UserWarning, match="unlike the other clusterings") as caught:
-        ge.Ensemble(frame)
-    assert why in one_sentence(caught[0].message)
-    assert f"{name!r}" in str(caught[0].message)
+    with pytest.warns(UserWarning, match="as it is unlike the clusterings") as caught:
+        found = ge.Ensemble(frame)
+    assert (found.names, found.left_out) == (own, [name])
+    np.testing.assert_array_equal(found.codes, ge.Ensemble(frame[own]).codes)
+    said = one_sentence(caught[0].message)
+    assert f"labels: {name!r} (" in said
+    assert f"{why}" in said
+    assert "pass gpuens.Ensemble(labels, names=list(labels.columns))." in said
+    assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # as the sentence says
     path = table(frame.to_csv(index=False))
-    with pytest.warns(UserWarning, match=re.escape(why)):
+    with pytest.warns(UserWarning, match=re.escape(why)) as caught:
+        assert read_labels(path).names == own
+    assert len(caught) == 1
+    assert read_labels(path, columns="*").names == [*own, name]  # who names columns is not asked again
+    assert read_labels(path, exclude=name).names == own
+
+
+@pytest.mark.filterwarnings("ignore:labels. .* left out")
+def test_what_is_left_out_counts_for_nothing():
+    """Objects that it alone labels are unlabelled, new objects may have it, and of nothing else nothing is left out."""
+    frame, truth, _ = clusterings()
+    frame["truth"], frame["batch"] = truth, np.arange(400) % 3
+    fitted = ge.LWGP(5).fit(frame)
+    np.testing.assert_array_equal(fitted.labels_, ge.LWGP(5).fit(frame.drop(columns=["truth", "batch"])).labels_)
+    assert (fitted.n_features_in_, list(fitted.feature_names_in_)) == (4, [f"leiden_{m}" for m in range(4)])
+    np.testing.assert_array_equal(fitted.predict(frame), fitted.labels_)
+    np.testing.assert_array_equal(fitted.predict(frame.drop(columns="batch")), fitted.labels_)
+    refused(lambda: fitted.predict(frame.drop(columns="leiden_0")), ValueError, "X has 3 features", "expecting 4")
+    refused(lambda: fitted.predict(frame.assign(more=0)), ValueError, "X has 5 features")
+    assert ge.Ensemble(frame[["truth", "batch"]]).names == ["truth", "batch"]
+    assert ge.Ensemble(frame[["truth"]]).names == ["truth"]
+    frame.loc[7, [f"leiden_{m}" for m in range(4)]] = -1
+    refused(lambda: ge.Ensemble(frame), ValueError, "7")
+    ensemble, labelled = ge.Ensemble.of_labelled(frame)
+    assert (ensemble.n_objects, ensemble.n_clusterings, labelled.tolist().index(False)) == (399, 4, 7)
+
+
+def test_the_warning_of_ids_says_how_they_are_named(table):
+    frame, _, _ = clusterings(40)
+    path = table(frame.assign(cell=[f"c{i}" for i in range(40)]).to_csv(index=False))
+    instead = r"say id_column='cell' \(--id-column cell\) if it names the objects, or name it in columns"
+    with pytest.warns(UserWarning, match=f"'cell' has a different value .* and is left out; {instead}"):
         read_labels(path)
-    read_labels(path, columns="*")  # who names columns is not asked again
-    read_labels(path, exclude=name)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])

@@ -35,10 +35,10 @@ def run(
         A .yaml, .json, .jsonl or .csv file or URI, or what such a file holds: see `schema`. Paths in a file are
         relative to its folder.
     out : str or path
-        A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (or its format), with ``report``
-        ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``. An h5ad file
-        holds the labels alone, not the cells' expression over again for each job. Runners that share a folder share
-        the jobs; behind a URI they need shards.
+        A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (of its format, else that of the input),
+        with ``report`` ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``.
+        An h5ad file holds the labels alone, not the cells' expression over again for each job. Runners that share a
+        folder share the jobs; behind a URI they need shards.
     jobs : int
         The number of jobs at once, each in a process of its own with its share of threads and memory; where there are
         several GPUs, each process has one. 1: in this process.
@@ -136,8 +136,8 @@ def forecast(
 ) -> str:
     """Return what `run` would do, as text: each job with the bytes and about the seconds that it takes.
 
-    Parameters and errors are those of `run`. Nothing is written; a few thousand objects are fitted to learn the seconds
-    where no job of the same method has been done.
+    Parameters and errors are those of `run`. Nothing is written. Inputs are opened as far as their headers, so that
+    what would be refused is found, unless they are behind URIs.
     """
     from gpuens.batch import shards, stores
     from gpuens.batch.events import Events

@@ -1,11 +1,12 @@
-"""What a batch would do: its jobs, the bytes that they read, and the seconds that they may take."""
+"""What a batch would do: its jobs, the bytes that they read, the seconds that they may take, and what would fail."""
 
 import math
 import statistics
 import time
 from collections import defaultdict
+from typing import Any
 
-from gpuens import checks
+from gpuens import checks, failures
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
@@ -16,27 +17,78 @@ def foreseen(runner: Runner) -> str:
 
     The seconds of a job are foreseen per byte of its input: those of done jobs of the same method and kind of file, or
     else those of the smallest such input, by the model of the method (`gpuens.forecast`). From that input on they
-    are taken to grow with its size, which is too little for linkages of noisy labels.
+    are taken to grow with its size, which is too little for linkages of noisy labels. Inputs are opened as far as their
+    headers, but for those behind URIs, which would be copied.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
     done = [job for job in runner.own if runner.is_done(job)]
     rates = _rates_of_done(runner, done, sizes)
-    lines, seconds = [f"{job.id}: done" for job in done], 0.0
+    lines, seconds = [f"{job.id}: done" for job in done], []
     settled = {job.id for job in done}
     left = [job for job in runner.own if job.id not in settled]
+    refusals = _refusals(left, runner.base)
     for job in sorted(left, key=lambda job: sizes[job.id]):  # each kind by its smallest input first
-        if not sizes[job.id]:
-            lines.append(f"{job.id}: {job.input} is not there, or empty")
+        if (why := refusals[job.input, str(job.reading)]) is not None:
+            lines.append(f"{job.id}: would fail: {why}")
             continue
         if _kind(job) not in rates:
-            rates[_kind(job)] = _seconds_of_sample(job, runner.base) / sizes[job.id]
-        expected = rates[_kind(job)] * sizes[job.id]
-        seconds += expected
-        lines.append(f"{job.id}: {checks.human_bytes(sizes[job.id])}, {_about(expected)}")
+            rates[_kind(job)] = _seconds_of_sample(job, runner.base) / max(1, sizes[job.id])
+        seconds.append(rates[_kind(job)] * sizes[job.id])
+        about = "" if math.isnan(seconds[-1]) else f", {_about(seconds[-1])}"
+        lines.append(f"{job.id}: {checks.human_bytes(sizes[job.id])}{about}")
     of = "" if runner.shard is None else f" in shard {runner.shard}"
-    size = checks.human_bytes(sum(sizes[job.id] for job in left))
-    lines.append(f"{len(runner.own)} jobs{of}, {len(left)} to do: {size} of input, {_about(seconds)}")
+    parts = [f"{checks.human_bytes(sum(sizes[job.id] for job in left))} of input", *_in_all(seconds)]
+    if failing := len(left) - len(seconds):
+        parts.append(f"{failing} would fail")
+    lines.append(f"{len(runner.own)} jobs{of}, {len(left)} to do: {', '.join(parts)}")
     return "\n".join(lines)
+
+
+def _in_all(seconds: list[float]) -> list[str]:
+    """Return what all jobs together take, in words: the known seconds, and that of others nothing is known."""
+    known = [each for each in seconds if not math.isnan(each)]
+    unknown = len(seconds) - len(known)
+    words = [_about(sum(known))] if known or not unknown else []
+    if unknown:
+        of = f" for {unknown} of them" if known else ""
+        words.append(f"seconds unknown{of} until the first job is done")
+    return words
+
+
+def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
+    """Return why each input cannot be read as it is to be, None if it can, by the input and how it is read."""
+    found: dict[tuple[str, str], str | None] = {}
+    for job in jobs:
+        key = job.input, str(job.reading)
+        if key not in found:
+            try:
+                if places.is_uri(job.input):
+                    places.stamp(job.input, base)
+                else:
+                    _open(places.local(job.input, base), job.reading)
+                found[key] = None
+            except Exception as error:
+                found[key] = failures.describe(error)
+    return found
+
+
+def _open(path: str, reading: dict[str, Any]) -> None:
+    """Open a label file as far as its header and its columns."""
+    from gpuens import io
+    from gpuens.io.arrays import open_zarr
+    from gpuens.io.columns import choose_columns
+    from gpuens.io.opening import open_file
+
+    kind = checks.file_kind(path, io.INPUTS)
+    if kind == ".zarr":  # whose labels would be read
+        checks.check_readable(path, folder=True)
+        shape = open_zarr(path).shape
+        checks.check_label_shape(shape, columns_are_clusterings=True)
+        names: list[Any] = list(range(math.prod(shape[1:])))
+    else:
+        key, sep, header, missing = (reading.get(name) for name in ("key", "sep", "header", "missing"))
+        names = open_file(path, kind, key, sep=sep, header=header, missing=missing).names
+    choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
 
 
 def _kind(job: Job) -> tuple[str, str]:
@@ -51,7 +103,7 @@ def _size(job: Job, base: str) -> int:
 
 
 def _about(seconds: float) -> str:
-    return "nobody knows how long" if math.isnan(seconds) else f"about {seconds:.1f} s"
+    return f"about {seconds:.1f} s"
 
 
 def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> dict[tuple[str, str], float]:

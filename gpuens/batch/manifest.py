@@ -17,6 +17,7 @@ from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.defaults import METHOD
 from gpuens.device import DEVICES
+from gpuens.io.outputs import kind_like
 from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
@@ -326,7 +327,7 @@ def _job(entry: dict[str, Any]) -> Job:
         {name: entry[name] for name in READING if name in entry},
         entry.get("features"),
         None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))),
-        entry.get("format", "npy"),
+        entry.get("format") or kind_like(entry["input"], in_chunks=scheduler is not None)[1:],
         entry["report"],
     )
     _check(job)

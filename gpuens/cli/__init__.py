@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
-        with one_line_warnings(), progress.silent() if args.quiet else contextlib.nullcontext():
+        with one_line_warnings() as args.warned, progress.silent() if args.quiet else progress.telling():
             if args.command.__module__ != "gpuens.cli.info":  # which loads nothing, and helps to see why
                 import_module("gpuens.checks").check_addresses()
             code = args.command(args) or 0

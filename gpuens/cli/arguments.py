@@ -62,7 +62,9 @@ def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how to read a file."""
-    parser.add_argument("--exclude", type=_listed, metavar="NAMES", help="columns to leave out, as in --columns")
+    parser.add_argument(
+        "--exclude", type=_listed, metavar="NAMES", help="columns of the labels to leave out, as in --columns"
+    )
     parser.add_argument("--sep", type=_separator, help="separator of fields in csv and tsv (default: detected)")
     first = parser.add_mutually_exclusive_group()
     first.add_argument("--header", action="store_true", default=None, help="the first line of csv and tsv has names")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from gpuens.cli.files import print_json
 
+MOST_FAILED = 20  # jobs that are named at the end
+
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
@@ -34,7 +36,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     again.add_argument("--force", action="store_true", help="do all jobs again")
     parser.add_argument("--keep-going", action="store_true", help="go on after a failure")
     parser.add_argument("--checksum", action="store_true", help="tell inputs by their contents, not by size and time")
-    parser.add_argument("--dry-run", action="store_true", help="list the jobs, with the bytes and seconds foreseen")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the jobs, with the bytes and seconds foreseen, and what would fail"
+    )
     parser.add_argument("--report", action="store_true", help="write a page with pictures for each job")
     parser.add_argument("--device", default="auto", help="where jobs work that do not say: auto, cpu or cuda (auto)")
     parser.add_argument("--heartbeat", metavar="FILE", help="file to write every five seconds, for liveness probes")
@@ -68,6 +72,11 @@ def batch(args: argparse.Namespace) -> int:
         pending = sum(row["status"] == "pending" for row in outcome.jobs)
         told = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
         print(f"{len(outcome.jobs)} jobs: " + ", ".join(f"{n} {what}" for what, n in told.items() if n))
+        failed = [row for row in outcome.jobs if row["status"] == "failed"]
+        for row in failed[:MOST_FAILED]:
+            print(f"failed: {row['id']}: {row['error']}")
+        if len(failed) > MOST_FAILED:
+            print(f"failed: {len(failed) - MOST_FAILED} more, see summary.csv")
         print(f"written: {out.rstrip('/')}/summary.csv")
     return outcome.exit_code
 

@@ -8,6 +8,7 @@ from typing import Any
 from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
+from gpuens.defaults import METHOD
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -26,7 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20, of few objects fewer)"
     )
-    parser.add_argument("--method", default="eac", help="a method, see `gpuens methods` (eac)")
+    parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
     parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
     parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")
     parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
@@ -55,14 +56,14 @@ def choose(args: argparse.Namespace) -> None:
     from gpuens import choosing, datasets
     from gpuens.forecast import human_seconds
 
-    with failures.stage("read"):
+    with failures.stage("read", f"reading {args.labels or args.features}"):
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
     given: dict[str, Any] = {
         "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
         "null": args.null, "random_state": args.seed, "resume": args.resume, **drawn,
     }  # fmt: skip
-    with failures.stage("choose"):
+    with failures.stage("choose", "comparing numbers of clusters"):
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:
             seconds = choosing.foresee(**given)
@@ -71,7 +72,7 @@ def choose(args: argparse.Namespace) -> None:
         found = choosing.choose_k(**given)
     what = args.labels or args.features
     if args.json:
-        print_json({"input": what, "method": args.method, **found.to_dict()})
+        print_json({"input": what, **found.to_dict()})
     else:
         _print_choice(found)
     if args.report is not None:
@@ -86,6 +87,7 @@ def _print_choice(found: Any) -> None:
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
+    print(f"method: {found.method}, whose consensus of each number the table is of")
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 

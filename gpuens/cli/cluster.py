@@ -103,9 +103,9 @@ def cluster(args: argparse.Namespace) -> None:
         )
 
     with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
-        with clock.phase("read"):
+        with clock.phase("read", f"reading {args.X}"):
             source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
-        with clock.phase("cluster"):
+        with clock.phase("cluster", f"clustering {source.size['n_objects']:,} objects"):
             estimator = clustering.cluster(
                 source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
                 random_state=args.seed, resume=args.resume, client=client,
@@ -142,9 +142,9 @@ def _source_in_chunks(args: argparse.Namespace, chunks: Chunks) -> Source:
 def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> Done:
     from gpuens import io, runs
 
-    with clock.phase("evidence") if evidence else nullcontext():
+    with clock.phase("evidence", runs.EVIDENCE) if evidence else nullcontext():
         found = runs.found_by(estimator, None, evidence)
-    with clock.phase("write"):
+    with clock.phase("write", f"writing {args.output}"):
         io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
     return Done(estimator.ensemble_, runs.sizes_of(found.labels), evidence=found.evidence, ids=ids)
 
@@ -152,6 +152,6 @@ def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, 
 def _write_in_chunks(args: argparse.Namespace, clock: Clock, estimator: Any, client: Any) -> Done:
     from gpuens.distributed import write_labels
 
-    with clock.phase("write"):
+    with clock.phase("write", f"writing {args.output}"):
         sizes = write_labels(args.output, estimator.labels_, client=client)
     return Done(estimator.reduction_.ensemble, sizes.tolist())

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
-from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, write_page
+from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,9 +29,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--truth",
-        metavar="FILE",
-        help="label file with one column: known classes, for scores; objects that "
-        "both files name go together by their names",
+        metavar="WHERE",
+        help="known classes, for scores: a column of LABELS, a label FILE with one column, or FILE:COLUMN; objects "
+        "that both files name go together by their names",
     )
     parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
     parser.add_argument(
@@ -51,19 +51,31 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def compare(args: argparse.Namespace) -> None:
     from gpuens import io
 
-    check_inputs(args.labels, *([args.truth] if args.truth else []), kinds=io.INPUTS)
+    truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
+    check_inputs(args.labels, *([] if truth_file is None else [truth_file]), kinds=io.INPUTS)
     if args.report is not None:
         check_page(args.report, args.labels)
     from gpuens import comparison, datasets
 
-    with failures.stage("read"):
-        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
+    with failures.stage("read", f"reading {args.labels}"):
+        how = reading_of_labels(args)
+        truth, left_out = None, {}
+        if truth_column is not None and truth_file is None:
+            truth = _column_of(
+                args.labels, truth_column, {name: value for name, value in how.items() if name != "wide"}
+            )
+            left_out = {"exclude": [*(args.exclude or []), truth_column]}
+        read = io.read_label_file(args.labels, named=True, **(how | left_out))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
-        truth = None
-        if args.truth is not None:
-            named = {"id_column": args.id_column, "exclude": args.exclude}
-            truth = one_column(args.truth, "write one of them to a file", args.labels, read.ids, **named)
-    with failures.stage("compare"):
+        if truth_file is not None:
+            # of one column alone ids are not looked for: those of the labels are
+            named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
+            chosen: dict[str, Any] = {
+                "columns": truth_column,
+                "id_column": named if truth_column is not None else args.id_column,
+            }
+            truth = one_column(truth_file, "choose one by --truth FILE:COLUMN", args.labels, read.ids, **chosen)
+    with failures.stage("compare", "comparing methods"):
         found = comparison.compare(
             read.ensemble,
             args.n_clusters,
@@ -82,6 +94,30 @@ def compare(args: argparse.Namespace) -> None:
         from gpuens import report
 
         write_page(args.report, lambda: report.of_comparison(found, args.labels), told=not args.json)
+
+
+def _file_and_column(text: str) -> tuple[str | None, str | None]:
+    """Return the label file and the column that ``--truth`` names; None for the file of the labels, or without one."""
+    from gpuens.io import INPUTS
+
+    if text.lower().endswith(INPUTS):
+        return text, None
+    file, _, column = text.rpartition(":")
+    return (file, column) if file.lower().endswith(INPUTS) and column else (None, text)
+
+
+def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
+    """Return the column of the labels' own file that ``--truth`` names."""
+    from gpuens import io
+    from gpuens.checks import gist
+
+    try:
+        (found,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
+    except ValueError as error:
+        raise ValueError(
+            f"--truth={column} is no label file, and names no single column of {path!r}; correct it ({gist(error)})."
+        ) from error
+    return without_index(found)
 
 
 def _print_comparison(found: Any) -> None:

@@ -33,9 +33,9 @@ def describe(args: argparse.Namespace) -> None:
     from gpuens.checks import human_bytes
     from gpuens.forecast import human_seconds
 
-    with failures.stage("read"):
+    with failures.stage("read", f"reading {args.labels}"):
         labels = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
-    with failures.stage("describe"):
+    with failures.stage("describe", "describing the clusterings"):
         found = description.describe(labels, args.n_clusters, forecasts=not args.no_forecasts, device=args.device)
     if args.json:
         print_json({"input": args.labels, **found.to_dict()})

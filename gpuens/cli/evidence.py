@@ -7,6 +7,7 @@ from typing import Any
 from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
+from gpuens.runs import EVIDENCE
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -53,11 +54,11 @@ def evidence(args: argparse.Namespace) -> None:
 
     from gpuens.evidence import Evidence
 
-    with failures.stage("read"):
+    with failures.stage("read", f"reading {args.labels}"):
         read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
-        instead, how = "choose one by --columns-consensus", reading(args, "_consensus")
+        instead, how = "choose one by --columns-consensus", reading(args, "_consensus") | {"exclude": None}
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
-    with failures.stage("evidence"):
+    with failures.stage("evidence", EVIDENCE):
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
         summary, rows = _summary(found), _rows(found, np.unique(consensus).tolist())
@@ -67,7 +68,7 @@ def evidence(args: argparse.Namespace) -> None:
         _print_evidence(args, read.ensemble, found, summary, rows)
     if args.output is not None:
         beside = {**found.objects._asdict(), "ecc": found.consistency.ecc}
-        with failures.stage("write"):
+        with failures.stage("write", f"writing {args.output}"):
             io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
         if not args.json:
             print(f"written: {args.output}")

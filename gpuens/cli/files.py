@@ -92,7 +92,7 @@ def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> N
     from gpuens.io import atomic
 
     sys.stdout.flush()
-    with failures.stage("report"), atomic.replacing(path) as file:
+    with failures.stage("report", "drawing the report"), atomic.replacing(path) as file:
         file.write(draw())
     if told:
         print(f"written: {path}")
@@ -111,8 +111,8 @@ def labels_kept(output: str) -> Iterator[None]:
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
-    """Return the contents of a record: the command, versions, what was done, and what it took."""
-    return {"command": args.argv, **surroundings(), **what, **clock.spent()}
+    """Return the contents of a record: the command, versions, what was done, warnings, and what it took."""
+    return {"command": args.argv, **surroundings(), **what, "warnings": list(args.warned), **clock.spent()}
 
 
 def print_written(clock: Clock, output: str, where: str = "") -> None:

@@ -55,13 +55,13 @@ def generate(args: argparse.Namespace) -> None:
     for kind, other in generate.KINDS.items():
         refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
-    with clock.phase("read"):
+    with clock.phase("read", f"reading {args.X}"):
         source = read_source(args)
-    with clock.phase("cluster"):
+    with clock.phase("cluster", f"making base clusterings of {source.size['n_objects']:,} objects"):
         ensemble = function(source.X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
     with atomic.recorded(args.output) as record:
-        with clock.phase("write"):
+        with clock.phase("write", f"writing {args.output}"):
             io.write_labels(args.output, ensemble, ids=source.ids)
         record |= facts(
             args,

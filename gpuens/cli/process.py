@@ -77,17 +77,17 @@ def print_error(sentence: str) -> None:
 
 
 @contextlib.contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Show each warning once, as one line without the source line that Python adds."""
-    shown = set()
+def one_line_warnings() -> Iterator[list[str]]:
+    """Show each warning once, as one line without the source line that Python adds; they are added to a list."""
+    shown: list[str] = []
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
         if text not in shown:
-            shown.add(text)
+            shown.append(text)
             print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)  # what gpuens says on purpose
         warnings.showwarning = show
-        yield
+        yield shown

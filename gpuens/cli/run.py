@@ -56,8 +56,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>.npy, .npz with "
-        "--evidence or --membership); from h5ad to h5ad: a copy with labels, confidence, margin and membership added",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>, of the same kind; csv "
+        "for h5ad, npz with --evidence or --membership for npy); from h5ad to h5ad: a copy with labels, confidence, "
+        "margin and membership added",
     )
     parser.add_argument(
         "--evidence",
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
     check_inputs(args.labels, kinds=kinds)
     estimator = _estimator(args)
     device = devices.resolve(estimator.device)
-    output = _default_output(args, kinds) if args.output is None else args.output
+    output = _default_output(args, in_chunks=chunks is not None) if args.output is None else args.output
     key_added = _key_added(args, output)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
@@ -156,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
         if args.report:
             from gpuens.report import of_fit
 
-            with clock.phase("report"):
+            with clock.phase("report", "drawing the report"):
                 write_page(_page_of(output), lambda: of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
             atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
     if not args.quiet:
@@ -238,14 +239,14 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     return {own[flag].name: value for flag, value in given.items()}
 
 
-def _default_output(args: argparse.Namespace, kinds: tuple[str, ...]) -> str:
-    """Return the default output: s.csv → s.csv.lwgp.npy, which differs from that of s.tsv."""
-    from gpuens.checks import file_kind, without_slash
+def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
+    """Return the default output: s.csv → s.csv.lwgp.csv, which differs from that of s.tsv."""
+    from gpuens.checks import without_slash
+    from gpuens.io.outputs import kind_like
 
-    file_kind(args.labels, kinds)
-    return (
-        f"{without_slash(args.labels)}.{args.method}.{'npz' if any(getattr(args, name) for name in BESIDE) else 'npy'}"
-    )
+    numbers = any(getattr(args, name) for name in BESIDE)
+    kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
+    return f"{without_slash(args.labels)}.{args.method}{kind}"
 
 
 def _key_added(args: argparse.Namespace, output: str) -> str | None:

@@ -33,12 +33,12 @@ def score(args: argparse.Namespace) -> None:
     from gpuens import metrics
     from gpuens.io.reading import read_column_file
 
-    with failures.stage("read"):
+    with failures.stage("read", f"reading {args.a}"):
         read = read_column_file(args.a, beside=True, results=True, named=True, **reading(args, "_a"))
         again = reading(args, "_b")
         truth = one_column(args.b, "choose one by --columns-b", args.a, read.ids, read.lacks, **again)
     a = read.columns
-    with failures.stage("score"):
+    with failures.stage("score", "scoring"):
         rows = [metrics.scores(without_index(column), truth) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Chunks(Tasks):
     """A label matrix in chunks, and its core groups, which are computed on first access."""
 
-    def __init__(self, labels: Any, client: Any = None) -> None:
+    def __init__(self, labels: Any, client: Any = None, *, every_column: bool = False) -> None:
         self.client = clients.active(client)
         with failures.explained("labels"):
-            self.labels, self.names = graph.by_rows(labels, self.client)
+            self.labels, self.names = graph.by_rows(labels, self.client, every_column=every_column)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
         blocks = graph.blocks_of(self.labels)
         self.parts = self.persist(

@@ -14,12 +14,14 @@ from gpuens import checks, io, progress
 from gpuens import device as devices
 from gpuens.checks import reading
 from gpuens.distributed import clients, failures, graph, waiting
+from gpuens.encoding import encode_columns, split_columns
 from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
+from gpuens.odd_columns import of_file, sorted_out
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -41,19 +43,31 @@ def read_labels(
     chunk_rows : int
         The most rows per chunk; a parquet file has chunks of its own.
     columns, exclude, missing
-        As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids.
+        As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids or is unlike the others.
     """
     opened = _opened(path, chunk_rows, partial(io.check_label_file, path))
     wanted, _ = choose_columns(opened.names, columns, exclude)
     if columns is None and len(wanted) > 1:
-        first = opened.head(wanted)
-        wanted = [wanted[m] for m in omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")]
+        wanted = _clusterings(opened, wanted)
     labels = opened.chosen(wanted)
     if not missing:
         return labels
     if hasattr(labels, "columns"):
         return labels.map_partitions(mask_missing, missing)
     return labels.map_blocks(mask_missing, missing, dtype=mask_missing(labels._meta, missing).dtype)
+
+
+def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
+    """Return which of some columns are clusterings, by their first rows."""
+    first = opened.head(wanted)
+    kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
+    if not hasattr(first, "columns"):  # columns without names
+        return [wanted[m] for m in kept]
+    names = [opened.names[wanted[m]] for m in kept]
+    with checks.recorded():  # warnings of some objects
+        codes, categories = encode_columns(split_columns(first.iloc[:, kept])[0], names, in_part=True)
+    places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
+    return [wanted[kept[m]] for m in places]
 
 
 def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None) -> "da.Array":

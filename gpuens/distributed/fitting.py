@@ -20,15 +20,18 @@ from gpuens.rows import Rows
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
-def fit(estimator: Fitted, labels: Any, *, client: Any = None) -> Fitted:
+def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: bool = False) -> Fitted:
     """Fit a consensus estimator to labels in chunks; ``estimator.fit(labels)`` does the same with the active client.
 
     Parameters
     ----------
     estimator : a consensus estimator
     labels : dask.array.Array (n_objects, n_clusterings), chunked by rows
-        Chunks that `gpuens.Ensemble` takes; labels mean the same in all chunks. Unknown chunk sizes are computed.
+        Chunks that `gpuens.Ensemble` takes; labels mean the same in all chunks. Unknown chunk sizes are computed. Of a
+        Dask DataFrame, columns called as a truth, a batch, ids, … are left out with a warning.
     client : distributed.Client, optional
+    every_column : bool
+        Take every column of a Dask DataFrame.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None) -> Fitted:
             f"labels are in chunks, but {type(estimator).__name__} compares each object with all others: "
             "pass labels.compute(), or take a method that uses the labels alone."
         )
-    chunks = Chunks(labels, client)
+    chunks = Chunks(labels, client, every_column=every_column)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
         _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)

@@ -8,16 +8,26 @@ import numpy as np
 from gpuens import checks
 from gpuens import device as devices
 from gpuens.distributed import waiting
+from gpuens.odd_columns import Source, sorted_out_by_name
 
 if TYPE_CHECKING:
     import dask.array as da
 
+IN_CHUNKS = Source("labels", "say every_column=True")
 
-def by_rows(labels: Any, client: Any) -> tuple[Any, list[Any]]:
-    """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings."""
+
+def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[Any, list[Any]]:
+    """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings.
+
+    Columns of a DataFrame whose names are not those of clusterings are left out, unless ``every_column``.
+    """
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
-        names, labels = list(labels.columns), labels.to_dask_array(lengths=True)
+        names = list(labels.columns)
+        if not every_column:
+            names = [names[m] for m in sorted_out_by_name(names, IN_CHUNKS)]
+            labels = labels[names] if len(names) < len(labels.columns) else labels
+        labels = labels.to_dask_array(lengths=True)
     if not devices.chunked(labels):
         raise TypeError(f"labels must be a Dask array or DataFrame, not {type(labels).__name__}; fit takes both kinds.")
     checks.check_label_shape(labels.shape, columns_are_clusterings=True)

@@ -33,12 +33,12 @@ class Plan(NamedTuple):
         )
 
 
-def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
+def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column: bool = False) -> Plan:
     """Return an estimate of what fitting will hold in memory.
 
     The number of distinct rows is assumed to grow as a power of the number of objects; one chunk and its first half
     give the power. Unless the estimator has a reduction, memory for all pairs of rows is included: 28 bytes per ordered
-    pair for METIS, 4 for ROCK, 8 for complete linkage.
+    pair for METIS, 4 for ROCK, 8 for complete linkage. Parameters are those of `fit`.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None) -> Plan:
     1,000 objects in 10 chunks; 1 distinct label rows in 100 of them, so about 1 in all: 64 bytes
     """
     client = clients.active(client)
-    labels, _ = graph.by_rows(labels, client)
+    labels, _ = graph.by_rows(labels, client, every_column=every_column)
     n_objects, n_clusterings = labels.shape
     sizes = labels.chunks[0]
     largest = int(np.argmax(sizes))

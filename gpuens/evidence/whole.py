@@ -122,6 +122,11 @@ class Evidence:
         return self._labels if self._row_of is None else self._labels[self._row_of]
 
     @property
+    def rows(self) -> Rows:
+        """The rows of the base clusterings whose evidence is found."""
+        return self._rows
+
+    @property
     def shape(self) -> tuple[int, int]:
         """The number of rows whose evidence is found, and of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings

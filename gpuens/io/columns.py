@@ -141,19 +141,26 @@ def _values_of_texts(column: Any) -> list[Any]:
 
 
 def omit_ids(
-    labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)", *, named: bool = False
-) -> list[int]:
+    labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)", *,
+    id_column: bool = False, named: bool = False,
+) -> list[int]:  # fmt: skip
     """Return the positions of the columns that are not ids; warn about the ids by name.
 
-    ``named``: a single one is taken for the names of the objects.
+    ``id_column``: the reader has this parameter. ``named``: a single one is taken for the names of the objects.
     """
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
         return list(range(len(names)))
-    use = "names them" if named and len(ids) == 1 else "is left out"
+    said = f"id_column={names[ids[0]]!r} (--id-column {names[ids[0]]})"
+    instead = f"name it in {argument} if it is a clustering"
+    use = "is left out"
+    if named and len(ids) == 1:
+        use = f"names them, as {said} would say"
+    elif id_column:
+        instead = f"say {said} if it names the objects, or {instead}"
     checks.warn(
         f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        f"objects, as ids have, and {use}; name it in {argument} if it is a clustering."
+        f"objects, as ids have, and {use}; {instead}."
     )
     return [m for m in range(len(names)) if m not in ids]
 

@@ -16,6 +16,7 @@ WITH_NUMBERS = (".npz", *TABLES)  # outputs that hold real numbers beside labels
 INPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
 OUTPUTS = INPUTS
+IDS = "ids"  # array of an npz file with the names of the objects
 
 Path_ = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]

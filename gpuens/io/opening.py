@@ -6,6 +6,7 @@ The claimed size of a file is compared with the memory budget before the file is
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpuens.features import as_csr, check_sparse
 from gpuens.io import annotated
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
-from gpuens.io.kinds import FOLDERS, TEXTS, Path_, Words, needs
+from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
 
 BYTES_OF_A_NAME = 40  # of a column
 
@@ -75,7 +76,8 @@ def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., 
         import pandas as pd
 
         if position is None:
-            return None if row_names is None else informative_names(row_names())
+            found = None if row_names is None else row_names()
+            return None if found is None else informative_names(found)
         found = get([position])
         values = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
         return pd.Index(np.asarray(values), name=str(names[position]))
@@ -83,7 +85,7 @@ def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., 
     return Opened(names, get, ids)
 
 
-def _of_array(array: Any, features: bool) -> Opened:
+def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = None) -> Opened:
     """Return an array, a sparse matrix or a DataFrame as an opened file."""
     if array.ndim == 1:
         array = array.reshape(-1, 1)
@@ -106,7 +108,7 @@ def _of_array(array: Any, features: bool) -> Opened:
             return array.iloc[:, positions]
         return (as_csr(array, "X") if hasattr(array, "tocsr") else array)[:, positions]
 
-    return _opened(names, get)
+    return _opened(names, get, row_names)
 
 
 def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
@@ -117,12 +119,15 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
         if {"format", "shape", "data"} <= set(stored):
             return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
         key = "X" if "X" in stored else None
+    elif key is None and {"labels", IDS} <= set(stored):  # as `gpuens.io.write_labels` leaves them
+        key = "labels"
     if key is None and len(stored) == 1:
         key = stored[0]
     if key in stored:
         with reading(path), Archive(path) as archive:
             array = archive.read(key)
-        return _of_array(array, features)
+        named = key != IDS and IDS in stored and headers[IDS].shape == array.shape[:1]
+        return _of_array(array, features, partial(read_npz_ids, path) if named else None)
     if key is not None:
         raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(stored)}.")
     if not stored:
@@ -138,6 +143,17 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
             return pd.DataFrame({stored[m]: archive.read(stored[m]) for m in positions})
 
     return _opened(stored, get)
+
+
+def read_npz_ids(path: Path_) -> Any:
+    """Return the names of the objects in an npz file, a pandas Index; None without them."""
+    import pandas as pd
+
+    checks.check_readable(path)
+    with reading(path), Archive(path) as archive:
+        if IDS not in archive.names or len(archive.header(IDS).shape) != 1:
+            return None
+        return informative_names(pd.Index(archive.read(IDS)))
 
 
 def _sparse(path: Path_, n_bytes: int) -> Any:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from gpuens import checks
 from gpuens.io import atomic
-from gpuens.io.kinds import FOLDERS, Path_
+from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
 HEAD_BYTES = 1024  # of a page that hold its mark
@@ -26,6 +26,23 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
     if os.path.exists(target) and not _replaceable(target, folder):
         raise PermissionError(f"path {path!r} belongs to another user, who alone may replace it; choose another name.")
     return kind
+
+
+def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) -> str:
+    """Return the kind of an output that nobody has named: that of the input, which has the names of the objects too.
+
+    ``numbers``: real numbers are written beside the labels. Names of cells are kept in csv, as a copy of an h5ad file
+    has to be asked for. Chunks are written as they come, in npy.
+
+    >>> kind_like("a.csv.gz"), kind_like("a.h5ad"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
+    ('.csv.gz', '.csv', '.npz', '.npy')
+    """
+    kind = checks.file_kind(path, INPUTS)
+    if kind in ANNOTATED:
+        return ".csv"
+    if kind in WITH_NUMBERS and not in_chunks:
+        return kind
+    return ".npz" if numbers else ".npy"
 
 
 def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:

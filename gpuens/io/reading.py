@@ -11,8 +11,8 @@ from gpuens.features import check_sparse
 from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
-from gpuens.io.opening import open_file
-from gpuens.odd_columns import warn_of_equal_columns, warn_of_odd_columns
+from gpuens.io.opening import open_file, read_npz_ids
+from gpuens.odd_columns import of_file, warn_of_equal_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,7 @@ def read_labels(
         - ``.npy``: an array (n_objects, n_clusterings), or (n_objects,) for a single clustering, read through a memory
           map, column by column.
         - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; else ``key`` says which array.
+          Beside it, or beside ``labels``, an array ``ids`` names the objects.
         - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
           column of row numbers or names, as pandas and R write it, is omitted. Labels are read as text: 01 is not 1. A
           column with nothing but numbers is numeric; in it -1 and nan are missing. Otherwise only empty fields are
@@ -70,9 +71,9 @@ def read_labels(
         files are not followed.
     columns : name, number, pattern, or list of them, optional
         The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
-        all, but a column with a different value for each object, as ids have, is omitted with a warning. Columns unlike
-        the others cause a warning, too (`gpuens.odd_columns.warn_of_odd_columns`), and so do clusterings that are the
-        same as another.
+        all, but a column with a different value for each object, as ids have, is omitted with a warning, and so are
+        columns unlike the others: a truth, a batch, a donor or ids by their names, what has far more values, and what
+        agrees with none of the others. Clusterings that are the same as another cause a warning.
     exclude : name, number, pattern, or list of them, optional
         The columns to omit.
     key : str, optional
@@ -147,13 +148,11 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
         clusterings: Any = found
     else:
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
-    ensemble, labelled = Ensemble.of_read(clusterings, names, drop_unlabelled=drop_unlabelled)
+    source = of_file(path) if names is not None and options.get("columns") is None else None
+    ensemble, labelled = Ensemble.of_read(clusterings, names, source, drop_unlabelled=drop_unlabelled)
     ensemble.index = None  # files go together by ids
     if options.get("columns") is None:
-        about = ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
-        warn_of_equal_columns(*about)
-        if names is not None:
-            warn_of_odd_columns(*about)
+        warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
 
@@ -224,7 +223,7 @@ def _read_labels(
         found = mask_missing(found, missing)
     if everything and len(names) > 1:
         named = named and ids is None
-        kept = omit_ids(found, names, f"path {os.fspath(path)!r}", named=named)
+        kept = omit_ids(found, names, f"path {os.fspath(path)!r}", id_column=ids is None, named=named)
         if named and len(kept) == len(names) - 1:
             (like_ids,) = set(wanted) - {wanted[m] for m in kept}
             ids = informative_names(opened.ids(like_ids))
@@ -324,7 +323,7 @@ def read_ids(
     """
     suffix = checks.file_kind(path, INPUTS)
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
-        return None
+        return read_npz_ids(path) if suffix == ".npz" else None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
     of_ids = None if id_column is None else choose_columns([*opened.names, ""], id_column=id_column)[1]
     return opened.ids(of_ids)

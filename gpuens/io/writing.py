@@ -10,7 +10,7 @@ from gpuens.device import kind_of, to_host
 from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
+from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
 
 
 def write_labels(
@@ -21,9 +21,9 @@ def write_labels(
     Parameters
     ----------
     path : str or path
-        The ending says what is written: ``.npy``, ``.npz`` (an array ``labels``), ``.csv``, ``.tsv``, both also with
-        ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as categories) or
-        ``.zarr`` (an array). An existing file is replaced when the new one is complete.
+        The ending says what is written: ``.npy``, ``.npz`` (an array ``labels``, and ``ids``), ``.csv``, ``.tsv``, both
+        also with ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as
+        categories) or ``.zarr`` (an array). An existing file is replaced when the new one is complete.
     labels : array (n_objects,) or (n_objects, n_clusterings), or Ensemble
         Integers or strings; for an ensemble the cluster numbers, with -1 for missing. In csv and tsv, a string that a
         spreadsheet would run as a formula (it begins with = + - or @) is escaped by ', which `read_labels` removes.
@@ -31,8 +31,8 @@ def write_labels(
         Column names of a table; by default "label" for one labelling, the ensemble's own names unless they are numbers,
         else "clustering_0", ….
     ids : sequence or pandas Index (n_objects,), optional
-        The names of the objects: the first column of a table, titled by the Index (row names if it has no name), or the
-        cell names. Other kinds of files do not hold them.
+        The names of the objects: the first column of a table, titled by the Index (row names if it has no name), the
+        cell names, or an array ``ids`` of an npz file, as texts unless they are numbers. npy and zarr do not hold them.
     beside : dict of str to array (n_objects,) or (n_objects, n), optional
         Real numbers for each object, by name: further columns of a table (n of them are "name_0", "name_1", …), or
         arrays of an npz file. Other kinds of files are refused.
@@ -87,9 +87,16 @@ def write_labels(
         if suffix == ".npy":
             np.save(_Stream(file), labels, allow_pickle=False)
         elif suffix == ".npz":
-            np.savez(file, labels=labels, **beside)
+            named: dict[str, Any] = {} if ids is None else {IDS: _plain(ids)}
+            np.savez(file, labels=labels, **named, **beside)
         else:
             _write_table(file, suffix, matrix, names, ids, beside)
+
+
+def _plain(ids: Any) -> np.ndarray:
+    """Return names of objects as an array of numbers or texts, which npz files hold without pickling."""
+    found = np.asarray(ids)
+    return found if found.dtype.kind in "iufb" else found.astype(str)
 
 
 class _Stream:

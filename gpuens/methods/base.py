@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -144,6 +144,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     _objects: Dendrogram | None
     _most_similar: Rule | None
     _evidence: Evidence | None
+    _left_out: Sequence[Any] = ()  # columns of a DataFrame that were no clusterings
 
     def __init__(
         self,
@@ -198,7 +199,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
         A label row known from fit keeps its label; any other gets the cluster that it is most similar to, or that the
-        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing.
+        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing. Columns of a
+        DataFrame that were left out by `fit` may be there.
 
         Raises
         ------
@@ -239,6 +241,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _new(self, X: Any) -> tuple[Reduction, str]:
         """Return the core groups of new objects in the numbering of fit, and the memory of their labels."""
         self._refuse_soft("predict takes labels")
+        if self._left_out and hasattr(X, "columns"):
+            X = X[[name for name in X.columns if name not in self._left_out]]
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -372,6 +376,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _note_names(self, ensemble: Ensemble) -> None:
         """Store the clusterings' number and names in scikit-learn's attributes for features."""
         self.n_features_in_ = ensemble.n_clusterings
+        self._left_out = getattr(ensemble, "left_out", ())
         if all(isinstance(name, str) for name in ensemble.names):
             self.feature_names_in_ = np.array(ensemble.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):

@@ -161,8 +161,8 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     --------
     >>> import gpuens as ge
     >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
-    >>> ge.plotting.criterion(found, "lifetime").get_title()
-    'lifetime by number of clusters, 3 suggested'
+    >>> ge.plotting.criterion(found, "support").get_title()
+    'support by number of clusters, 3 suggested'
     """
     has = criteria(choice_of(choice))
     checks.check_choice(name, "name", has)

@@ -45,7 +45,9 @@ def of_choice(choice: Any, title: str) -> bytes:
 
 
 def _answer(choice: Any) -> list[str]:
-    lead = [f"{choice.suggested} clusters are suggested."]
+    lead = [f"{choice.suggested} clusters are suggested.", f"The consensus of each number is that of {choice.method}."]
+    if choice.suggested in choice.lopsided:
+        lead.append(f"But {choice.lopsided[choice.suggested]}")
     if choice.structure is False:
         as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
         lead.append(f"But there is no structure beyond chance: {as_well} might do as well.")

@@ -45,7 +45,8 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         *(_doubtful(evidence, ids) if evidence else ()),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
     ]
-    return render(title, _answer(estimator, evidence), sections)
+    warned = [f"Warning: {sentence}" for sentence in facts.get("warnings", ())]
+    return render(title, [*_answer(estimator, evidence), *warned], sections)
 
 
 def _evidence(estimator: Any) -> Evidence | None:
@@ -183,4 +184,5 @@ def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
 
 def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        yield name.replace("_", " "), value
+        if name != "warnings":  # which stand above
+            yield name.replace("_", " "), value

@@ -1,0 +1,123 @@
+"""What long work says of itself: lines of the command line, once and while it lasts, and the first frame of a bar."""
+
+import time
+
+import numpy as np
+import pytest
+from conftest import structured_labels
+
+import gpuens as ge
+from gpuens import failures, progress
+from gpuens.cli import main
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Say at once what a command does."""
+    monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
+    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.1)
+    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
+
+
+def wait(seconds=0.3):
+    time.sleep(seconds)
+
+
+def lines(capsys):
+    return capsys.readouterr().err.splitlines()
+
+
+def test_slow_work_is_told_once_and_while_it_lasts(capsys):
+    with progress.telling():
+        with progress.doing("reading x.csv"):
+            assert lines(capsys) == []
+            wait()
+            assert lines(capsys) == ["gpuens: reading x.csv …"]
+            wait()
+        with progress.doing("writing y.csv"):
+            wait(0.02)
+        with failures.stage("fit", "fitting lwea"):
+            wait()
+        with failures.stage("score"):
+            wait()
+    assert lines(capsys) == ["gpuens: fitting lwea …", "gpuens: score …"]
+    with progress.doing("what nobody is told"):
+        wait()
+    assert lines(capsys) == []
+
+
+def test_what_is_within_slow_work_is_told_with_it_or_after_it(capsys):
+    with progress.telling(), progress.doing("fitting lwea"):
+        for _ in range(3):
+            with progress.bar(total=9, description="nearest rows") as bar:
+                wait()
+                bar.update(9)
+        for _ in progress.bar(range(2), "links"):
+            wait(0.2)
+        progress.bar(3, "never begun").close()
+    found = lines(capsys)
+    assert found[0] in ("gpuens: fitting lwea …", "gpuens: fitting lwea: nearest rows …")
+    assert found[-1] == "gpuens: links …"
+    assert len(found) == len(set(found)) <= 3
+
+
+def test_loading_is_told_until_work_begins(capsys):
+    with progress.telling():
+        wait()
+    with progress.telling(), progress.doing("reading"):
+        pass
+    with progress.telling():
+        with progress.doing("reading"):
+            pass
+        wait()
+    assert lines(capsys) == ["gpuens: loading …"]
+
+
+def test_hidden_trials_and_quiet_commands_are_silent(capsys, monkeypatch):
+    with progress.telling(), progress.silent(), progress.doing("a trial"):
+        for _ in progress.bar(range(1), "of a trial"):
+            wait()
+    monkeypatch.setenv("GPUENS_PROGRESS", "0")
+    with progress.telling(), progress.doing("reading"):
+        wait()
+    monkeypatch.delenv("GPUENS_PROGRESS")
+    with progress.telling(), progress.doing("generating"):
+        for _ in progress.bar(range(1), "that nobody asked for", show=False):
+            wait()
+    assert lines(capsys) == ["gpuens: generating …"]
+
+
+def test_a_shown_bar_speaks_for_what_it_is_in(capsys):
+    with progress.telling(), progress.doing("fitting lwea"), progress.bar(4, "links", show=True):
+        wait()
+    assert "fitting" not in capsys.readouterr().err
+
+
+def test_the_first_frame_of_a_bar_has_no_time_yet(capsys):
+    with progress.bar(4, "letters", show=True):
+        pass
+    first = capsys.readouterr().err.split("\r")[1]
+    assert first.startswith("letters:   0%|")
+    assert "0/4 [00:00<?" in first
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_commands_say_what_takes_long(tmp_path, monkeypatch, capsys, quiet):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", structured_labels(60)[0])
+
+    def fit(self, *given, really=ge.LWGP.fit):
+        wait()
+        return really(self, *given)
+
+    monkeypatch.setattr(ge.LWGP, "fit", fit)
+    assert main(["run", "labels.npy", "-k", "3", *["--quiet"] * quiet]) == 0
+    captured = capsys.readouterr()
+    assert ("gpuens: fitting lwgp to 60 objects …" in captured.err.splitlines()) is not quiet
+    assert "…" not in captured.out
+
+
+def test_the_library_is_silent(capsys):
+    ge.choose_k(structured_labels(60)[0], ks=(2, 3), method="eac")
+    wait()
+    assert capsys.readouterr().err == ""
