@@ -102,12 +102,7 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
             f"{instead}."
         )
-    labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
-    source = Source("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
-    if obsm_key is not None and hasattr(labels, "columns"):
-        source = Source(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    ensemble, labelled = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled)
-    warn_of_odd_labels(ensemble.categories, ensemble.names)
+    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
@@ -172,7 +167,7 @@ def choose_k(
         raise ValueError(f"use_rep={use_rep!r}: give features, or base clusterings by keys or obsm_key, not both.")
     annotated.check_key(key_added, (), None)
     if use_rep is None:
-        labels = Ensemble(_given(adata, keys, obsm_key))
+        labels, _ = _given(adata, keys, obsm_key)
         found = choose_k(labels, **parameters)
         about: dict[str, Any] = {"clusterings": labels.names}
     else:
@@ -248,11 +243,17 @@ def _check_annotated(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; gpuens.consensus takes labels.")
 
 
-def _given(adata: Any, keys: Any, obsm_key: str | None) -> Any:
-    """Return the labels that keys or an entry of obsm name; refuse both."""
+def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False) -> tuple[Ensemble, Any]:
+    """Return the clusterings that keys or an entry of obsm name, and `Ensemble.of_labelled`'s mask; refuse both."""
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
-    return _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
+    labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
+    source = Source("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
+    if obsm_key is not None and hasattr(labels, "columns"):
+        source = Source(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
+    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled)
+    warn_of_odd_labels(found[0].categories, found[0].names)
+    return found
 
 
 def _columns(adata: Any, keys: Any) -> Any:
