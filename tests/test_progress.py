@@ -1,13 +1,15 @@
 """What long work says of itself: lines of the command line, once and while it lasts, and the first frame of a bar."""
 
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import failures, progress
+from gpuens import batch, failures, progress
 from gpuens.cli import main
 
 
@@ -115,6 +117,18 @@ def test_commands_say_what_takes_long(tmp_path, monkeypatch, capsys, quiet):
     captured = capsys.readouterr()
     assert ("gpuens: fitting lwgp to 60 objects …" in captured.err.splitlines()) is not quiet
     assert "…" not in captured.out
+
+
+def test_a_batch_that_logs_json_says_nothing_else(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", structured_labels(60)[0])
+    Path("jobs.json").write_text('[{"input": "labels.npy", "n_clusters": 3}]')
+    really = batch.run
+    monkeypatch.setattr(batch, "run", lambda *given, **how: wait() or really(*given, **how))
+    assert main(["batch", "jobs.json", "--log-format", "json"]) == 0
+    assert [json.loads(line)["event"] for line in lines(capsys)][::5] == ["begin", "done"]
+    assert main(["batch", "jobs.json", "--force"]) == 0
+    assert lines(capsys)[0] == "gpuens: loading …"
 
 
 def test_the_library_is_silent(capsys):

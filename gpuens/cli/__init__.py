@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
-        with one_line_warnings() as args.warned, progress.silent() if args.quiet else progress.telling():
+        with one_line_warnings() as args.warned, _progress(args):
             if args.command.__module__ != "gpuens.cli.info":  # which loads nothing, and helps to see why
                 import_module("gpuens.checks").check_addresses()
             code = args.command(args) or 0
@@ -63,6 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exception(error)
         print_error(failures.describe(error))
         return failures.exit_code(error)
+
+
+def _progress(args: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """Return the context in which the command says what takes long, if it says anything but lines of JSON."""
+    if getattr(args, "log_format", "text") == "json":
+        return contextlib.nullcontext()
+    return progress.silent() if args.quiet else progress.telling()
 
 
 def _parser() -> argparse.ArgumentParser:
