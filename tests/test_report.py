@@ -14,16 +14,17 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import Ensemble, choose_k, cli
+from gpuens import Ensemble, choose_k, cli, compare
+from gpuens.comparison import Comparison
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import front, of_choice, of_fit, page
+from gpuens.report import front, of_choice, of_comparison, of_fit, page
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
 
-LABELS = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)[0]
+LABELS, TRUTH = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)
 FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes": [90, 60]}
 
 
@@ -251,6 +252,20 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     assert f"{choice.table['lifetime'][3]:,.4g}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
+
+
+def test_a_comparison_has_a_page():
+    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"])
+    page = Read(of_comparison(found, "title"))
+    assert page.said[0].startswith(f"{found.best} agrees best with the base clusterings: it has an ANMI of ")
+    assert [image["folded"] for image in page.images] == [False] * 3 + [True]
+    assert page.texts["h2"] == ["The methods", "Words"]
+    copies = Comparison(
+        [dict(found.rows[0], method=name) for name in "ab"], {name: TRUTH for name in "ab"}, {"c": "why"}
+    )
+    page = Read(of_comparison(copies, "title"))
+    assert page.said[0].endswith("As good as that: b.")
+    assert page.texts["h2"] == ["The methods", "Left out", "Words"]
 
 
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):

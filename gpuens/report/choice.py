@@ -17,7 +17,10 @@ A_LEVEL = 0.42  # inches of a number of clusters, in pictures of where the objec
 def of_choice(choice: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of what `gpuens.choose_k` returns."""
     found = criteria(choice)
-    pictures = {name: Picture(CRITERIA[name], partial(plotting.criterion, choice, name)) for name in CRITERIA}
+    pictures = {
+        name: Picture(f"{says[:1].upper()}{says[1:]}", partial(plotting.criterion, choice, name))
+        for name, says in CRITERIA.items()
+    }
     first = [name for name in FIRST if name in found][:2]
     others = [pictures[name] for name in found if name in CRITERIA and name not in first]
     tall = (DETAIL[0], max(DETAIL[1], 1.2 + A_LEVEL * len(choice.labels)))

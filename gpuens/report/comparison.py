@@ -7,6 +7,7 @@ from gpuens import plotting
 from gpuens.report.front import bars
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
 
+NO_DIFFERENCE = 0.0005  # of ANMI
 BARS = 20  # methods in a picture, the best
 DRAWN = {
     "anmi": "Agreement with the base clusterings (ANMI)",
@@ -33,10 +34,12 @@ def of_comparison(comparison: Any, title: str) -> bytes:
 
 
 def _answer(comparison: Any) -> list[str]:
-    said = f"{comparison.best} agrees best with the base clusterings"
-    if len(comparison.rows) == 1:
-        return [f"{said}."]
-    return [f"{said}: of {len(comparison.rows)} methods it has the largest ANMI, by {comparison.margin:.4f}."]
+    first, *others = comparison.rows
+    said = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
+    alike = [row["method"] for row in others if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
+    if alike:
+        return [f"{said}. As good as that: {', '.join(alike)}."]
+    return [f"{said}, and the next {others[0]['method']} {others[0]['anmi']:.3f}." if others else f"{said}."]
 
 
 def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:

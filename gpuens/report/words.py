@@ -29,7 +29,7 @@ WORDS = {
     "fairly sure": "An object that is neither sure nor in doubt: of a confidence from .5 to .9.",
     "in doubt": (
         "An object that the clusterings put together with another cluster as often as with its own, or more often, or "
-        "whose confidence is below .5."
+        "whose confidence is below .5; a number of clusters, if others have nearly as much support."
     ),
     "item consensus": "The mean C of an object and the other members of its cluster.",
     "Jaccard index": "The objects that two clusters share, as a share of those in either.",
