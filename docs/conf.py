@@ -11,6 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["GPUENS_PROGRESS"] = "0"
 
 import cards  # noqa: E402
+import pages  # noqa: E402
 
 import gpuens  # noqa: E402
 
@@ -61,6 +62,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "capture_repr": (),
     "show_signature": False,
+    "image_scrapers": ("pages.scraped",),
+    "thumbnail_size": pages.THUMBNAIL,
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -69,7 +72,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {page.stem: [] for page in HERE.glob("*.md")}  # pages without pages below them
+html_sidebars = {page: [] for page in [*(path.stem for path in HERE.glob("*.md")), f"{pages.FOLDER}/*"]}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
@@ -86,8 +89,17 @@ if REPOSITORY:
 
 def setup(app):
     cards.write(HERE / "generated")
+    pages.copy_results()
+    app.connect("builder-inited", pages.thumbnails, priority=900)  # after the gallery
+    app.connect("source-read", pages_of_the_site, priority=400)  # before the next, which leaves out what is elsewhere
     app.connect("source-read", links_to_the_checkout)
+    app.connect("html-page-context", pages.named_cells)
     app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # after numpydoc
+
+
+def pages_of_the_site(app, name, source):
+    """Link the results of bench/ as pages of the site, and group the examples."""
+    source[0] = pages.grouped(source[0]) if name == "gallery/index" else pages.linked(source[0])
 
 
 def links_to_the_checkout(app, name, source):

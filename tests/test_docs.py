@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import gpuens as ge
@@ -19,6 +20,15 @@ DOCS = ROOT / "docs"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {path.stem: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if CODE.search(path.read_text())}
 ELSEWHERE = "# needs "  # begins code that needs what a test has not
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """docs/pages.py."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    import pages
+
+    return pages
 
 
 @pytest.fixture
@@ -162,6 +172,40 @@ def page(name):
     return (DOCS / f"{name}.md").read_text()
 
 
+def test_every_page_of_results_is_linked_and_links_lead_to_its_copy(pages):
+    told = "".join(path.read_text() for path in DOCS.glob("*.md"))
+    assert {
+        path.name for path in (ROOT / "bench/results").glob("*.md") if f"bench/results/{path.name})" not in told
+    } == set()
+    assert pages.linked("see [it](../bench/results/covtype.md#b).") == "see [it](/generated/results/covtype.md#b)."
+    assert pages.linked("![it](../bench/results/demo.png)") == "![it](../bench/results/demo.png)"
+
+
+def test_examples_are_in_one_group_each(pages):
+    examples = [name for title, group in pages.GROUPS.items() if title != "panels" for name in group["examples"]]
+    assert len({*examples}) == len(examples)
+    assert {*examples, *pages.GROUPS["panels"]} <= {path.stem for path in DOCS.glob("examples/*.py")}
+
+
+def test_a_thumbnail_is_one_panel(pages, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
+    from matplotlib.image import imread
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    figure.colorbar(left.imshow([[0.0, 1.0]], cmap="Reds"))
+    right.set_facecolor("blue")
+    for place, color in ((0, (1, 0, 0)), (-1, (0, 0, 1))):
+        pages.save_panel(figure, place, tmp_path / "panel.png")
+        pixels = imread(tmp_path / "panel.png")[:, :, :3]
+        assert pixels.shape[1] == pages.THUMBNAIL[0]
+        like = np.abs(pixels - color).sum(axis=2) < 0.7
+        other = np.abs(pixels - color[::-1]).sum(axis=2) < 0.7
+        assert like.mean() > 0.2
+        assert other.mean() < 0.01
+    assert len(figure.axes) == 3  # the figure itself is as it was
+    pyplot.close(figure)
+
+
 def test_the_number_of_methods_is_the_registrys():
     for path in (ROOT / "README.md", DOCS / "index.md"):
         assert f"{len(ge.methods())} methods" in path.read_text(), path.name
@@ -196,6 +240,19 @@ def names_of(module):
 
 
 @pytest.mark.thorough
+def test_the_site_has_results_groups_of_examples_and_cells_that_name_their_columns(site):
+    assert "<h1>Covertype" in (site / "generated/results/covtype.html").read_text()
+    assert 'href="generated/results/covtype.html"' in (site / "scale.html").read_text()
+    index = (site / "gallery/index.html").read_text()
+    assert [html.unescape(title) for title in re.findall(r"<h2>([^<]*)<", index)] == [
+        *("First steps", "Whom to believe", "Data of a kind", "Many objects")
+    ]
+    examples = {path.stem for path in DOCS.glob("examples/*.py")}
+    assert {*re.findall(r'href="(\w+).html"[^>]*><span class="doc">', index)} >= examples
+    assert 'data-column="pools"' in (site / "which.html").read_text()
+
+
+@pytest.mark.thorough
 def test_every_public_name_has_a_page_and_every_method_a_card(site):
     from sphinx.util.inventory import InventoryFile
 
@@ -216,8 +273,9 @@ def test_every_public_name_has_a_page_and_every_method_a_card(site):
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SCREENS = ((1280, 900), (390, 844))
 PAGES_OF_A_KIND = (
-    *("index", "which", "scale", "benchmarks", "command_line", "gallery/index", "gallery/how_many"),
+    *("index", "start", "evidence", "which", "scale", "gpus", "benchmarks", "command_line", "gallery/index"),
     *("concepts", "glossary", "cite", "troubleshooting", "gallery/own_method", "generated/methods/oc-h"),
+    *("gallery/how_many", "generated/results/covtype", "generated/api/gpuens.compare"),
     *("generated/reference", "generated/methods/ecrmc", "generated/api/gpuens.partition.MetaClusters"),
 )
 MEASURE = """
@@ -233,6 +291,12 @@ addEventListener("load", () => {
     for (let it = page.querySelector("article"); it; it = it.parentElement) around.push(it);
     return {
       overflow: Math.max(...around.map(it => it.scrollWidth - it.clientWidth)),
+      code: [...page.querySelectorAll("div[class*=highlight-] pre")].filter(
+        it => it.scrollWidth > it.clientWidth && !it.closest(".sphx-glr-script-out")
+      ).map(it => it.innerText.slice(0, 40)),
+      cut: [...page.querySelectorAll("article table")].filter(
+        it => it.scrollWidth > it.clientWidth + 1 && screen.getComputedStyle(it).overflowX != "auto"
+      ).length,
       title: first("h1").map(within),
       picture: first(".landing img").map(it => within(it) && it.complete && it.naturalWidth > 0),
       commands: first(".landing pre").map(it => within(it) && it.scrollWidth <= it.clientWidth && it.innerText),
@@ -264,6 +328,8 @@ def test_pages_fit_screens_and_the_first_screen_holds_title_picture_and_commands
     assert found, done.stderr.decode()[-3000:]
     for (page, width, _), seen in zip(shown, json.loads(html.unescape(found[1])), strict=True):
         assert seen["overflow"] <= 0, f"{page} is {seen['overflow']} too wide for a screen of {width}"
+        assert seen["code"] == [], page
+        assert seen["cut"] == 0, page
         assert seen["title"] == [True], page
         if page == "index":
             assert seen["picture"] == [True], width

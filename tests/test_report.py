@@ -14,21 +14,23 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import choose_k, cli, installing
+from gpuens import Ensemble, choose_k, cli, compare, installing
+from gpuens.comparison import Comparison
+from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import of_choice, of_fit
+from gpuens.report import front, of_choice, of_comparison, of_fit, page
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
 
-LABELS = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)[0]
+LABELS, TRUTH = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)
 FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes": [90, 60]}
 
 
 @pytest.fixture(autouse=True)
 def small_pictures(monkeypatch):
-    monkeypatch.setattr("gpuens.report.page.DPI", 30)
+    monkeypatch.setattr("gpuens.report.page.SHARPNESS", 0.3)
 
 
 class Read(HTMLParser):
@@ -37,6 +39,7 @@ class Read(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.opened, self.images, self.elsewhere, self.texts, self.tag = [], [], [], {}, None
+        self.links, self.places, self.said = [], [], []  # to places of the page; those; paragraphs in one piece
         self.feed(page.decode())
         self.close()
 
@@ -46,13 +49,20 @@ class Read(HTMLParser):
         if tag not in ("meta", "img"):
             self.opened.append(tag)
         if tag == "img":
-            self.images.append(given)
-        self.elsewhere += [value for name, value in given.items() if name in ("src", "href") and "data:" not in value]
+            self.images.append(given | {"folded": "details" in self.opened})
+        if tag in ("p", "li"):
+            self.said.append("")
+        self.places += [given["id"]] if "id" in given else []
+        targets = [value for name, value in given.items() if name in ("src", "href") and "data:" not in value]
+        self.links += [(value[1:], given["title"]) for value in targets if value.startswith("#")]
+        self.elsewhere += [value for value in targets if not value.startswith("#")]
 
     def handle_endtag(self, tag):
         assert self.opened.pop() == tag
 
     def handle_data(self, data):
+        if {"p", "li"} & {*self.opened}:
+            self.said[-1] += data.replace("\N{NO-BREAK SPACE}", " ")
         if self.opened and data.strip():
             self.texts.setdefault(self.opened[-1], []).append(data.strip())
 
@@ -65,23 +75,25 @@ def read(estimator, *given, **more):
     assert all(len(image["alt"]) > 10 for image in found.images)
     assert found.texts["h1"] == ["a <page> & its title"]
     assert "{'theta'" not in page.decode()
+    assert {place for place, _ in found.links} == {*found.places}  # every word is explained, and none in vain
+    assert all(len(hint) > 20 for _, hint in found.links)
     return found
 
 
 TREE, SURE, BASE = "How many clusters?", "How sure is it?", "The base clusterings"
 SURE_OF_EACH = "How sure are the clusterings of each number?"
-DOUBT, MADE, FIRST = "The least certain objects", "How it was made", "The clusters"
+DOUBT, MADE, FIRST, WORDS = "The least certain objects", "How it was made", "The clusters", "Words"
 FITTED = {
-    "linkage": (LWEA(4), LABELS, [FIRST, SURE, TREE, BASE, DOUBT, MADE]),
-    "one cluster": (EAC(1), LABELS, [FIRST, SURE, TREE, BASE, MADE]),
-    "one object": (EAC(1), [np.array([0]), np.array([0])], [FIRST, TREE, MADE]),
-    "two objects": (EAC(2), [[0, 1], [0, 1]], [FIRST, SURE, TREE, BASE, MADE]),
-    "no tree": (CSPA(4), LABELS, [FIRST, SURE, BASE, DOUBT, MADE]),
-    "memberships": (EM(4), LABELS, [FIRST, SURE, BASE, DOUBT, MADE]),
-    "correspondences": (SCEC(4), LABELS, [FIRST, SURE, BASE, DOUBT, MADE]),
-    "soft": (SCEC(2), [np.eye(2)[np.arange(30) % 2], np.eye(3)[np.arange(30) % 3]], [FIRST, BASE, MADE]),
-    "a sample": (LWEA(4, reduction=Sample(40)), LABELS, [FIRST, SURE, TREE, BASE, DOUBT, MADE]),
-    "one clustering": (EAC(4), [np.arange(60) % 4], [FIRST, SURE, TREE, DOUBT, MADE]),
+    "linkage": (LWEA(4), LABELS, [FIRST, SURE, DOUBT, TREE, BASE, MADE, WORDS]),
+    "one cluster": (EAC(1), LABELS, [FIRST, SURE, TREE, BASE, MADE, WORDS]),
+    "one object": (EAC(1), [np.array([0]), np.array([0])], [FIRST, TREE, MADE, WORDS]),
+    "two objects": (EAC(2), [[0, 1], [0, 1]], [FIRST, SURE, TREE, BASE, MADE, WORDS]),
+    "no tree": (CSPA(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
+    "memberships": (EM(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
+    "correspondences": (SCEC(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
+    "soft": (SCEC(2), [np.eye(2)[np.arange(30) % 2], np.eye(3)[np.arange(30) % 3]], [FIRST, BASE, MADE, WORDS]),
+    "a sample": (LWEA(4, reduction=Sample(40)), LABELS, [FIRST, SURE, DOUBT, TREE, BASE, MADE, WORDS]),
+    "one clustering": (EAC(4), [np.arange(60) % 4], [FIRST, SURE, DOUBT, TREE, BASE, MADE, WORDS]),
 }
 
 
@@ -96,45 +108,120 @@ def test_every_fit_has_a_page(name):
 def test_what_it_says():
     est = LWEA(4).fit(LABELS)
     evidence, sizes = est.evidence(), np.bincount(est.labels_)
-    found = read(est, [f"patient {i}" for i in range(150)])
-    assert (
-        f"LWEA found 4 clusters of 150 objects; the largest has {max(sizes)}, the smallest {min(sizes)}."
-        in found.texts["p"]
+    objects, labelled = evidence.objects, LABELS >= 0
+    in_doubt = (objects.margin <= 0) | (objects.confidence < 0.5)
+    sure = int((~in_doubt & (objects.confidence >= 0.9)).sum())
+    numbers = sure, int(150 - sure - in_doubt.sum()), int(in_doubt.sum())
+    names = [f"patient {i}" for i in range(150)]
+    found = read(est, names)
+    first, second, third = found.said[:3]
+    largest, smallest, anmi = max(sizes), min(sizes), evidence.agreement.anmi
+    assert first.startswith(
+        f"The 150 objects make 4 clusters: the largest has {largest} ({100 * largest / 150:.0f} %), the smallest "
+        f"{smallest} ({100 * smallest / 150:.0f} %). The method some method (locally weighted evidence accumulation) "
+        f"found them in 6 base clusterings, with which they have a mean agreement of {anmi:.2f} (ANMI)."
     )
-    worst = int(evidence.objects.margin.argmin())
+    told = [re.search(rf"(\d+|none)[^,]* {word}", second)[1] for word in ("are sure", "fairly sure", "in doubt")]
+    assert [0 if n == "none" else int(n) for n in told] == list(numbers)
+    worst = np.argsort(objects.confidence)[:3]
+    assert second.endswith(f"least certain are {', '.join(names[i] for i in worst)}; more are listed below.")
+    missing = labelled.size - int(labelled.sum())
+    assert third.startswith(f"{100 * missing / labelled.size:.1f} % of the labels are missing ({missing} of 900)")
     cells = found.texts["td"]
-    assert f"patient {worst}" in cells
+    assert names[worst[0]] in cells
     for cluster in np.argsort(-sizes):
         row = [str(cluster), str(sizes[cluster]), f"{evidence.clusters.consensus[cluster]:.4g}"]
         assert any(cells[i : i + 3] == row for i in range(len(cells)))
     assert "theta: 0.4" in cells
-    assert len(found.images) == 11
-    assert not any("nothing to find" in text for text in found.texts["p"])
+    assert len(found.images) == 13
+    assert not any("nothing to find" in text for text in found.said)
+
+
+def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
+    found = read(LWEA(4).fit(LABELS))
+    assert [image["folded"] for image in found.images] == [False] * 3 + [True] * 10
+    assert len({(image["width"], image["height"]) for image in found.images[:3]}) == 1
+    assert int(found.images[0]["width"]) <= 390 - 2 * 16  # no phone makes them smaller, nor their text
+    assert page.TEXT * page.INCH / 72 > 11
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("k", [1, 3, 20, 60])
+def test_pictures_of_the_answer_hold_all_clusters(k):
+    """Bars begin at zero and are as long as their numbers say; no two clusters have one colour; no text is small."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    sizes = np.arange(k, 0, -1) * 3
+    evidence = Evidence([np.repeat(np.arange(k), sizes), np.arange(sizes.sum()) % 2], np.repeat(np.arange(k), sizes))
+    pictures = front.pictures_of_evidence(evidence)
+    assert len(pictures) == (2 if k == 1 else 3)
+    for picture in pictures:
+        with rc_context({"font.size": page.TEXT}):
+            figure = Figure(figsize=page.FRONT, layout="constrained")
+            ax = picture.draw(ax=figure.subplots())
+            figure.draw_without_rendering()
+        texts = [text for text in figure.findobj(lambda thing: hasattr(thing, "get_fontsize")) if text.get_text()]
+        assert all(text.get_fontsize() >= 8.25 for text in texts)  # 11 pixels
+        for text in texts:
+            box = text.get_window_extent()
+            assert box.x0 >= -1, text
+            assert box.x1 <= figure.bbox.width + 1, (text, box)
+        if "How many" in picture.says:
+            drawn = [bar.get_width() for bar in ax.patches]
+            assert drawn == (sizes.tolist() if k <= 20 else [*sizes[:19].tolist(), 0])
+            assert ax.get_xlim()[0] == 0
+            colors = [bar.get_facecolor() for bar in ax.patches]
+            assert len({*colors}) == len(colors)
+            assert (k <= 20) != any("41 others" in text.get_text() for text in texts)
+
+
+def test_shares_never_say_all_or_nothing_of_less():
+    said = [page.percent(share) for share in (0, 1e-6, 0.004, 0.0333, 0.5, 0.996, 1 - 1e-6, 1)]
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in said] == [
+        *("0 %", "under .1 %", ".4 %", "3.3 %", "50 %", "99.6 %", "over 99.9 %", "100 %")
+    ]
+
+
+def test_what_is_missing_and_what_was_warned_of_is_said():
+    labels = LABELS.copy()
+    labels[:60, 2] = -1
+    est = LWEA(4).fit(Ensemble(labels, names=list("abcdef")))
+    warned = ["one of 4 clusters is <small>.", "n_clusters is not given, and the 4 chosen are in doubt: …"]
+    page = of_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
+    found = Read(page)
+    assert any(
+        re.search(r"of clustering c 4\d %\. 7 objects without any label were left out\.$", p) for p in found.said
+    )
+    assert "One of 4 clusters is <small>." in found.said
+    assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
+    assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
 
 
 def test_no_confidence_of_single_objects():
-    texts = read(EAC(3).fit([[0, 1, 2], [0, 1, 2]])).texts["p"]
-    assert not any("confidence is" in text for text in texts)
+    texts = read(EAC(3).fit([[0, 1, 2], [0, 1, 2]])).said
+    assert not any("are sure" in text for text in texts)
 
 
 def test_labels_that_may_agree_by_chance_alone():
     labels = np.random.default_rng(0).integers(0, 3, (50, 6))
     est = CSPA(3).fit(labels)
-    said = f"But {est.evidence().beyond_chance}: there may be nothing to find in them."
-    assert said in read(est).texts["p"]
+    chance = str(est.evidence().beyond_chance).removeprefix("t")
+    assert f"T{chance}: there may be nothing to find in them." in read(est).said
     found = Read(of_choice(choose_k(labels, ks=[2, 3]), "title"))
-    assert any("independent clusterings might do as well" in text for text in found.texts["p"])
+    assert any("independent clusterings might do as well" in text for text in found.said)
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")
 def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
-    assert "How many was not asked: it is what the clusterings support best." in read(LWEA().fit(LABELS)).texts["p"]
+    asked = "How many was not asked: it is what the clusterings support best."
+    assert asked in read(LWEA().fit(LABELS)).said[0]
+    assert asked not in read(LWEA(4).fit(LABELS)).said[0]
     labels = np.random.default_rng(0).integers(0, 6, (200, 8))
     est = LWGP().fit(labels)
-    said = f"How many was not asked: it is what the clusterings support best, but {est.spectrum_.doubt()}."
-    assert said in read(est).texts["p"]
+    assert f"The number of clusters is in doubt: {est.spectrum_.doubt()}." in read(est).said
     choice = choose_k(labels, ks=range(2, 8))
-    assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).texts["p"]
+    assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).said
 
 
 def test_many_pairs_are_drawn(monkeypatch):
@@ -161,12 +248,26 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     }
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
-    assert found.texts["p"][0] == f"{choice.suggested} clusters are suggested."
-    assert found.texts["p"][1] == "The consensus of each number is that of lwgp."
-    assert found.texts["h2"] == ["Why?", SURE_OF_EACH, "Where the objects go", "All criteria"]
-    assert choice.reasons[choice.suggested] in found.texts["td"]
+    assert found.said[0] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
+    assert found.texts["h2"] == ["Other criteria", SURE_OF_EACH, "Where the objects go", "All criteria", "Words"]
+    assert "The consensus of each number is that of lwgp." in found.said
+    assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     assert f"{choice.table['anmi'][3]:,.4g}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
+
+
+def test_a_comparison_has_a_page():
+    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"])
+    page = Read(of_comparison(found, "title"))
+    assert page.said[0].startswith(f"{found.best} agrees best with the base clusterings: it has an ANMI of ")
+    assert [image["folded"] for image in page.images] == [False] * 3 + [True]
+    assert page.texts["h2"] == ["The methods", "Words"]
+    copies = Comparison(
+        [dict(found.rows[0], method=name) for name in "ab"], {name: TRUTH for name in "ab"}, {"c": "why"}
+    )
+    page = Read(of_comparison(copies, "title"))
+    assert page.said[0].endswith("As good as that: b.")
+    assert page.texts["h2"] == ["The methods", "Left out", "Words"]
 
 
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
@@ -206,8 +307,10 @@ def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
     command = "run labels.npy --method lwea -k 4 --scheduler threads --chunk-rows 50 --report -o out.npy --quiet"
     assert cli.main(command.split()) == 0
     found = Read(Path("out.npy.html").read_bytes())
-    assert found.texts["h2"] == [FIRST, TREE, MADE]
-    assert found.texts["p"] == ["LWEA found 4 clusters."]
+    assert found.texts["h2"] == [FIRST, TREE, MADE, WORDS]
+    sizes = np.bincount(np.load("out.npy"))
+    assert found.said[0].startswith(f"The 150 objects make 4 clusters: the largest has {sizes.max()} (")
+    assert "The method lwea (locally weighted evidence accumulation) found them." in found.said[0]
     assert str(np.bincount(np.load("out.npy"))[0]) in found.texts["td"]
 
 
@@ -310,10 +413,17 @@ def test_a_page_in_a_browser(tmp_path, browser):
         browser.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth || i.alt.length < 10)") == []
     )
 
+    browser.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    for width in (390, 1280):
+        browser("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
     regions = browser.evaluate("document.querySelectorAll('.table').length")
-    assert regions == 3
+    assert regions == 4
     for region in range(regions):
-        browser.tab()
+        for _ in range(60):  # links to the words, summaries
+            browser.tab()
+            if browser.evaluate("document.activeElement.className") == "table":
+                break
         assert browser.evaluate("[...document.querySelectorAll('.table')].indexOf(document.activeElement)") == region
         assert browser.evaluate("document.activeElement.getAttribute('aria-label').length") > 5
         outline = browser.evaluate("(s => [s.outlineStyle, s.outlineWidth])(getComputedStyle(document.activeElement))")

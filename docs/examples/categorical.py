@@ -27,21 +27,22 @@ usual[:, :6] = np.where(np.arange(n_species)[:, None] % 2, 1, 4)  # smell, gills
 values = np.where(rng.random((n, n_columns)) < 0.2, rng.integers(6, size=(n, n_columns)), usual[species])
 table = pd.DataFrame(np.array(list("abcdef"))[values], columns=[f"attribute {j}" for j in range(n_columns)])
 table = table.mask(rng.random((n, n_columns)) < 0.1)
-print(table.head(3).to_string())
+print(table.iloc[:3, :7].to_string())
 
 # %%
 # The methods for such tables, beside three of general use. `compare` runs them on the same ensemble, with the truth for
 # the last column only.
 
 comparison = ge.compare(table, 2, methods=["rock", "limbo", "qmi", "lwea", "em", "voting"], truth=poisonous)
-print(comparison.table.to_string())
+print(comparison.table[["anmi", "item_consensus", "silhouette", "seconds", "accuracy"]].round(3).to_string())
 
 # %%
 # Two kinds or ten species? Both: two clusters have the most support, what all columns together share; the mean
 # silhouette, how tight clusters are, is the largest of ten.
 
 choice = ge.choose_k(table, ks=range(2, 15), method="qmi")
-print(choice.suggested, choice.reasons, choice.by_criterion)
+print(f"suggested: {choice.suggested} ({choice.reasons[choice.suggested]})")
+print(f"by the mean silhouette alone: {choice.by_criterion['mean_silhouette']}")
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 ge.plotting.answers(comparison, ax=left)
 ge.plotting.criterion(choice, ax=right)

@@ -25,7 +25,7 @@ nothing = np.random.default_rng(0).normal(size=(420, 5))
 
 ks = range(2, 9)
 choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)
-print(choice.table.round(3).to_string())
+print(choice.table[["support", "silhouette", "pac", "corrected_pac", "inconsistency", "smallest"]].round(3).to_string())
 print(f"suggested: {choice.suggested}")
 for k, reason in choice.reasons.items():
     print(f"  {k}: {reason}")
@@ -44,4 +44,6 @@ ge.plotting.clustree(levels, ax=axes[2])
 # Without groups. ``null=19`` clusters 19 sets of data without structure too, and compares.
 
 none = ge.choose_k(features=nothing, ks=range(2, 5), n_clusterings=20, null=19)
-print(f"suggested: {none.suggested}, {none.reasons}")
+print(f"suggested: {none.suggested}")
+for k, reason in none.reasons.items():
+    print(f"  {k}: {reason}")

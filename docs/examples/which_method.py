@@ -15,7 +15,7 @@ import gpuens as ge
 
 iris = ge.datasets.load("iris")
 ensemble = ge.generate.kmeans_ensemble(iris.X, 30, (2, 12), random_state=0, progress=False)
-methods = ["lwea", "eac", "lwgp", "hbgf", "mcla", "kcc", "cgc", "voting", "cspa", "scec", "best-of-k"]
+methods = ["lwgp", "lwea", "eac", "hbgf", "mcla", "kcc", "voting", "best-of-k"]
 comparison = ge.compare(ensemble, 3, methods=methods, truth=iris.y)
 print(
     comparison.table[["anmi", "item_consensus", "silhouette", "accuracy", "smallest", "largest"]].round(3).to_string()

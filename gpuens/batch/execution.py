@@ -82,7 +82,8 @@ def _result(
                 found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
                 found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
         if job.report:
-            found |= _page(job, store, run, {**facts, "warnings": checks.sentences(warned)}, done.ids, clock)
+            told = facts | {"warnings": checks.sentences(warned)}
+            found |= _page(job, store, run, told, done.ids, clock)
             found |= {"warnings": checks.sentences(warned), **clock.spent()}
             write_marker(store, job.marker_name, found)
     return found

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 # one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
 SHARES = "Blues"  # from 0 to 1
-CLUSTERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe & Ito; neighbours alternate
+CLUSTERS = (  # no two alike, for twenty clusters: Okabe & Ito's, then those farthest from them and from each other
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
+    *("#690f96", "#0ff0a5", "#4b4b1e", "#d2e13c", "#7869f0", "#4bd2d2", "#f03c5a"),
+    *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
+)
 
 LONGEST_NAME = 20  # letters of a name at an axis
 LONGEST_TITLE = 60  # letters of a name in a title
 LETTERS_AN_INCH = 11  # of names abreast at an x axis
 SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
+SMALL = 8.3  # points of small texts, 11 pixels of a screen
 LETTER = 0.1  # inches of a title
 CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
 
@@ -143,7 +148,7 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
     for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
             text = f"{value:.2f}".replace("0.", ".")
-            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if value > 0.6 else INK)
+            ax.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if value > 0.6 else INK)
 
 
 def color_bar(image: Any, ax: Any, what: str) -> None:

@@ -12,6 +12,7 @@ from gpuens.plotting.drawing import (
     MARK,
     SHADE,
     SHARES,
+    SMALL,
     WIDEST,
     axes,
     color_bar,
@@ -95,7 +96,7 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
         entitle(ax, by_pac if suggested is None else same)
     else:
         entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8, ncols=1 + (len(several) > 24))
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL, ncols=1 + (len(several) > 24))
     ax.set(
         xlim=(-0.01, 1.01), ylim=(0, 1.01), ylabel="share of the pairs with at most this",
         xlabel="C: share of the clusterings that put two objects together",
@@ -137,7 +138,7 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax.vlines(x, spread[:, 0], spread[:, 4], color=SHADE, linewidth=1.0, label="90 % of the objects")
     ax.bar(x, spread[:, 3] - spread[:, 1], width, bottom=spread[:, 1], color=SHADE, label="half of them")
     ax.hlines(spread[:, 2], x - width / 2, x + width / 2, color=INK, linewidth=1.6, label="median")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
     _name_clusters(ax, order)
     ax.set(ylim=(0, 1.02), ylabel="mean C to the other members")
     entitle(ax, f"Item consensus of {len(labels):,} objects in {len(order)} clusters")
@@ -176,7 +177,7 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     x, consensus = np.arange(len(order)), clusters.consensus[order]
     ax.bar(x, np.nan_to_num(consensus), 0.8 if len(x) <= 60 else 1.0, color=SHADE, label="consensus of its pairs")
     ax.scatter(x, clusters.stability[order], 14, MARK, label="stability: Jaccard index", zorder=3)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
     _name_clusters(ax, order)
     ax.set(ylim=(0, 1.02), ylabel="mean over the clusterings")
     entitle(ax, f"Consensus and stability of {len(order)} clusters")
@@ -228,7 +229,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         # an object is a bar of height 1; of many, a step each is drawn
         steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
         edges = np.append(steps, len(own))
-        color = CLUSTERS[turn % len(CLUSTERS)] if len(order) <= CLUSTERS_NAMED else (INK, SHADE)[turn % 2]
+        color = CLUSTERS[turn] if len(order) <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
         ax.stairs(own[steps], below + edges, orientation="horizontal", fill=True, color=color, linewidth=0)
         middles.append(below + len(own) / 2)
         below += len(own) + gap

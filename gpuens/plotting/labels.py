@@ -12,6 +12,7 @@ from gpuens.plotting.drawing import (
     MARK,
     SHADE,
     SHARES,
+    SMALL,
     WIDEST,
     axes,
     color_bar,
@@ -26,6 +27,8 @@ from gpuens.plotting.drawing import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+NUMBERED = 14  # bars whose numbers have room beside each other
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
@@ -109,9 +112,8 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
         write_names(ax.xaxis, np.arange(len(counts)), names[order])
     ax.set_xlim(-0.6, len(counts) - 0.4)
     ax.set(xlabel="cluster" if len(counts) <= 30 else "clusters, the largest first", ylabel="objects")
-    if counts.max() > 100 * counts.min():
-        ax.set_yscale("log")
-        ax.set(ylim=(0.5, None), ylabel="objects (logarithmic)")
+    for place, n in zip(np.arange(len(counts)), counts[order], strict=True) if len(counts) <= NUMBERED else ():
+        ax.annotate(f"{n:,}", (place, n), (0, 2), textcoords="offset points", ha="center", fontsize=SMALL)
     entitle(ax, f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
     return plain(ax)
 

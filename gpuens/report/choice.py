@@ -3,9 +3,15 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from gpuens import plotting
 from gpuens.plotting.levels import CRITERIA, criteria
-from gpuens.report.page import Picture, Section, Table, render
+from gpuens.report.front import picture_of_sizes
+from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
+
+FIRST = ("support", "silhouette", "corrected_pac", "lifetime")  # criteria, of which the page begins with the first two
+A_LEVEL = 0.42  # inches of a number of clusters, in pictures of where the objects go
 
 SURE = (
     "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "
@@ -16,27 +22,36 @@ SURE = (
 def of_choice(choice: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of what `gpuens.choose_k` returns."""
     found = criteria(choice)
-    drawn = [name for name in found if name in CRITERIA]
-    pictures = [Picture(CRITERIA[name], partial(plotting.criterion, choice, name)) for name in drawn]
+    pictures = {
+        name: Picture(f"{says[:1].upper()}{says[1:]}", partial(plotting.criterion, choice, name))
+        for name, says in CRITERIA.items()
+    }
+    first = [name for name in FIRST if name in found][:2]
+    others = [pictures[name] for name in found if name in CRITERIA and name not in first]
+    tall = (DETAIL[0], max(DETAIL[1], 1.2 + A_LEVEL * len(choice.labels)))
     where = [
-        Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels)),
-        Picture("How the clusters divide", partial(plotting.clustree, choice.labels)),
+        Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels), tall),
+        Picture("How the clusters divide", partial(plotting.clustree, choice.labels), tall),
     ]
     sure = []
     if choice.consensus:
         sure = [
             Picture("Consensus of all pairs at each number of clusters", partial(plotting.cdf, choice)),
-            Picture("Consensus matrices", lambda: plotting.consensus_matrices(choice)[0]),
+            *(
+                Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k))
+                for k in choice.consensus
+            ),
         ]
     rows = [[row["k"], *(row[name] for name in found)] for row in choice.rows]
-    reasons = Table("reasons", ("number of clusters", "why"), list(choice.reasons.items()))
     named = [(name.replace("_", " "), k) for name, k in choice.by_criterion.items()]
     single = Table("single criteria", ("criterion alone", "number of clusters"), named)
-    columns = ("k", *(name.replace("_", " ") for name in found))
+    columns = ("number of clusters", *(name.replace("_", " ") for name in found))
+    sizes = np.unique(choice.labels[choice.suggested], return_counts=True)[1]
+    front = [pictures[name] for name in first] + [picture_of_sizes(sizes)]
     return render(
-        title, _answer(choice),
+        title, Answer(_answer(choice), _doubts(choice), front),
         [
-            Section("Why?", [reasons, single], pictures),
+            Section("Other criteria", [single], others),
             Section("How sure are the clusterings of each number?", pictures=sure, note=SURE),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
@@ -45,14 +60,22 @@ def of_choice(choice: Any, title: str) -> bytes:
 
 
 def _answer(choice: Any) -> list[str]:
-    lead = [f"{choice.suggested} clusters are suggested.", f"The consensus of each number is that of {choice.method}."]
+    said = [f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."]
+    said.append(f"The consensus of each number is that of {choice.method}.")
+    if choice.runners_up:
+        others = "; ".join(f"{k} clusters ({choice.reasons[k]})" for k in choice.runners_up)
+        said.append(f"Close to it: {others}.")
+    return said
+
+
+def _doubts(choice: Any) -> list[str]:
+    said = []
     if choice.suggested in choice.lopsided:
-        lead.append(f"But {choice.lopsided[choice.suggested]}")
+        why = choice.lopsided[choice.suggested].removesuffix(".")
+        said.append(f"{why[:1].upper()}{why[1:]}.")
     if choice.structure is False:
         as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
-        lead.append(f"But there is no structure beyond chance: {as_well} might do as well.")
+        said.append(f"There is no structure beyond chance: {as_well} might do as well.")
     if choice.doubt is not None:
-        lead.append(f"The number is in doubt: {choice.doubt}.")
-    if choice.runners_up:
-        lead.append(f"Close to it: {', '.join(map(str, choice.runners_up))} clusters.")
-    return lead
+        said.append(f"The number is in doubt: {choice.doubt}.")
+    return said

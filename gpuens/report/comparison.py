@@ -4,21 +4,45 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting
-from gpuens.report.page import Picture, Section, Table, render
+from gpuens.report.front import bars
+from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
+
+NO_DIFFERENCE = 0.0005  # of ANMI
+BARS = 20  # methods in a picture, the best
+DRAWN = {
+    "anmi": "Agreement with the base clusterings (ANMI)",
+    "item_consensus": "How sure the objects are (mean item consensus)",
+    "seconds": "Seconds that each took",
+}
 
 
 def of_comparison(comparison: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of a `gpuens.comparison.Comparison`."""
     shown = comparison.table.round(4).reset_index()
     table = Table("methods", shown.columns.tolist(), shown.astype(object).to_numpy().tolist())
-    sections = [
-        Section("The methods", [table]),
-        Section("Their answers", pictures=[Picture("Agreement of the answers", partial(plotting.answers, comparison))]),
-    ]
+    answers = Picture(
+        "Agreement of the answers with each other (NMI)",
+        partial(plotting.answers, comparison),
+        side_of(len(comparison.rows)),
+    )
+    sections = [Section("The methods", [table], [answers])]
     if comparison.left_out:
         left_out = Table("left out", ("method", "why"), list(comparison.left_out.items()))
         sections.append(Section("Left out", [left_out]))
-    lead = [f"{comparison.best} agrees best with the base clusterings."]
-    if len(comparison.rows) > 1:
-        lead = [f"{comparison.best} agrees best with the base clusterings, by {comparison.margin:.4f} (mean NMI)."]
-    return render(title, lead, sections)
+    pictures = [Picture(says, partial(bars, *_numbers(comparison, name))) for name, says in DRAWN.items()]
+    return render(title, Answer(_answer(comparison), (), pictures), sections)
+
+
+def _answer(comparison: Any) -> list[str]:
+    first, *others = comparison.rows
+    said = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
+    alike = [row["method"] for row in others if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
+    if alike:
+        return [f"{said}. As good as that: {', '.join(alike)}."]
+    return [f"{said}, and the next {others[0]['method']} {others[0]['anmi']:.3f}." if others else f"{said}."]
+
+
+def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:
+    """Return the methods of a picture and their numbers, 0 where one has none."""
+    rows = comparison.rows[:BARS]
+    return [row["method"] for row in rows], [row[name] or 0.0 for row in rows]

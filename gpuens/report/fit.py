@@ -1,4 +1,4 @@
-"""The page of a fitted estimator: the answer, how sure it is, how many clusters, where it comes from."""
+"""The page of a fitted estimator: the answer in words, how sure it is, how many clusters, where it comes from."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,8 +8,12 @@ import numpy as np
 
 from gpuens import device as devices
 from gpuens import plotting
+from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
-from gpuens.report.page import Picture, Section, Table, render
+from gpuens.methods import ESTIMATORS
+from gpuens.registry import summary
+from gpuens.report.front import Sureness, picture_of_sizes, pictures_of_evidence
+from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, percent, render, side_of
 
 EXACT_COMPARISONS = 2 * 10**10  # of labels, for the distribution over all pairs: a second or two
 DRAWN = 10**6  # pairs beyond that
@@ -17,6 +21,8 @@ MOST_CLUSTERINGS = 100  # whose agreement is found pair by pair
 MOST_CORRESPONDENCES = 12  # pictures
 LEVELS = 12  # numbers of clusters whose cuts are drawn
 LEAST_CERTAIN = 20  # objects listed
+NAMED = 3  # of them named in the text
+UNEVEN = 2.0  # times the mean share of missing labels, from which on a clustering is named for its own
 
 
 def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -> bytes:
@@ -27,7 +33,8 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
     title : str
     estimator : a fitted estimator
     facts : dict
-        What a record says of the run: shown at the end.
+        What a record says of the run: shown at the end. Its "warnings" are among the doubts, "n_unlabelled" objects
+        that were left out are said, and "method" names the method.
     ids : sequence (n_objects,), optional
         The names of the objects; by default their positions.
 
@@ -40,13 +47,20 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
     sections = [
         *(_clusters(evidence) if evidence else _sizes(facts)),
         *(_certainty(evidence) if evidence else ()),
+        *(_doubtful(evidence, ids) if evidence else ()),
         *_levels(estimator),
         *_clusterings(estimator, evidence),
-        *(_doubtful(evidence, ids) if evidence else ()),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
     ]
-    warned = [f"Warning: {sentence}" for sentence in facts.get("warnings", ())]
-    return render(title, [*_answer(estimator, evidence), *warned], sections)
+    counts = evidence.clusters.sizes if evidence else np.asarray(facts.get("cluster_sizes", ()))
+    if evidence:
+        pictures = pictures_of_evidence(evidence)
+    else:
+        pictures = [picture_of_sizes(counts)] if len(counts) else []
+    answer = Answer(
+        list(_answer(estimator, counts, evidence, facts, ids)), list(_doubts(estimator, evidence, facts)), pictures
+    )
+    return render(title, answer, sections)
 
 
 def _evidence(estimator: Any) -> Evidence | None:
@@ -58,30 +72,106 @@ def _evidence(estimator: Any) -> Evidence | None:
     return found if len(found.labels) > 1 else None
 
 
-def _answer(estimator: Any, evidence: Evidence | None) -> Iterator[str]:
-    name, k = type(estimator).__name__, estimator.n_clusters_
+# --- the answer in words ----------------------------------------------------------------------------------------------
+
+
+def _answer(
+    estimator: Any, counts: np.ndarray, evidence: Evidence | None, facts: dict[str, Any], ids: Any
+) -> Iterator[str]:
+    """Yield the paragraphs: what was found and by what, how sure it is, what is missing."""
+    said = _found(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
+    yield " ".join(filter(None, said))
+    if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
+        yield _how_sure(evidence, ids)
+    ensemble = estimator.reduction_.ensemble
+    if evidence is not None and isinstance(ensemble, Ensemble):
+        yield _missing(evidence, ensemble.names, facts.get("n_unlabelled", 0))
+
+
+def _found(estimator: Any, counts: np.ndarray) -> str:
+    clusters = counted(estimator.n_clusters_, "cluster")
+    if not len(counts):
+        return f"The objects make {clusters}."
+    n, largest, smallest = int(counts.sum()), int(counts.max()), int(counts.min())
+    if len(counts) == 1:
+        return f"The {counted(n, 'object')} make a single cluster."
+    ends = f"the largest has {_some(largest, n)}, the smallest {_some(smallest, n)}"
+    return f"The {counted(n, 'object')} make {clusters}: {ends}."
+
+
+def _how_many(estimator: Any) -> str:
+    if estimator.n_clusters is not None or not hasattr(estimator, "spectrum_"):
+        return ""
+    return "How many was not asked: it is what the clusterings support best."
+
+
+def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> str:
+    kind = type(estimator)
+    name = facts.get("method") or ESTIMATORS.get(kind.__name__, kind.__name__)
+    words = summary(kind).partition(":")[0].rstrip(".")
+    method = f"The method {name} ({words[:1].lower()}{words[1:]})" if words else f"The method {name}"
     if evidence is None:
-        yield f"{name} found {k:,} cluster{'s' * (k != 1)}."
-        return
-    sizes = evidence.clusters.sizes
-    yield (
-        f"{name} found {k:,} cluster{'s' * (k != 1)} of {sizes.sum():,} objects; the largest has {sizes.max():,}, "
-        f"the smallest {sizes.min():,}."
-    )
+        return f"{method} found them."
+    found = f"{method} found them in {counted(evidence.shape[1], 'base clustering')}"
+    return f"{found}, with which they have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI)."
+
+
+def _how_sure(evidence: Evidence, ids: Any) -> str:
+    """Say how many objects are sure, which are not, and where."""
+    found, n = Sureness.of(evidence), len(evidence.labels)
+    sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in found)
+    text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
+    where = np.bincount(evidence.labels[found.in_doubt], minlength=len(evidence.clusters.sizes))
+    most = np.argsort(-where, kind="stable")[:2]
+    if np.count_nonzero(where) > 2 and where[most].sum() > where.sum() / 2:
+        text += f", most of these in clusters {' and '.join(map(str, most))}"
+    names = [_name(ids, i) for i in _least_certain(evidence)[:NAMED]]
+    return f"{text}. The least certain are {', '.join(names)}; more are listed below."
+
+
+def _some(n: int, total: int) -> str:
+    return f"{n:,} ({percent(n / total)})" if n else "none"
+
+
+def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
+    """Say how many labels are missing, and which clustering lacks most."""
+    labelled, n = evidence.agreement.n_labelled, len(evidence.labels)
+    absent, cells = n * len(labelled) - int(labelled.sum()), n * len(labelled)
+    text = f"{percent(absent / cells)} of the labels are missing ({absent:,} of {cells:,})" if absent else ""
+    if len(labelled) > 1 and absent:
+        worst = int(labelled.argmin())
+        share = 1 - labelled[worst] / n
+        if share > UNEVEN * absent / cells:
+            text += f", of clustering {names[worst]} {percent(share)}"
+    text = f"{text}." if text else "No label is missing."
+    if n_unlabelled:
+        text += f" {counted(n_unlabelled, 'object')} without any label were left out."
+    return text
+
+
+def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
+    """Yield what speaks against the answer."""
     found = getattr(estimator, "spectrum_", None)
-    if found is not None:
-        doubt = found.doubt()
-        yield "How many was not asked: it is what the clusterings support best" + (f", but {doubt}." if doubt else ".")
-    agreement, objects = evidence.agreement, evidence.objects
-    yield f"Its agreement with the {len(agreement.nmi)} base clusterings is {agreement.anmi:.2f} (mean NMI)."
-    if evidence.beyond_chance.doubtful:
-        yield f"But {evidence.beyond_chance}: there may be nothing to find in them."
-    if k > 1 and not np.isnan(objects.margin).all():
-        doubtful = np.count_nonzero(objects.margin <= 0) / len(objects.margin)
-        yield (
-            f"The mean confidence is {objects.confidence.mean():.2f}; {100 * doubtful:.1f} % of the objects are "
-            "together with another cluster as often as with their own, or more often."
-        )
+    if found is not None and (doubt := found.doubt()):
+        yield f"The number of clusters is in doubt: {doubt}."
+    if evidence is not None and evidence.beyond_chance.doubtful:
+        yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
+    for warned in facts.get("warnings", ()):
+        if not warned.startswith("n_clusters is not given"):  # told above
+            yield f"{warned[:1].upper()}{warned[1:]}"
+
+
+def _name(ids: Any, place: int) -> str:
+    return f"object {place}" if ids is None else str(ids[place])
+
+
+def _least_certain(evidence: Evidence) -> list[int]:
+    """Return the objects of the least confidence, which foretells errors best, the least certain first."""
+    found: list[int] = np.argsort(evidence.objects.confidence, kind="stable")[:LEAST_CERTAIN].tolist()
+    return found
+
+
+# --- sections ---------------------------------------------------------------------------------------------------------
 
 
 def _sizes(facts: dict[str, Any]) -> Iterator[Section]:
@@ -97,15 +187,11 @@ def _clusters(evidence: Evidence) -> Iterator[Section]:
     columns = np.column_stack([found.consensus, found.stability, means])[order].tolist()
     rows = [[int(c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]
     names = ("cluster", "objects", "consensus", "stability", "mean confidence")
-    note = (
-        "Consensus: the mean share of the clusterings that put two members together. Stability: the Jaccard index with "
-        "the most similar cluster of a clustering, on average. Confidence: how far the clusterings speak for an "
-        "object's label rather than for others, from 0 to 1."
-    )
     yield Section(
-        "The clusters", [Table("clusters", names, rows)],
-        [Picture("Sizes of the clusters", partial(plotting.sizes, evidence.labels))], note,
-    )  # fmt: skip
+        "The clusters",
+        [Table("clusters", names, rows)],
+        [Picture("Consensus and stability of the clusters", partial(plotting.cluster_consensus, evidence))],
+    )
 
 
 def _certainty(evidence: Evidence) -> Iterator[Section]:
@@ -113,26 +199,25 @@ def _certainty(evidence: Evidence) -> Iterator[Section]:
     exact = n_rows * n_rows * n_clusterings <= 2 * EXACT_COMPARISONS
     pairs = evidence.pairs(exact=exact, n_pairs=DRAWN)
     pictures = [
-        Picture("How sure the objects of each cluster are", partial(plotting.item_consensus, evidence)),
-        Picture("How sure the clusters are", partial(plotting.cluster_consensus, evidence)),
-        Picture("Consensus of all pairs of objects", partial(plotting.cdf, pairs)),
+        Picture("Item consensus of the objects of each cluster", partial(plotting.item_consensus, evidence)),
+        Picture("C of all pairs of objects, and their PAC", partial(plotting.cdf, pairs)),
     ]
     if len(evidence.clusters.sizes) > 1:
-        pictures[2:2] = [
-            Picture("Silhouettes", partial(plotting.silhouettes, evidence)),
-            Picture("Within and between the clusters", partial(plotting.between_clusters, evidence)),
-        ]
-    error = "" if exact else f" The pairs are {DRAWN:,} drawn ones: shares have a standard error of .0005 at most."
-    note = "C is the share of the clusterings that put two objects together; 0 and 1 are certain." + error
-    yield Section("How sure is it?", pictures=pictures, note=note)
+        pictures.append(Picture("Silhouettes of all objects", partial(plotting.silhouettes, evidence)))
+        side = side_of(len(evidence.clusters.sizes))
+        pictures.append(
+            Picture("C within and between the clusters", partial(plotting.between_clusters, evidence), side)
+        )
+    error = "" if exact else f"The pairs are {DRAWN:,} drawn ones: shares have a standard error of .0005 at most."
+    yield Section("How sure is it?", pictures=pictures, note=error)
 
 
 def _levels(estimator: Any) -> Iterator[Section]:
     if not hasattr(estimator, "dendrogram_"):
         return
     pictures = [
-        Picture("The top of the tree", partial(plotting.dendrogram, estimator)),
-        Picture("How long each number of clusters lasts", partial(plotting.lifetimes, estimator)),
+        Picture("The top of the tree", partial(plotting.dendrogram, estimator), WIDE),
+        Picture("The lifetime of each number of clusters", partial(plotting.lifetimes, estimator)),
     ]
     most = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
     if most > 3 and not devices.chunked(estimator.labels_):
@@ -147,42 +232,54 @@ def _levels(estimator: Any) -> Iterator[Section]:
 
 
 def _clusterings(estimator: Any, evidence: Evidence | None) -> Iterator[Section]:
-    pictures, note = [], ""
+    pictures, tables, note = [], [], ""
+    names = estimator.reduction_.ensemble.names
+    if evidence is not None:
+        tables = [_table_of_clusterings(evidence, names)]
     if evidence is not None and 1 < evidence.shape[1] <= MOST_CLUSTERINGS:
-        names = estimator.reduction_.ensemble.names
         draw = partial(plotting.clusterings, evidence.consistency, names=names)
-        pictures.append(Picture("Agreement of the base clusterings with each other", draw))
+        said = "Agreement of the base clusterings with each other (ECS), and their inconsistency (IC)"
+        pictures.append(Picture(said, draw, side_of(evidence.shape[1])))
     if hasattr(estimator, "correspondence_"):
         n = len(estimator.correspondence_)
         pictures += [
-            Picture(f"Where the clusters of clustering {h} go", partial(plotting.correspondence, estimator, h))
+            Picture(
+                f"Where the clusters of clustering {names[h]} go (S)", partial(plotting.correspondence, estimator, h)
+            )
             for h in range(min(n, MOST_CORRESPONDENCES))
         ]
         note = f"The first {MOST_CORRESPONDENCES} of {n} correspondences." if n > MOST_CORRESPONDENCES else ""
-    if pictures:
-        yield Section("The base clusterings", pictures=pictures, note=note)
+    if pictures or tables:
+        yield Section("The base clusterings", tables, pictures, note)
+
+
+def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
+    """Return the agreement of each clustering with the result, and its missing labels; those that agree least first."""
+    found, n = evidence.agreement, len(evidence.labels)
+    rows = [
+        [str(names[h]), float(found.nmi[h]), float(found.ecs[h]), percent(1 - int(found.n_labelled[h]) / n)]
+        for h in np.argsort(found.nmi, kind="stable")
+    ]
+    return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)
 
 
 def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
     objects, labels = evidence.objects, evidence.labels
     if np.isnan(objects.margin).all():
         return
-    some = np.argsort(objects.margin, kind="stable")[:LEAST_CERTAIN].tolist()
-    names = range(len(labels)) if ids is None else ids
     rows = [
         [
-            str(names[i]),
+            _name(ids, i),
             int(labels[i]),
-            *(float(of[i]) for of in (objects.item_consensus, objects.margin, objects.confidence)),
+            *(float(of[i]) for of in (objects.confidence, objects.item_consensus, objects.margin)),
         ]
-        for i in some
+        for i in _least_certain(evidence)
     ]
-    columns = ("object", "cluster", "item consensus", "margin", "confidence")
-    note = "Margin: the item consensus less the mean C with the members of the next cluster."
-    yield Section("The least certain objects", [Table("least certain objects", columns, rows)], note=note)
+    columns = ("object", "cluster", "confidence", "item consensus", "margin")
+    yield Section("The least certain objects", [Table("least certain objects", columns, rows)])
 
 
 def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name != "warnings":  # which stand above
+        if name != "warnings":  # they are told above
             yield name.replace("_", " "), value

@@ -1,9 +1,13 @@
-"""A page of HTML in one file: sections of tables and pictures, without scripts and without anything from elsewhere."""
+"""A page of HTML in one file, without scripts and without anything from elsewhere.
+
+First the answer in plain words and pictures of it, all of one size; then sections that are folded, and what the words
+mean.
+"""
 
 import base64
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -11,9 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from gpuens import installing, progress
-from gpuens.plotting import for_files, no_matplotlib
+from gpuens.plotting import no_matplotlib
+from gpuens.report.words import Glossary
 
-DPI = 110  # of pictures: twenty of them are 1 MB
+INCH = 96  # pixels of a page
+SHARPNESS = 2  # pixels of a picture for each of the page, so that it is sharp on paper and on fine screens
+FRONT = (3.6, 3.7)  # inches of a picture at the top: as wide as a phone, three of them abreast on a desk
+DETAIL = (5.3, 4.2)  # inches of the others, two of them abreast
+WIDE = (10.0, 4.4)  # inches of one that has a row for itself, as a tree
+LARGEST = 6.8  # inches of the side of a matrix
+TEXT = 8.6  # points of the text in pictures, 11.5 pixels
 ROWS_SHOWN = 30  # of a table
 
 
@@ -28,10 +39,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """What a picture says, and a function that draws it and returns its Axes."""
+    """What a picture says, a function that draws it into the Axes ``ax``, and its size in inches."""
 
     says: str
-    draw: Callable[[], Any]
+    draw: Callable[..., Any]
+    size: tuple[float, float] = DETAIL
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,15 @@ class Section:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a page begins with: paragraphs in plain words, what speaks against it, and pictures (drawn in `FRONT`)."""
+
+    paragraphs: Sequence[str]
+    doubts: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+
+
 def refuse_missing() -> None:
     """Refuse pages where a package for them is not installed, before the work."""
     if find_spec("matplotlib") is None:
@@ -50,20 +71,22 @@ def refuse_missing() -> None:
         raise ImportError(f"reports need jinja2, which is not installed: {installing.command('plot')}.")
 
 
-def render(title: str, lead: Iterable[str], sections: Sequence[Section]) -> bytes:
-    """Return the page as UTF-8; ``lead`` are the sentences that come first."""
-    n_pictures = sum(len(section.pictures) for section in sections)
+def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
+    """Return the page as UTF-8."""
+    n_pictures = len(answer.pictures) + sum(len(section.pictures) for section in sections)
+    words = Glossary()
     with progress.bar(n_pictures, "pictures") as bar:
+        front = [_drawn(picture, FRONT, bar) for picture in answer.pictures]
         shown = [
             {
                 "title": section.title,
                 "note": section.note,
                 "tables": [_shown(table) for table in section.tables],
-                "pictures": [_drawn(picture, bar) for picture in section.pictures],
+                "pictures": [_drawn(picture, picture.size, bar) for picture in section.pictures],
             }
             for section in sections
         ]
-    text: str = _template().render(title=title, lead=list(lead), sections=shown)
+    text: str = _template().render(title=title, answer=answer, front=front, sections=shown, words=words)
     return text.encode(errors="replace")
 
 
@@ -85,14 +108,21 @@ def _shown(table: Table) -> dict[str, Any]:
     }
 
 
-def _drawn(picture: Picture, bar: Any) -> dict[str, str]:
+def _drawn(picture: Picture, size: tuple[float, float], bar: Any) -> dict[str, Any]:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     file = io.BytesIO()
-    with for_files():
-        ax = picture.draw()
-    ax.figure.savefig(file, format="png", dpi=DPI)
+    with rc_context({"font.size": TEXT, "axes.titlesize": TEXT + 1, "legend.fontsize": TEXT}):
+        figure = Figure(figsize=size, dpi=SHARPNESS * INCH, layout="constrained")
+        ax = figure.subplots()
+        picture.draw(ax=ax)
+        figure.savefig(file, format="png", pil_kwargs={"optimize": True})
     bar.update(1)
     alt = f"{picture.says}: {ax.get_title()}" if ax.get_title() else picture.says
-    return {"says": picture.says, "alt": alt, "png": base64.b64encode(file.getvalue()).decode()}
+    width, height = (round(INCH * inches) for inches in size)
+    png = base64.b64encode(file.getvalue()).decode()
+    return {"says": picture.says, "alt": alt, "width": width, "height": height, "png": png}
 
 
 def text_of(value: Any) -> str:
@@ -110,3 +140,25 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(text_of, value[:20])) + " …" * (len(value) > 20)
     return str(value)
+
+
+def side_of(n_rows: int) -> tuple[float, float]:
+    """Return the inches of a picture of a matrix, with room for its names and numbers."""
+    side = min(max(DETAIL[1], 1.8 + 0.33 * n_rows), LARGEST)
+    return side + 1.0, side
+
+
+def counted(n: int, things: str) -> str:
+    """Return "1 object", "2,000 objects"."""
+    return f"{n:,} {things}{'s' * (n != 1)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as "12 %" or "3.4 %"; what is not all, or not nothing, never reads as if it were."""
+    if share in (0.0, 1.0):
+        text = f"{share:.0%}"[:-1]
+    elif share < 0.001 or share > 0.999:
+        text = "under .1" if share < 0.5 else "over 99.9"
+    else:
+        text = f"{100 * share:.0f}" if 0.1 <= share <= 0.9 else f"{100 * share:.1f}".removeprefix("0")
+    return f"{text}\N{NO-BREAK SPACE}%"

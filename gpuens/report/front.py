@@ -1,0 +1,139 @@
+"""The pictures of a fit that need no explanation: how large the clusters are, how sure, how near to each other."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SHARES, plain
+from gpuens.report.page import Picture, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gpuens.evidence import Evidence
+
+SURE, UNSURE = 0.9, 0.5  # confidence from which on an object is sure, and below which it is in doubt
+NUMBERS_FIT = 8  # clusters whose matrix has room for its numbers
+LARGEST_FIRST = "cluster, the largest first"
+LETTER = 0.05  # share of the longest bar that a letter of its text takes
+
+
+class Sureness(NamedTuple):
+    """Masks of the objects (n_objects,), of which one is true for each object."""
+
+    sure: np.ndarray
+    fairly_sure: np.ndarray
+    in_doubt: np.ndarray
+
+    @classmethod
+    def of(cls, evidence: "Evidence") -> "Sureness":
+        objects = evidence.objects
+        in_doubt = (objects.margin <= 0) | (objects.confidence < UNSURE)
+        sure = ~in_doubt & (objects.confidence >= SURE)
+        return cls(sure, ~(sure | in_doubt), in_doubt)
+
+
+def picture_of_sizes(counts: np.ndarray) -> Picture:
+    """Return a picture of the sizes of clusters; ``counts`` (k,) are their numbers of objects."""
+    return Picture("How many objects each cluster has", partial(sizes, counts))
+
+
+def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
+    """Return three pictures, or two of a single cluster, which is near to no other."""
+    pictures = [
+        picture_of_sizes(evidence.clusters.sizes),
+        Picture("How sure their objects are", partial(sureness, evidence)),
+    ]
+    if len(evidence.clusters.sizes) > 1:
+        pictures.append(Picture("How near they are to each other", partial(nearness, evidence)))
+    return pictures
+
+
+def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
+    """Draw the number of objects of each cluster as a bar, from zero on."""
+    order, n_others = _shown(counts)
+    rest = counts.sum() - counts[order].sum()
+    texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
+    values = [*counts[order], *[0] * (n_others > 0)]  # no bar for several, which would dwarf those of single ones
+    return _bars(_names(order, n_others), values, texts, CLUSTERS, ax, LARGEST_FIRST)
+
+
+def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
+    """Draw a number of each name as a bar, from zero on."""
+    return _bars(names, values, [f"{value:.3g}" for value in values], [SHADE] * len(values), ax)
+
+
+def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
+    """Draw the shares of the objects of each cluster that are sure, fairly sure and in doubt."""
+    counts = evidence.clusters.sizes
+    order, n_others = _shown(counts)
+    labels, k = evidence.labels, len(counts)
+    names = _names(order, n_others)
+    done = np.zeros(len(names))
+    for name, mask, color in zip(
+        ("sure", "fairly sure", "in doubt"), Sureness.of(evidence), (INK, SHADE, MARK), strict=True
+    ):
+        found = np.bincount(labels[mask], minlength=k)
+        rest = [(found.sum() - found[order].sum()) / (counts.sum() - counts[order].sum())] if n_others else []
+        shares = 100 * np.array([*found[order] / counts[order], *rest])
+        ax.barh(np.arange(len(done)), shares, left=done, color=color, height=0.8, label=name)
+        done += shares
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, columnspacing=1.0, handlelength=1)
+    _name_rows(ax, names, LARGEST_FIRST)
+    ax.set(xlim=(0, 100), xlabel="% of the objects of the cluster")
+    return plain(ax)
+
+
+def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
+    """Draw how often the clusterings put an object of one cluster and one of another together, in per cent."""
+    order, n_others = _shown(evidence.clusters.sizes)
+    values = 100 * evidence.clusters.between[np.ix_(order, order)]
+    image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
+    places = np.arange(len(order))
+    ax.set_xticks(places, [str(cluster) for cluster in order])
+    ax.set_yticks(places, [str(cluster) for cluster in order])
+    ax.tick_params(length=0, axis="both")
+    if len(order) > NUMBERS_FIT:
+        ax.tick_params(axis="x", rotation=90)
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, pad=0.03, ticks=[0, 50, 100])
+        bar.outline.set_visible(False)
+    else:
+        for (i, j), value in np.ndenumerate(values):
+            if not np.isnan(value):
+                color = "white" if value > 60 else INK
+                ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
+    which = f"cluster, the {len(order)} largest of {len(order) + n_others}" if n_others else LARGEST_FIRST
+    ax.set(xlabel=f"{which}\n% of the clusterings put two objects together", ylabel="cluster")
+    return ax
+
+
+def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the clusters that have a row each, the largest first, and the number of those that share one."""
+    order = np.argsort(-counts, kind="stable")
+    most = len(CLUSTERS)
+    return (order, 0) if len(order) <= most else (order[: most - 1], len(order) - most + 1)
+
+
+def _names(order: np.ndarray, n_others: int) -> list[str]:
+    return [str(cluster) for cluster in order] + [f"{n_others} others"] * (n_others > 0)
+
+
+def _bars(
+    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: Sequence[str], ax: "Axes", what: str = ""
+) -> "Axes":
+    ax.barh(np.arange(len(values)), values, color=list(colors[: len(values)]), height=0.8)
+    for place, (value, text) in enumerate(zip(values, texts, strict=True)):
+        ax.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center")
+    longest = max(map(len, texts))
+    ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # room for the texts
+    _name_rows(ax, names, what)
+    plain(ax).spines["bottom"].set_visible(False)
+    return ax
+
+
+def _name_rows(ax: "Axes", names: Sequence[str], what: str) -> None:
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set(ylim=(len(names) - 0.4, -0.6), ylabel=what)

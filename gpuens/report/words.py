@@ -1,0 +1,102 @@
+"""The words of the pages that need an explanation: as a hint where one is met, and in a list at the end."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+WORDS = {
+    "ANMI": "Average NMI of the result with the base clusterings.",
+    "agreement": "How alike two clusterings are, from 0 (as if by chance, or no better) to 1 (the same).",
+    "base clustering": "One of the given clusterings: a column of labels, made by one method, run or owner.",
+    "C": "The share of the base clusterings that put two objects together; 0 and 1 are certain.",
+    "CA-tree": "A tree of groups of objects whose labels are nearly equal, clustered in place of the objects.",
+    "confidence": (
+        "How far the clusterings speak for an object's cluster rather than for others, from 0 to 1. It orders the "
+        "objects; it is no probability that a label is right."
+    ),
+    "consensus": (
+        "The one clustering that the base clusterings support together; of a cluster, the mean C of its pairs of "
+        "objects."
+    ),
+    "core group": "The objects that have equal labels in every base clustering; they always stay together.",
+    "corrected PAC": "PAC as a multiple of that of independent clusterings; below 1 is better than chance.",
+    "delta area": "How much the area under the distribution of C grows with one more cluster.",
+    "ECS": (
+        "Element-centric similarity of two clusterings: how alike the clusters of an object are in both, from 0 to 1, "
+        "on average over the objects."
+    ),
+    "IC": "Inconsistency of the base clusterings: 1 if all are the same, more the less they agree.",
+    "fairly sure": "An object that is neither sure nor in doubt: of a confidence from .5 to .9.",
+    "in doubt": (
+        "An object that the clusterings put together with another cluster as often as with its own, or more often, or "
+        "whose confidence is below .5; a number of clusters, if others have nearly as much support."
+    ),
+    "item consensus": "The mean C of an object and the other members of its cluster.",
+    "Jaccard index": "The objects that two clusters share, as a share of those in either.",
+    "lifetime": "The range of distances at which a tree has this number of clusters: a number that lasts is supported.",
+    "margin": (
+        "An object's item consensus less its mean C with the members of the next cluster; at 0 or below, it is as "
+        "near to another cluster."
+    ),
+    "NMI": "Normalised mutual information of two clusterings, from 0 (independent) to 1 (the same).",
+    "PAC": (
+        "Proportion of ambiguous clustering: the share of the pairs of objects that some clusterings put together and "
+        "others apart; small is good."
+    ),
+    "RCSI": "PAC beside that of reference data without clusters, as a logarithm; large is good.",
+    "S": "Correspondence: how far a cluster of a base clustering stands for each cluster of the result.",
+    "silhouette": (
+        "By how much an object is nearer to its own cluster than to the next, from -1 to 1, where 1 - C is the "
+        "distance."
+    ),
+    "stability": (
+        "The Jaccard index of a cluster with the most similar cluster of a base clustering, on average over them; 1 "
+        "if all have it."
+    ),
+    "support": "How much of a number of clusters stands out in what the base clusterings share; large is good.",
+    "sure": (
+        "An object for whose cluster the clusterings speak nine times as strongly as for all others together: of a "
+        "confidence of .9 or more. Clusterings that share a mistake are as sure of it as of the truth."
+    ),
+}
+# the words and their plurals; "C" and other short names only in capitals
+_ANY = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
+_MET = re.compile(rf"(?<![\w-])(?:{_ANY})s?(?![\w-])", re.IGNORECASE)
+_NAMES = {word.lower(): word for word in WORDS}
+
+
+@dataclass
+class Glossary:
+    """The words that a page has used so far."""
+
+    used: set[str] = field(default_factory=set)
+
+    def __call__(self, text: str) -> list[tuple[str, str | None]]:
+        """Return a text in parts, each with the word that it is or None; of each word the first in the text."""
+        parts: list[tuple[str, str | None]] = []
+        here, last = set(), 0
+        for found in _MET.finditer(text):
+            word = _word(found[0])
+            if word is None or word in here:
+                continue
+            here.add(word)
+            parts += [(text[last : found.start()], None), (found[0], word)]
+            last = found.end()
+        self.used |= here
+        return [*parts, (text[last:], None)]
+
+    def meaning(self, word: str) -> str:
+        return WORDS[word]
+
+    def entries(self) -> Iterable[tuple[str, str]]:
+        """Return the words used and what they mean, in alphabetical order."""
+        return [(word, WORDS[word]) for word in sorted(self.used, key=str.lower)]
+
+
+def _word(text: str) -> str | None:
+    """Return the word that a text is or is the plural of; None for small letters where the word is an abbreviation."""
+    for spelled in (text, text[:-1]):
+        word = _NAMES.get(spelled.lower())
+        if word is not None:
+            return word if spelled == word or not word.isupper() else None
+    return None
