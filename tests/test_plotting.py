@@ -432,12 +432,12 @@ def test_clustree_has_an_edge_for_every_way_that_objects_take():
 
 
 def test_a_criterion_is_drawn_for_each_number_of_clusters():
-    for name in ("silhouette", "lifetime"):
+    for name in ("silhouette", "support"):
         ax = plotting.criterion(CHOICE, name)
         curve, suggested = ax.lines
         np.testing.assert_array_equal(curve.get_xydata(), CHOICE.table[name].reset_index().to_numpy())
         assert suggested.get_xdata()[0] == CHOICE.suggested
-    refused(lambda: plotting.criterion(CHOICE, "pac"), ValueError, "name must be one of", "'lifetime'", "not 'pac'")
+    refused(lambda: plotting.criterion(CHOICE, "pac"), ValueError, "name must be one of", "'support'", "not 'pac'")
     refused(lambda: plotting.criterion(EST), TypeError, "choice must be what ge.choose_k(labels) returns, not LWEA")
 
 
